@@ -1,0 +1,89 @@
+/** API tokens: opaque, random, and stored only as a digest. */
+
+import { createHash, randomBytes } from 'node:crypto';
+import type { PrismaClient } from '../generated/prisma/client.ts';
+
+/** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
+const prefix = 'dvt_';
+const randomLength = 32;
+const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
+
+/** Interface, Authentication 2. */
+const requiredTier = 'ultra';
+export const maxActiveTokens = 5;
+
+export interface IssuedToken {
+  id: number;
+  /** The secret itself: shown now and never again. */
+  token: string;
+}
+
+/** A reason why a token was not created or revoked, meant for the person who asked. */
+export class TokenError extends Error {
+  override name = 'TokenError';
+}
+
+/** SHA-256 suffices where a password would need more: 256 random bits cannot be guessed. */
+export function digestOf(token: string): Buffer<ArrayBuffer> {
+  return createHash('sha256').update(token).digest() as Buffer<ArrayBuffer>;
+}
+
+/** Whether the text could be a token at all, so that nonsense costs no look-up. */
+export function isWellFormed(token: string): boolean {
+  return format.test(token);
+}
+
+/** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
+export async function createToken(
+  database: PrismaClient,
+  username: string,
+  name: string,
+): Promise<IssuedToken> {
+  if (name.trim() === '')
+    throw new TokenError('A token needs a name, so that its owner can tell it from others.');
+  const token = prefix + randomBytes(randomLength).toString('base64url');
+  return database.$transaction(async (transaction) => {
+    // The row lock makes two creations for one user take turns, so that both cannot take the last place.
+    await transaction.$queryRaw`SELECT id FROM "User" WHERE username = ${username} FOR UPDATE`;
+    const user = await transaction.user.findUnique({
+      where: { username },
+      select: {
+        id: true,
+        subscriptionTier: true,
+        _count: { select: { tokens: { where: { revokedAt: null } } } },
+      },
+    });
+    if (!user) throw new TokenError(`There is no user named ${JSON.stringify(username)}.`);
+    if (user.subscriptionTier !== requiredTier) {
+      throw new TokenError(
+        `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
+      );
+    }
+    if (user._count.tokens >= maxActiveTokens) {
+      throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
+    }
+    const { id } = await transaction.apiToken.create({
+      data: { userId: user.id, name, digest: digestOf(token) },
+      select: { id: true },
+    });
+    return { id, token };
+  });
+}
+
+/** The user's tokens without their secrets, newest first. */
+export function listTokens(database: PrismaClient, username: string) {
+  return database.apiToken.findMany({
+    where: { user: { username } },
+    select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+    orderBy: { id: 'desc' },
+  });
+}
+
+/** @throws {TokenError} when no active token has the id. */
+export async function revokeToken(database: PrismaClient, id: number): Promise<void> {
+  const { count } = await database.apiToken.updateMany({
+    where: { id, revokedAt: null },
+    data: { revokedAt: new Date() },
+  });
+  if (count === 0) throw new TokenError(`There is no active token with the id ${id}.`);
+}

@@ -1,0 +1,82 @@
+/** Every environment variable that Dovetail reads: read once, checked, documented. */
+
+import { z } from 'zod';
+
+interface Setting<T> {
+  /** What the variable is for, as the README says it. */
+  readonly description: string;
+  /** What the variable takes, as the complaint about a wrong value says it. */
+  readonly takes: string;
+  readonly schema: z.ZodType<T>;
+}
+
+const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): Setting<T> => ({
+  description,
+  takes,
+  schema,
+});
+
+const integer = (min: number, max: number) =>
+  z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(min).max(max));
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export const settings = {
+  HOST: setting(
+    'address to listen on',
+    'a host name or IP address',
+    z.string().regex(/^\S+$/).default('127.0.0.1'),
+  ),
+  PORT: setting(
+    'port to listen on; 0 picks a free one',
+    'an integer from 0 to 65535',
+    integer(0, 65535).default(4000),
+  ),
+  DATABASE_URL: setting(
+    'PostgreSQL (15 or later) to use instead of the embedded one',
+    'a URL such as postgresql://user:password@host:5432/database',
+    z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+  ),
+  DATA_DIR: setting(
+    'folder of the embedded database; unused with DATABASE_URL',
+    'a path',
+    z.string().min(1).default('.data'),
+  ),
+  LOG_LEVEL: setting(
+    'least important log lines to print',
+    `one of ${logLevels.join(', ')}`,
+    z.enum(logLevels).default('info'),
+  ),
+} satisfies Record<string, Setting<unknown>>;
+
+export type Config = {
+  readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']>;
+};
+
+/** A message for whoever runs Dovetail: printed as it is, without a stack. */
+export class SetupError extends Error {
+  override name = 'SetupError';
+}
+
+/**
+ * Reads the settings from the environment. An empty variable counts as unset.
+ * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
+ */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const complaints: string[] = [];
+  const entries = Object.entries(settings).map(([name, { schema, takes }]) => {
+    const given = env[name] === '' ? undefined : env[name];
+    const { success, data } = schema.safeParse(given);
+    if (!success)
+      complaints.push(`${name} is ${JSON.stringify(withoutPassword(given ?? ''))}, but takes ${takes}.`);
+    return [name, data];
+  });
+  if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
+  // Each value came out of the schema of its own name, which is what Config says.
+  return Object.fromEntries(entries) as Config;
+}
+
+/** The text with what stands where a URL has its password blotted out. */
+export function withoutPassword(text: string): string {
+  return text.replace(/(:\/\/[^:/@]*):.*@/, '$1:***@');
+}
