@@ -1,0 +1,45 @@
+/** The per-request DataLoaders that link types. */
+
+import DataLoader from 'dataloader';
+import type { GraphQLResolveInfo } from 'graphql';
+
+/** Finds the values of many ids in one go. An id without a value is left out. */
+type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>;
+
+export interface Loaders {
+  /**
+   * The loader of the place in the operation where `info` stands. The objects of a list all resolve the same
+   * place, so their look-ups meet in one batch; another place may select other columns or pass other
+   * arguments, so it has a loader of its own. `createBatch` runs once per place.
+   */
+  at<Value>(info: GraphQLResolveInfo, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
+}
+
+export function createLoaders(): Loaders {
+  // A place always creates the same type of loader, which a map of all of them cannot express.
+  const loaders = new Map<string, DataLoader<number, never>>();
+  return {
+    at(info, createBatch) {
+      const place = placeOf(info);
+      let loader = loaders.get(place);
+      if (!loader) {
+        const batch = createBatch();
+        loader = new DataLoader(async (ids) => {
+          const found = await batch(ids);
+          return ids.map((id) => found.get(id) as never);
+        });
+        loaders.set(place, loader);
+      }
+      return loader;
+    },
+  };
+}
+
+/** The response path without list indices, and the type, since one path can lead to several under an interface. */
+function placeOf({ parentType, path }: GraphQLResolveInfo): string {
+  let place = parentType.name;
+  for (let step: typeof path | undefined = path; step; step = step.prev) {
+    if (typeof step.key === 'string') place += `/${step.key}`;
+  }
+  return place;
+}

@@ -1,0 +1,158 @@
+/** Training programs, called DTT templates or DTT settings, and their activation. */
+
+import type { Context } from '../context.ts';
+import { clientError, messages } from '../errors.ts';
+import { listArguments, recordArguments } from './arguments.ts';
+import { builder } from './builder.ts';
+import { DttSession } from './dttSession.ts';
+import { byDatabaseId, link, list, listUnder, nodeById, readOne } from './reads.ts';
+import { User } from './user.ts';
+
+export const DttTemplate = builder.prismaNode('DttTemplate', {
+  description:
+    "A training program (DTT template, also called DTT settings): one of the viewer's own, or imported.",
+  id: { field: 'id' },
+  nullable: true,
+  findUnique: nodeById('DttTemplate'),
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
+    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
+    name: t.exposeString('name', { description: 'Name.' }),
+    description: t.exposeString('description', { nullable: true, description: 'What the program is about.' }),
+    tagline: t.exposeString('tagline', { nullable: true, description: 'One line to recognise it by.' }),
+    message: t.exposeString('message', {
+      nullable: true,
+      description: 'What it says to the one who trains.',
+    }),
+    isPublic: t.exposeBoolean('isPublic', { description: 'Whether other users may import it.' }),
+    isActive: t.boolean({
+      description: "Whether it is the viewer's active template. At most one is.",
+      select: (_args, { viewer }) => ({ activeOf: { where: { id: viewer.id }, select: { id: true } } }),
+      resolve: (template) => template.activeOf.length > 0,
+    }),
+    handsFreeMode: t.exposeBoolean('handsFreeMode', { description: 'Whether it runs without the hands.' }),
+    targetDepth: t.exposeFloat('targetDepth', {
+      description: 'Depth to reach, in millimetres or percent: the service has not settled which.',
+    }),
+    targetWindow: t.exposeFloat('targetWindow', {
+      description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
+    }),
+    toyId: t.exposeString('toyId', {
+      nullable: true,
+      description: 'Identifier of the toy that it is made for.',
+    }),
+    createdDate: t.expose('createdDate', { type: 'DateTime', description: 'When it was created.' }),
+    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it was last edited.' }),
+    segments: t.relation('segments', {
+      description: 'The segments, in program order.',
+      query: { orderBy: { position: 'asc' } },
+    }),
+  }),
+});
+
+builder.prismaObjectFields(DttTemplate, (t) => ({
+  owner: t.field({
+    type: User,
+    nullable: true,
+    description:
+      'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see.',
+    resolve: link('User', (template) => template.ownerId),
+  }),
+  sessions: t.connection({
+    type: DttSession,
+    args: listArguments,
+    description: "The viewer's sessions with this template, newest first.",
+    resolve: listUnder('DttTemplate', 'sessions', 'DttSession'),
+  }),
+}));
+
+builder.prismaNode('DttTemplateSegment', {
+  description: 'A segment of a training program.',
+  id: { field: 'id' },
+  nullable: true,
+  findUnique: nodeById('DttTemplateSegment'),
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    type: t.exposeString('type', { description: 'Kind of segment, such as `warmup` or `training`.' }),
+    duration: t.exposeInt('duration', { description: 'Length of one repetition, in seconds.' }),
+    repeat: t.exposeInt('repeat', { description: 'How many times it is done.' }),
+  }),
+});
+
+builder.queryFields((t) => ({
+  dttTemplate: t.field({
+    type: DttTemplate,
+    nullable: true,
+    args: recordArguments,
+    description: 'A template of the viewer, owned or imported.',
+    resolve: byDatabaseId('DttTemplate'),
+  }),
+  dttTemplates: t.connection({
+    type: DttTemplate,
+    args: listArguments,
+    description: "The viewer's templates, owned and imported, newest first.",
+    resolve: list('DttTemplate'),
+  }),
+  activeDttTemplate: t.field({
+    type: DttTemplate,
+    nullable: true,
+    description: "The viewer's active template, null when none is.",
+    resolve: (_root, _args, context, info) =>
+      readOne('DttTemplate', { activeOf: { some: { id: context.viewer.id } } }, context, info),
+  }),
+}));
+
+interface Activation {
+  templateId: number;
+  scheduleTypeChanged: boolean;
+}
+
+const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
+  description: 'What the activation of a template led to.',
+  fields: (t) => ({
+    template: t.field({
+      type: DttTemplate,
+      nullable: true,
+      description: 'The template, now active. Null only if it was deleted in the meantime.',
+      resolve: ({ templateId }, _args, context, info) =>
+        readOne('DttTemplate', { id: templateId }, context, info),
+    }),
+    scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
+      description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
+    }),
+  }),
+});
+
+builder.mutationField('activateTemplate', (t) =>
+  t.field({
+    type: ActivateTemplatePayload,
+    args: recordArguments,
+    description:
+      'Makes a template that the viewer owns the active one, in place of any other, and turns the schedule type ' +
+      '`auto` or `weekly` into `single`. Fails with NOT_FOUND for a template that is missing or not owned.',
+    resolve: async (_root, { databaseId }, context) => {
+      const scheduleTypeChanged = await activate(context, databaseId);
+      return { templateId: databaseId, scheduleTypeChanged };
+    },
+  }),
+);
+
+/**
+ * Points the viewer at the template, in one statement: the row lock of the first part makes concurrent
+ * activations take turns, so each sees the schedule type that the one before it left.
+ * @returns whether the schedule type changed.
+ * @throws the interface's error for a template that the viewer does not own (interface, Rules 3).
+ */
+async function activate({ database, viewer }: Context, templateId: number): Promise<boolean> {
+  const [activation] = await database.$queryRaw<{ scheduleTypeChanged: boolean }[]>`
+    WITH before AS (SELECT id, "scheduleType" FROM "User" WHERE id = ${viewer.id} FOR UPDATE)
+    UPDATE "User"
+    SET "activeTemplateId" = ${templateId}, "scheduleType" = 'single'
+    FROM before
+    WHERE "User".id = before.id
+      AND EXISTS (SELECT FROM "DttTemplate" WHERE id = ${templateId} AND "ownerId" = ${viewer.id})
+    RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`;
+  if (!activation) throw clientError('NOT_FOUND', messages.templateNotOwned);
+  return activation.scheduleTypeChanged;
+}

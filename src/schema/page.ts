@@ -1,0 +1,132 @@
+/** How a list is cut into pages: arguments checked, cursors read and written, the rows arranged. */
+
+import { clientError } from '../errors.ts';
+
+export interface PageArguments {
+  first?: number | null | undefined;
+  last?: number | null | undefined;
+  after?: string | null | undefined;
+  before?: string | null | undefined;
+  offset?: number | null | undefined;
+}
+
+/** Newest first by the time in the column `by`, if the list has one, ties broken by id. */
+export interface Order {
+  readonly by?: string;
+  /** Whether `by` may be null; such rows come last. */
+  readonly nullable?: boolean;
+}
+
+/** A place in a list: the values that the list is ordered by. */
+interface Position {
+  time: Date | null;
+  id: number;
+}
+
+export interface PagePlan {
+  /** The part of a Prisma query that fetches the page, and one row more to know whether the list goes on. */
+  readonly query: { where?: object; orderBy: object[]; take: number; skip?: number };
+  /** The rows that `query` fetched, as a Relay connection. */
+  connect<Row extends { id: number }>(rows: readonly Row[]): Connection<Row>;
+}
+
+export interface Connection<Row> {
+  edges: { cursor: string; node: Row }[];
+  pageInfo: {
+    hasNextPage: boolean;
+    hasPreviousPage: boolean;
+    startCursor: string | null;
+    endCursor: string | null;
+  };
+}
+
+const defaultSize = 50;
+const maxSize = 100;
+
+/**
+ * Plans one page of a list.
+ * @throws a client error that names the argument which is out of bounds.
+ */
+export function planPage(order: Order, args: PageArguments): PagePlan {
+  const { first, last, after, before, offset } = args;
+  checkSize('first', first);
+  checkSize('last', last);
+  if (first != null && last != null) throw badInput('first and last cannot be used together');
+  if (offset != null && offset < 0) throw badInput('offset must be an integer of at least 0');
+  if (offset != null && last != null) throw badInput('offset and last cannot be used together');
+
+  const backward = last != null;
+  const size = first ?? last ?? defaultSize;
+  const bounds = [
+    ...(after != null ? [behind(order, readCursor('after', after))] : []),
+    ...(before != null ? [ahead(order, readCursor('before', before))] : []),
+  ];
+  return {
+    query: {
+      ...(bounds.length > 0 && { where: { AND: bounds } }),
+      orderBy: orderBy(order, backward),
+      take: size + 1,
+      ...(offset ? { skip: offset } : undefined),
+    },
+    connect(rows) {
+      const more = rows.length > size;
+      const page = rows.slice(0, size);
+      if (backward) page.reverse();
+      const edges = page.map((node) => ({ cursor: writeCursor(order, node), node }));
+      return {
+        edges,
+        pageInfo: {
+          hasNextPage: backward ? before != null : more,
+          hasPreviousPage: backward ? more : after != null || Boolean(offset),
+          startCursor: edges[0]?.cursor ?? null,
+          endCursor: edges.at(-1)?.cursor ?? null,
+        },
+      };
+    },
+  };
+}
+
+/** Newest first, or the reverse of it. */
+export function orderBy({ by, nullable }: Order, reverse = false): object[] {
+  const sort = reverse ? 'asc' : 'desc';
+  const byTime = nullable ? { sort, nulls: reverse ? 'first' : 'last' } : sort;
+  return [...(by ? [{ [by]: byTime }] : []), { id: sort }];
+}
+
+/** Rows that come after the position. The bound on the time alone, though implied, is what an index can use. */
+function behind({ by, nullable }: Order, { time, id }: Position): object {
+  if (!by) return { id: { lt: id } };
+  if (!time) return { [by]: null, id: { lt: id } };
+  const older = { [by]: { lte: time }, OR: [{ [by]: { lt: time } }, { id: { lt: id } }] };
+  return nullable ? { OR: [older, { [by]: null }] } : older;
+}
+
+/** Rows that come before the position. */
+function ahead({ by }: Order, { time, id }: Position): object {
+  if (!by) return { id: { gt: id } };
+  if (!time) return { OR: [{ [by]: { not: null } }, { [by]: null, id: { gt: id } }] };
+  return { [by]: { gte: time }, OR: [{ [by]: { gt: time } }, { id: { gt: id } }] };
+}
+
+function writeCursor({ by }: Order, row: { id: number }): string {
+  // Only the column that the order names is read, and the schema makes it a time.
+  const time = by ? ((row as Record<string, unknown>)[by] as Date | null) : null;
+  return Buffer.from(`${time?.getTime() ?? ''}/${row.id}`).toString('base64url');
+}
+
+function readCursor(argument: string, cursor: string): Position {
+  const [, time, id] = /^(-?\d{1,15})?\/(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  // The column holds 32 bits, and a Date 8.64e15 milliseconds: a forged cursor must not reach the database.
+  if (id === undefined || Number(id) > 0x7fffffff) {
+    throw badInput(`${argument} must be a cursor that this list has given`);
+  }
+  return { time: time === undefined ? null : new Date(Number(time)), id: Number(id) };
+}
+
+function checkSize(argument: string, size: number | null | undefined) {
+  if (size != null && (size < 1 || size > maxSize)) {
+    throw badInput(`${argument} must be an integer from 1 to ${maxSize}`);
+  }
+}
+
+const badInput = (message: string) => clientError('BAD_USER_INPUT', message);

@@ -1,0 +1,14 @@
+/** The GraphQL schema: each import adds a type with its fields and its queries. */
+
+import { builder } from './builder.ts';
+import './device.ts';
+import './user.ts';
+import './dttDevice.ts';
+import './dttTemplate.ts';
+import './dttSession.ts';
+import './lkbxDevice.ts';
+import './lockTemplate.ts';
+import './lockSession.ts';
+import './ossmDevice.ts';
+
+export const schema = builder.toSchema();
