@@ -1,0 +1,52 @@
+/** The gateway as one thing: opened from settings, closed without losing a request. */
+
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { type Config, SetupError } from './config.ts';
+import { type Database, openDatabase } from './database/database.ts';
+import { prepareDemo } from './database/demo.ts';
+import { createGatewayServer } from './server.ts';
+
+export interface Gateway {
+  /** Where it listens, such as `http://127.0.0.1:4000`. */
+  readonly url: string;
+  readonly database: Database;
+  /** The token of the demo account, where there is one. */
+  readonly demoToken: string | undefined;
+  /** Stops listening, finishes the requests in flight, and closes the database. */
+  close(): Promise<void>;
+}
+
+/** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
+export async function openGateway(config: Config): Promise<Gateway> {
+  const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: true }));
+  const database = await openDatabase(config);
+  try {
+    const demoToken = database.embedded ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
+    const server = createGatewayServer({ database, logger, demoToken });
+    server.listen(config.PORT, config.HOST);
+    await once(server, 'listening').catch((error) => {
+      throw new SetupError(
+        `HOST ${config.HOST} and PORT ${config.PORT} cannot be listened on: ${error.message}`,
+      );
+    });
+    // A server that listens on a port has an address of this type.
+    const { port } = server.address() as AddressInfo;
+    const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
+    return {
+      url: `http://${host}:${port}`,
+      database,
+      demoToken,
+      async close() {
+        const closed = once(server, 'close');
+        server.close();
+        await closed;
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}

@@ -1,0 +1,182 @@
+/** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Viewer } from '../auth/viewer.ts';
+import type { Context } from '../context.ts';
+import { codeOf, messages, statusOf } from '../errors.ts';
+import { type Route, routes } from './routes.ts';
+
+/** The most that a request's body may have, in bytes: many times what any operation needs. */
+const bodyLimit = 64 * 1024;
+
+/** The highest number that an id, or GraphQL's Int, can have. */
+const highestInt = 2 ** 31 - 1;
+
+export interface RestOptions {
+  createContext(viewer: Viewer): Context;
+  /** Told of every error that is hidden from the client. */
+  onError(error: unknown): void;
+}
+
+/** What goes over the wire. The body is the JSON envelope. */
+interface Answer {
+  status: number;
+  body: string;
+  headers?: Record<string, string>;
+}
+
+export type RestDoor = ReturnType<typeof createRestDoor>;
+
+export function createRestDoor({ createContext, onError }: RestOptions) {
+  /**
+   * Answers a request.
+   * @param target the request's target below `/api/v1`, query included.
+   */
+  return async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: string,
+    viewer: Viewer | null,
+  ) => {
+    const answer = await answerTo(request, target, viewer).catch((error: unknown) => {
+      onError(error);
+      return failure(500, messages.internal);
+    });
+    write(response, answer);
+  };
+
+  async function answerTo(request: IncomingMessage, target: string, viewer: Viewer | null): Promise<Answer> {
+    if (!viewer) return failure(401, messages.unauthorized, { 'WWW-Authenticate': 'Bearer' });
+
+    const [path = '', query = ''] = target.split(/\?(.*)/s);
+    const match = matchPath(path);
+    if (!match) return failure(404, messages.notFound);
+    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const route = match.routes.find((candidate) => candidate.method === method);
+    if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
+
+    if (route.body) {
+      const body = await readBody(request);
+      if (body === 'too large') return failure(413, messages.bodyTooLarge, { Connection: 'close' });
+      if (!includes(request, body, route.body.values)) {
+        return failure(400, `Request body must include ${route.body.text}`);
+      }
+    }
+
+    const variables: Record<string, number> = {};
+    if (match.id !== undefined) {
+      // The interface lists Invalid ID for every endpoint with a path id but the activation.
+      const id = canonicalInteger(match.id);
+      if (id === undefined || id < 1) {
+        return route.isMutation
+          ? failure(404, route.missing ?? messages.notFound)
+          : failure(400, messages.invalidId);
+      }
+      if (id > highestInt) return failure(404, route.missing ?? messages.notFound);
+      variables.id = id;
+    }
+    const page = route.isList ? readPage(query) : undefined;
+    if (typeof page === 'string') return failure(400, page);
+    if (page) {
+      variables.limit = Number(page.limit);
+      variables.offset = Math.min(Number(page.offset), highestInt);
+    }
+
+    const { data, errors } = await route.run(variables, createContext(viewer));
+    const [error] = errors ?? [];
+    if (error) {
+      const code = codeOf(error);
+      if (code) return failure(statusOf[code], error.message);
+      throw error.originalError ?? error;
+    }
+    const result = data?.data ?? null;
+    if (result === null && route.missing !== undefined) return failure(404, route.missing);
+    return success(result, page);
+  }
+}
+
+/** The routes at a path, and the id in it. A path that is written out goes before one with `{id}`. */
+function matchPath(path: string): { routes: readonly Route[]; id?: string } | undefined {
+  const exact = byPath.get(path);
+  if (exact) return { routes: exact };
+  const slash = path.lastIndexOf('/');
+  const withId = byPath.get(`${path.slice(0, slash)}/{id}`);
+  return withId && { routes: withId, id: path.slice(slash + 1) };
+}
+
+const byPath = new Map<string, Route[]>();
+for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
+
+/** The value of the Allow header. HEAD works wherever GET does. */
+function allowed(candidates: readonly Route[]): string {
+  return candidates.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+}
+
+/** The number, if the text is digits without a sign or a leading zero. */
+function canonicalInteger(text: string): number | undefined {
+  return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
+}
+
+/** The page that the query asks for, in the digits it was asked with, or the message that says what is wrong. */
+function readPage(query: string): { limit: string; offset: string } | string {
+  const parameters = new URLSearchParams(query);
+  const [limit = '50', ...otherLimits] = parameters.getAll('limit');
+  const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
+  const size = canonicalInteger(limit);
+  if (size === undefined || size < 1 || size > 100 || otherLimits.length > 0) return messages.limit;
+  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
+  return { limit, offset };
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer | 'too large'> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > bodyLimit) return 'too large';
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Whether the body is JSON, sent as JSON, and has the values. */
+function includes(
+  request: IncomingMessage,
+  body: Buffer,
+  values: Readonly<Record<string, unknown>>,
+): boolean {
+  const mediaType = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (mediaType !== 'application/json') return false;
+  let content: unknown;
+  try {
+    content = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return false;
+  }
+  if (typeof content !== 'object' || content === null) return false;
+  const given = content as Record<string, unknown>;
+  return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
+}
+
+function success(data: unknown, page: { limit: string; offset: string } | undefined): Answer {
+  if (!page) return { status: 200, body: `{"ok":true,"data":${JSON.stringify(data)}}` };
+  // The digits are echoed as they came: an offset may have more of them than a JavaScript number can hold.
+  const list = JSON.stringify(data).slice(0, -1);
+  const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
+  return { status: 200, body: `{"ok":true,"data":${list},"pagination":${pagination}}}` };
+}
+
+function failure(status: number, message: string, headers?: Record<string, string>): Answer {
+  return { status, body: JSON.stringify({ ok: false, error: message }), ...(headers && { headers }) };
+}
+
+function write(response: ServerResponse, { status, body, headers }: Answer): void {
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'private, no-cache',
+    Vary: 'Authorization',
+    ...headers,
+  });
+  response.end(body);
+}

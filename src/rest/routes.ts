@@ -1,0 +1,144 @@
+/** The REST routes: the operations of `operations.graphql`, prepared once against the schema. */
+
+import { readFileSync } from 'node:fs';
+import {
+  type DirectiveNode,
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  extendSchema,
+  type GraphQLSchema,
+  getDirectiveValues,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+  parse,
+  print,
+  separateOperations,
+  validate,
+  visit,
+} from 'graphql';
+import type { Context } from '../context.ts';
+import { schema } from '../schema/schema.ts';
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  /** Below `/api/v1`; `{id}` stands for the id, always as the last segment. */
+  readonly path: string;
+  readonly operation: OperationDefinitionNode;
+  /** The operation with its fragments, and without the directives that only the REST door understands. */
+  readonly document: DocumentNode;
+  readonly isMutation: boolean;
+  /** Whether it takes `limit` and `offset` and answers with `pagination`. */
+  readonly isList: boolean;
+  /** The error for data that is null, or undefined where null is an answer. */
+  readonly missing: string | undefined;
+  /** What the JSON body must include, and as the error message writes it. */
+  readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly text: string } | undefined;
+  run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
+}
+
+const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
+
+/** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */
+export const routes: readonly Route[] = loadRoutes();
+
+function loadRoutes(): Route[] {
+  const withDirectives = extendSchema(schema, read('directives.graphql'));
+  const operations = read('operations.graphql');
+  const errors = validate(withDirectives, operations);
+  if (errors.length > 0)
+    throw new AggregateError(errors, `operations.graphql: ${errors.map(String).join('\n')}`);
+
+  const http = directive(withDirectives, 'http');
+  return Object.values(separateOperations(operations)).flatMap((document) => {
+    const operation = document.definitions.find(
+      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
+    );
+    if (!operation) return [];
+    const prepared = prepare(document);
+    const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
+    return (operation.directives ?? []).map((node): Route => {
+      // One node at a time, since `getDirectiveValues` reads the first of a repeated directive. The types of
+      // the values are those that `directives.graphql` declares.
+      const { method, path, missing } = getDirectiveValues(http, { directives: [node] }) as Pick<
+        Route,
+        'method' | 'path' | 'missing'
+      >;
+      return {
+        method,
+        path,
+        operation,
+        document,
+        missing,
+        body: bodyOf(node),
+        isMutation: operation.operation === OperationTypeNode.MUTATION,
+        isList: variables.has('limit') && variables.has('offset'),
+        run: prepared,
+      };
+    });
+  });
+}
+
+/** Makes the operation ready to run; what does not depend on the request is done here. */
+function prepare(document: DocumentNode): Route['run'] {
+  const spread = spreadPaths(document);
+  const plain = visit(document, { Directive: (node) => (isOfRestDoor(node) ? null : undefined) });
+  return async (variableValues, contextValue) => {
+    const result = await execute({ schema, document: plain, variableValues, contextValue });
+    if (result.data) for (const path of spread) spreadAt(result.data, path);
+    return result;
+  };
+}
+
+function isOfRestDoor(node: DirectiveNode): boolean {
+  return node.name.value === 'http' || node.name.value === 'spread';
+}
+
+/** The response paths of the fields marked `@spread`. */
+function spreadPaths(document: DocumentNode): string[][] {
+  const paths: string[][] = [];
+  const path: string[] = [];
+  visit(document, {
+    Field: {
+      enter(node) {
+        path.push((node.alias ?? node.name).value);
+        if (node.directives?.some(({ name }) => name.value === 'spread')) paths.push([...path]);
+      },
+      leave() {
+        path.pop();
+      },
+    },
+  });
+  return paths;
+}
+
+/** Replaces the object at the path by its fields, in its place among its siblings. */
+function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): void {
+  if (key === undefined) return;
+  const value = data[key];
+  if (typeof value !== 'object' || value === null) return;
+  if (rest.length > 0) {
+    spreadAt(value as Record<string, unknown>, rest);
+    return;
+  }
+  const entries = Object.entries(data);
+  for (const [name] of entries) delete data[name];
+  for (const [name, entry] of entries) Object.assign(data, name === key ? value : { [name]: entry });
+}
+
+function bodyOf(node: DirectiveNode): Route['body'] {
+  const value = node.arguments?.find(({ name }) => name.value === 'body')?.value;
+  if (value?.kind !== Kind.OBJECT) return undefined;
+  const values = value.fields.map(({ name, value: field }) => [
+    name.value,
+    field.kind === Kind.BOOLEAN || field.kind === Kind.STRING ? field.value : null,
+  ]);
+  return { values: Object.fromEntries(values), text: print(value) };
+}
+
+function directive(withDirectives: GraphQLSchema, name: string) {
+  const found = withDirectives.getDirective(name);
+  if (!found) throw new Error(`directives.graphql does not declare @${name}`);
+  return found;
+}
