@@ -1,120 +1,75 @@
-/** Brings a database to the schema of `prisma/migrations`, with the ledger that Prisma's own tools keep. */
+/** Brings a database to the schema of `prisma/migrations`. */
 
+import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { PrismaPg } from '@prisma/adapter-pg';
-import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
-import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
 import pg from 'pg';
 import { SetupError } from '../config.ts';
 
-const folder = new URL('../../prisma/', import.meta.url);
+const folder = new URL('../../prisma/migrations/', import.meta.url);
 
-/** Any number will do that nothing else on the server uses: the lock under which one process migrates. */
+/** The lock under which one process migrates: any number that nothing else on the server uses. */
 const migrationLock = 0xd07e7a11;
 
-/** The part of WebAssembly that is used here; Node's type declarations leave it out. */
-declare const WebAssembly: {
-  instantiate(
-    bytes: Uint8Array,
-    imports: object,
-  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
-};
-
-const filters = { externalTables: [], externalEnums: [] };
+/**
+ * The ledger of `prisma migrate`, as Prisma itself creates it, so that its tools and the gateway agree on what
+ * was applied. The gateway does not run them: their engine is a binary that has to be downloaded.
+ */
+const ledger = `
+  CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
+    id                  VARCHAR(36) PRIMARY KEY NOT NULL,
+    checksum            VARCHAR(64) NOT NULL,
+    finished_at         TIMESTAMPTZ,
+    migration_name      VARCHAR(255) NOT NULL,
+    logs                TEXT,
+    rolled_back_at      TIMESTAMPTZ,
+    started_at          TIMESTAMPTZ NOT NULL DEFAULT now(),
+    applied_steps_count INTEGER NOT NULL DEFAULT 0
+  )`;
 
 /**
- * Applies the pending migrations and returns their names, oldest first. Gateways that start at the same
+ * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
  * moment take turns.
- * @throws {SetupError} when a migration failed, now or at an earlier start.
+ * @throws {SetupError} when a migration fails, or the database was migrated by a later version.
  */
 export async function migrate(connection: pg.ClientConfig): Promise<string[]> {
   const migrations = await readMigrations();
   const client = new pg.Client(connection);
   await client.connect();
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [migrationLock]);
-    if (await isUpToDate(client, migrations)) return [];
-    const engine = await startEngine(connection);
-    const { appliedMigrationNames } = await engine.applyMigrations({
-      migrationsList: {
-        baseDir: 'prisma/migrations',
-        lockfile: { path: 'migration_lock.toml', content: 'provider = "postgresql"' },
-        shadowDbInitScript: '',
-        migrationDirectories: migrations.map(({ name, sql }) => ({
-          path: name,
-          migrationFile: { path: 'migration.sql', content: { tag: 'ok', value: sql } },
-        })),
-      },
-      filters,
-    });
-    return appliedMigrationNames;
+    await client.query('BEGIN');
+    await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
+    await client.query(ledger);
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT migration_name AS name FROM "_prisma_migrations" WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`,
+    );
+    const applied = new Set(rows.map(({ name }) => name));
+    const pending = migrations.filter(({ name }) => !applied.delete(name));
+    if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
+    for (const { name, sql } of pending) {
+      await client.query(sql);
+      await client.query(
+        `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
+         VALUES ($1, $2, $3, now(), 1)`,
+        [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
+      );
+    }
+    await client.query('COMMIT');
+    return pending.map(({ name }) => name);
   } catch (error) {
-    throw new SetupError(`The database could not be migrated: ${messageOf(error)}`, { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new SetupError(`The database could not be migrated: ${reason}`, { cause: error });
   } finally {
     await client.end();
   }
 }
 
-/** The SQL that leads from one version of `schema.prisma` to another. */
-export async function draftMigration(connection: pg.ClientConfig, from: string, to: string): Promise<string> {
-  const engine = await startEngine(connection);
-  const datamodel = (content: string) => ({
-    tag: 'schemaDatamodel' as const,
-    files: [{ path: 'schema.prisma', content }],
-  });
-  const { stdout } = await engine.diff({
-    from: from === '' ? { tag: 'empty' } : datamodel(from),
-    to: datamodel(to),
-    script: true,
-    exitCode: null,
-    filters,
-  });
-  return stdout ?? '';
-}
-
-async function readMigrations() {
-  const entries = await readdir(new URL('migrations/', folder), { withFileTypes: true });
+/** The checked-in migrations, oldest first. */
+async function readMigrations(): Promise<{ name: string; sql: string }[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(
-    names.sort().map(async (name) => ({
-      name,
-      sql: await readFile(new URL(`migrations/${name}/migration.sql`, folder), 'utf8'),
-    })),
+    names
+      .sort()
+      .map(async (name) => ({ name, sql: await readFile(new URL(`${name}/migration.sql`, folder), 'utf8') })),
   );
-}
-
-/** Spares most starts the schema engine, which takes longer to load than everything else here. */
-async function isUpToDate(client: pg.Client, migrations: readonly { name: string }[]): Promise<boolean> {
-  const { rows } = await client.query<{ ledger: string | null }>(
-    `SELECT to_regclass('_prisma_migrations')::text AS ledger`,
-  );
-  if (!rows[0]?.ledger) return false;
-  const applied = await client.query<{ name: string }>(
-    'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
-  );
-  const names = new Set(applied.rows.map((row) => row.name));
-  return migrations.every(({ name }) => names.has(name));
-}
-
-/** The engine of `prisma migrate`, as WebAssembly: the native one would have to be downloaded. */
-async function startEngine(connection: pg.ClientConfig): Promise<engineModule.SchemaEngine> {
-  const wasm = new URL(
-    import.meta.resolve('@prisma/schema-engine-wasm/schema_engine_bg').replace(/\.js$/, '.wasm'),
-  );
-  const { instance } = await WebAssembly.instantiate(await readFile(wasm), {
-    './schema_engine_bg.js': { ...engineModule },
-  });
-  // What wasm-bindgen's own loader does, for a runtime that cannot import .wasm files.
-  const glue = engineModule as unknown as { __wbg_set_wasm(exports: unknown): void };
-  glue.__wbg_set_wasm(instance.exports);
-  (instance.exports.__wbindgen_start as () => void)();
-  return engineModule.SchemaEngine.new(
-    { datamodels: [['schema.prisma', await readFile(new URL('schema.prisma', folder), 'utf8')]] },
-    () => {},
-    bindMigrationAwareSqlAdapterFactory(new PrismaPg(connection)),
-  );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,0 +1,80 @@
+/**
+ * `npm run migration -- <name>`: drafts the migration from the schema of the last commit to that of the working
+ * tree, for a developer to read and complete. It runs with the development dependencies only.
+ */
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PrismaPg } from '@prisma/adapter-pg';
+import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
+import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+import { openEmbedded } from './embedded.ts';
+
+/** The part of WebAssembly that is used here; Node's type declarations leave it out. */
+declare const WebAssembly: {
+  instantiate(
+    bytes: Uint8Array,
+    imports: object,
+  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
+};
+
+/** The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty. */
+export async function draftMigration(from: string, to: string): Promise<string> {
+  await loadEngine();
+  const dataDir = mkdtempSync(join(tmpdir(), 'dovetail-draft-'));
+  // The engine compares two texts, but insists on being connected.
+  const { connection, close } = await openEmbedded(dataDir);
+  try {
+    const engine = await engineModule.SchemaEngine.new(
+      { datamodels: [['schema.prisma', to]] },
+      () => {},
+      bindMigrationAwareSqlAdapterFactory(new PrismaPg(connection)),
+    );
+    const { stdout } = await engine.diff({
+      from: from === '' ? { tag: 'empty' } : datamodel(from),
+      to: datamodel(to),
+      script: true,
+      exitCode: null,
+      filters: { externalTables: [], externalEnums: [] },
+    });
+    return stdout ?? '';
+  } finally {
+    await close();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+const datamodel = (content: string) => ({
+  tag: 'schemaDatamodel' as const,
+  files: [{ path: 'schema.prisma', content }],
+});
+
+/** Does what wasm-bindgen's own loader does, for a runtime that cannot import .wasm files. */
+async function loadEngine(): Promise<void> {
+  const script = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
+  const { instance } = await WebAssembly.instantiate(readFileSync(script.replace(/\.js$/, '.wasm')), {
+    './schema_engine_bg.js': { ...engineModule },
+  });
+  // Exported for that loader alone, and so without a declaration.
+  const glue = engineModule as unknown as { __wbg_set_wasm(exports: unknown): void };
+  glue.__wbg_set_wasm(instance.exports);
+  (instance.exports.__wbindgen_start as () => void)();
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const name = process.argv[2];
+  if (!name || !/^[a-z0-9_]+$/.test(name)) {
+    process.stderr.write('usage: npm run migration -- <name_in_snake_case>\n');
+    process.exit(1);
+  }
+  const committed = execFileSync('git', ['show', 'HEAD:prisma/schema.prisma'], { encoding: 'utf8' });
+  const sql = await draftMigration(committed, readFileSync('prisma/schema.prisma', 'utf8'));
+  const stamp = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
+  const folder = `prisma/migrations/${stamp}_${name}`;
+  mkdirSync(folder);
+  writeFileSync(`${folder}/migration.sql`, sql);
+  process.stdout.write(`${folder}/migration.sql\n`);
+}

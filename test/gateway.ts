@@ -1,0 +1,144 @@
+/** A gateway for a test: over a database of its own, on a free port, spoken to over real HTTP. */
+
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { inject } from 'vitest';
+import { type Database, openDatabase } from '../src/database/database.ts';
+import { createGatewayServer } from '../src/server.ts';
+
+export interface TestGateway {
+  readonly url: string;
+  readonly database: Database;
+  /** The lines that the gateway has logged: what it hid from clients. */
+  readonly log: readonly string[];
+  close(): Promise<void>;
+}
+
+/** Opens a database of the test's own on the engine of the run. */
+export async function openTestDatabase(): Promise<Database> {
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+    await cp(engine.template, folder, { recursive: true });
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+    return afterClosing(database, () => rm(folder, { recursive: true, force: true }));
+  }
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(engine.url, `CREATE DATABASE ${name} TEMPLATE ${engine.template}`);
+  const database = await openDatabase({ DATABASE_URL: `${engine.url}/${name}`, DATA_DIR: tmpdir() });
+  return afterClosing(database, () => administer(engine.url, `DROP DATABASE ${name} WITH (FORCE)`));
+}
+
+/** Serves a database, or a new one. Closing the gateway closes the database. */
+export async function openTestGateway(given?: Database): Promise<TestGateway> {
+  const database = given ?? (await openTestDatabase());
+  const log: string[] = [];
+  const server = createGatewayServer({
+    database,
+    logger: pino({ level: 'info' }, { write: (line: string) => log.push(line) }),
+    demoToken: undefined,
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    database,
+    log,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+      await database.close();
+    },
+  };
+}
+
+export interface RestAnswer {
+  status: number;
+  headers: Headers;
+  /** The JSON envelope. */
+  body: { ok: boolean; data?: unknown; error?: string };
+}
+
+/** Asks the REST door. The path is below `/api/v1`. */
+export async function rest(
+  gateway: TestGateway,
+  token: string | undefined,
+  path: string,
+  options: RequestInit = {},
+): Promise<RestAnswer> {
+  const headers = new Headers(options.headers);
+  if (token !== undefined) headers.set('Authorization', `Bearer ${token}`);
+  const response = await fetch(`${gateway.url}/api/v1${path}`, { ...options, headers });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** The data of a REST list. */
+export interface List<Record> {
+  data: Record[];
+  pagination: { limit: number; offset: number };
+}
+
+/** Posts JSON to the REST door. */
+export function postJson(gateway: TestGateway, token: string | undefined, path: string, body: unknown) {
+  return rest(gateway, token, path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+export interface GraphqlAnswer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own query where it reads it.
+  data: any;
+  errors: { message: string; path?: (string | number)[]; extensions: { code: string } }[] | undefined;
+}
+
+/** Asks the GraphQL door. */
+export async function graphql(
+  gateway: TestGateway,
+  token: string | undefined,
+  query: string,
+  variables: Record<string, unknown> = {},
+): Promise<GraphqlAnswer> {
+  const response = await fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = await response.json();
+  return { status: response.status, headers: response.headers, data, errors };
+}
+
+function afterClosing(database: Database, cleanUp: () => Promise<unknown>): Database {
+  return {
+    ...database,
+    async close() {
+      await database.close();
+      await cleanUp();
+    },
+  };
+}
+
+async function administer(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${url}/postgres` });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
