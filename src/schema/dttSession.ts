@@ -32,6 +32,11 @@ export const DttSession = builder.prismaNode('DttSession', {
   }),
 });
 
+export const DttSessionConnection = builder.connectionObject({
+  type: DttSession,
+  name: 'DttSessionConnection',
+});
+
 builder.prismaObjectFields(DttSession, (t) => ({
   owner: t.field({
     type: User,
@@ -129,12 +134,15 @@ builder.queryFields((t) => ({
     description: 'A training session of the viewer.',
     resolve: byDatabaseId('DttSession'),
   }),
-  dttSessions: t.connection({
-    type: DttSession,
-    args: listArguments,
-    description: "The viewer's training sessions, newest first.",
-    resolve: list('DttSession'),
-  }),
+  dttSessions: t.connection(
+    {
+      type: DttSession,
+      args: listArguments,
+      description: "The viewer's training sessions, newest first.",
+      resolve: list('DttSession'),
+    },
+    DttSessionConnection,
+  ),
   latestDttSession: t.field({
     type: DttSession,
     nullable: true,

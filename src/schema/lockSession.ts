@@ -32,6 +32,11 @@ export const LockSession = builder.prismaNode('LockSession', {
   }),
 });
 
+export const LockSessionConnection = builder.connectionObject({
+  type: LockSession,
+  name: 'LockSessionConnection',
+});
+
 builder.prismaObjectFields(LockSession, (t) => ({
   owner: t.field({
     type: User,
@@ -68,12 +73,15 @@ builder.queryFields((t) => ({
     description: 'A lock session of the viewer.',
     resolve: byDatabaseId('LockSession'),
   }),
-  lockSessions: t.connection({
-    type: LockSession,
-    args: listArguments,
-    description: "The viewer's lock sessions, newest first.",
-    resolve: list('LockSession'),
-  }),
+  lockSessions: t.connection(
+    {
+      type: LockSession,
+      args: listArguments,
+      description: "The viewer's lock sessions, newest first.",
+      resolve: list('LockSession'),
+    },
+    LockSessionConnection,
+  ),
   latestLockSession: t.field({
     type: LockSession,
     nullable: true,
