@@ -44,3 +44,25 @@ export function codeOf(error: { extensions: Record<string, unknown> }): ErrorCod
   const { code } = error.extensions;
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;
 }
+
+/** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
+export function errorForClient(error: GraphQLError, onHidden: (error: unknown) => void): GraphQLError {
+  if (codeOf(error)) return error;
+  // Errors of the request itself (syntax, validation, variables) come without an original error; whatever a
+  // resolver or the engine threw comes with one.
+  if (error instanceof GraphQLError && !error.originalError)
+    return recoded(error, 'BAD_USER_INPUT', error.message);
+  onHidden(error.originalError ?? error);
+  return recoded(error, 'INTERNAL_SERVER_ERROR', messages.internal);
+}
+
+function recoded(error: GraphQLError, code: ErrorCode, message: string): GraphQLError {
+  const { nodes = null, path = null, extensions } = error;
+  // Yoga reads the HTTP status of the whole answer from `http`.
+  const http = extensions?.http;
+  return new GraphQLError(message, {
+    nodes,
+    path,
+    extensions: { code, ...(http !== undefined && { http }) },
+  });
+}

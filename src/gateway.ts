@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
+import { createKeptAnswers } from './kept.ts';
 import { createGatewayServer } from './server.ts';
 
 export interface Gateway {
@@ -24,7 +25,9 @@ export async function openGateway(config: Config): Promise<Gateway> {
   const database = await openDatabase(config);
   try {
     const demoToken = database.embedded ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
-    const server = createGatewayServer({ database, logger, demoToken });
+    const feed = await database.follow();
+    const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const server = createGatewayServer({ database, feed, kept, logger, demoToken });
     server.listen(config.PORT, config.HOST);
     await once(server, 'listening').catch((error) => {
       throw new SetupError(
@@ -42,6 +45,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
         const closed = once(server, 'close');
         server.close();
         await closed;
+        await feed.close();
         await database.close();
       },
     };
