@@ -2,15 +2,17 @@
 
 import type { Viewer } from './auth/viewer.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
+import type { Follow } from './live.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
+/** One per operation, since its loaders remember rows. */
 export interface Context {
   readonly viewer: Viewer;
   readonly database: PrismaClient;
   readonly loaders: Loaders;
+  readonly follow: Follow;
 }
 
-/** A fresh context per operation: its loaders remember rows, and must not outlive the operation. */
-export function createContext(database: PrismaClient, viewer: Viewer): Context {
-  return { viewer, database, loaders: createLoaders() };
+export function createContext(database: PrismaClient, viewer: Viewer, follow: Follow): Context {
+  return { viewer, database, loaders: createLoaders(), follow };
 }

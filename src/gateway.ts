@@ -27,7 +27,8 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const demoToken = database.embedded ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
     const feed = await database.follow();
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
-    const server = createGatewayServer({ database, feed, kept, logger, demoToken });
+    const closing = new AbortController();
+    const server = createGatewayServer({ database, feed, kept, logger, demoToken, closing: closing.signal });
     server.listen(config.PORT, config.HOST);
     await once(server, 'listening').catch((error) => {
       throw new SetupError(
@@ -44,6 +45,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       async close() {
         const closed = once(server, 'close');
         server.close();
+        closing.abort();
         await closed;
         await feed.close();
         await database.close();

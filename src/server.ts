@@ -10,6 +10,7 @@ import type { ChangeFeed } from './database/feed.ts';
 import { messages } from './errors.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
+import { createFollow } from './live.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
@@ -18,21 +19,26 @@ export interface ServerOptions {
   kept: KeptAnswers;
   logger: Logger;
   demoToken: string | undefined;
+  /** Aborted when the gateway closes. */
+  closing: AbortSignal;
 }
 
 const restPath = '/api/v1';
 
-export function createGatewayServer({ database, feed, kept, logger, demoToken }: ServerOptions): Server {
+export function createGatewayServer(options: ServerOptions): Server {
+  const { database, feed, kept, logger, demoToken, closing } = options;
   const viewers = createViewers(database.client, feed);
   const doorOptions = {
     kept,
-    createContext: createContext.bind(undefined, database.client),
+    createContext: (viewer: Viewer) =>
+      createContext(database.client, viewer, createFollow(feed, viewers, viewer)),
     onError: (error: unknown) => logger.error({ err: error }, 'request failed'),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, demoToken });
+  const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
 
-  return createServer((request, response) => {
+  // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
+  return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
     answer(request, response).catch((error: unknown) => {
       doorOptions.onError(error);
       if (response.headersSent) response.destroy();

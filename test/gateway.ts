@@ -45,12 +45,14 @@ export async function openTestGateway(given?: Database): Promise<TestGateway> {
   const log: string[] = [];
   const feed = await database.follow();
   const kept = createKeptAnswers(feed, 16 * 1024 * 1024);
+  const closing = new AbortController();
   const server = createGatewayServer({
     database,
     feed,
     kept,
     logger: pino({ level: 'info' }, { write: (line: string) => log.push(line) }),
     demoToken: undefined,
+    closing: closing.signal,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -64,6 +66,7 @@ export async function openTestGateway(given?: Database): Promise<TestGateway> {
     async close() {
       const closed = once(server, 'close');
       server.close();
+      closing.abort();
       server.closeAllConnections();
       await closed;
       await feed.close();

@@ -16,6 +16,8 @@ export interface Viewers {
   known(header: string | undefined): Viewer | undefined;
   /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
   authenticate(header: string | undefined): Promise<Viewer | null>;
+  /** Whether the token that a viewer came with still stands for them. */
+  isValid(viewer: Viewer): Promise<boolean>;
 }
 
 /** How stale a token's last-used time may be, in milliseconds: a write per request would cost more than it tells. */
@@ -74,6 +76,10 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
       if (changes === before) known.set(digest, entry);
       note(entry);
       return viewer;
+    },
+
+    async isValid({ id, tokenId }) {
+      return (await database.apiToken.count({ where: { id: tokenId, userId: id, revokedAt: null } })) > 0;
     },
   };
 }

@@ -17,6 +17,9 @@ import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts
 /** The most that a request's body may have, in bytes. */
 const bodyLimit = 256 * 1024;
 
+/** How long, in milliseconds, the reader of a stream may leave it unread before it is dropped. */
+const slowestReader = 30_000;
+
 /** What an answer depends on, beside the body. */
 const vary = 'Authorization, Accept';
 
@@ -26,6 +29,8 @@ const graphqlType = 'application/graphql-response+json';
 
 export interface GraphqlOptions extends YogaOptions {
   kept: KeptAnswers;
+  /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
+  closing: AbortSignal;
 }
 
 export type GraphqlDoor = (
@@ -36,7 +41,7 @@ export type GraphqlDoor = (
 ) => Promise<void>;
 
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { createContext, kept, onError } = options;
+  const { createContext, kept, onError, closing } = options;
   const yoga = createGraphqlYoga(options);
 
   return async (request, response, target, viewer) => {
@@ -123,7 +128,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     try {
       const answer = await ask(request, target, body, context, gone.signal);
       if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
-      if (isStream(answer)) await stream(response, answer);
+      if (isStream(answer)) await stream(response, answer, closing);
       else send(request, response, await answerFrom(answer));
     } catch (error) {
       if (!gone.signal.aborted) throw error;
@@ -176,12 +181,30 @@ function isStream({ headers }: Response): boolean {
   return /^(text\/event-stream|multipart\/mixed)/.test(headers.get('content-type') ?? '');
 }
 
-/** Sends the answer piece by piece, no faster than the client reads it. */
-async function stream(response: ServerResponse, answer: Response): Promise<void> {
+/**
+ * Sends the answer piece by piece, no faster than the client reads it, until it ends, the client leaves or stops
+ * reading, or the gateway closes.
+ */
+async function stream(response: ServerResponse, answer: Response, closing: AbortSignal): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
-  for await (const piece of answer.body ?? []) {
-    if (!response.write(piece)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
-    if (response.destroyed) return;
+  const reader = answer.body?.getReader();
+  const leave = () => {
+    // The pending read of a stream that is cancelled need not end, so nothing waits for it.
+    reader?.cancel().catch(() => {});
+    response.end();
+  };
+  response.once('close', leave);
+  closing.addEventListener('abort', leave);
+  try {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      if (response.writableEnded) return;
+      if (!response.write(piece.value))
+        await once(response, 'drain', { signal: AbortSignal.timeout(slowestReader) });
+    }
+    response.end();
+  } catch {
+    response.destroy();
+  } finally {
+    closing.removeEventListener('abort', leave);
   }
-  response.end();
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import { type DocumentNode, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
@@ -43,7 +43,7 @@ export function createGraphqlYoga({ createContext, onError, demoToken }: YogaOpt
       defaultQuery: exampleQuery,
       headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
     },
-    plugins: [viewersOnly, outcomes, clientErrors(onError)],
+    plugins: [viewersOnly, outcomes, changesOnly, clientErrors(onError)],
   });
 }
 
@@ -83,6 +83,37 @@ const outcomes: Plugin<YogaContext> = {
     if (!('data' in result) || ('errors' in result && result.errors)) outcome.failed = true;
   },
 };
+
+/** Spares subscribers what they have already: many changes do not touch what they selected. */
+const changesOnly: Plugin = {
+  onSubscribe: () => ({
+    onSubscribeResult({ result, setResult }) {
+      if (isAsyncIterable(result)) setResult(withoutRepeats(result));
+    },
+  }),
+};
+
+/** Not a generator function, since the `return` of a generator has to wait for a value that may never come. */
+function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableIterator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
+  let last: string | undefined;
+  return {
+    async next() {
+      for (;;) {
+        const step = await iterator.next();
+        const text = JSON.stringify(step.value);
+        if (step.done || text !== last) {
+          last = text;
+          return step;
+        }
+      }
+    },
+    return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
 
 /** Lets through the errors that are meant for clients, with their codes, and masks all others. */
 function clientErrors(onError: (error: unknown) => void): Plugin<YogaContext> {

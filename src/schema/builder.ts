@@ -92,6 +92,9 @@ builder.globalConnectionField('totalCount', (t) =>
 
 builder.queryType({ description: 'What can be read. Everything belongs to the viewer.' });
 builder.mutationType({ description: 'What can be changed.' });
+builder.subscriptionType({
+  description: 'What can be followed: each delivers how things are now, and again after every change.',
+});
 
 function decodeGlobalID(globalId: string): { typename: string; id: string } {
   const [, typename, id] = /^(\w+):(\d+)$/.exec(Buffer.from(globalId, 'base64url').toString()) ?? [];

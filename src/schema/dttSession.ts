@@ -5,7 +5,7 @@ import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { byDatabaseId, link, list, newest, nodeById } from './reads.ts';
+import { byDatabaseId, following, link, list, newest, nodeById } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {
@@ -126,6 +126,13 @@ builder.prismaNode('TrainerSegment', {
   }),
 });
 
+const latestDttSession = {
+  type: DttSession,
+  nullable: true,
+  description: "The viewer's newest training session, null when there is none.",
+  resolve: newest('DttSession'),
+} as const;
+
 builder.queryFields((t) => ({
   dttSession: t.field({
     type: DttSession,
@@ -143,10 +150,12 @@ builder.queryFields((t) => ({
     },
     DttSessionConnection,
   ),
+  latestDttSession: t.field(latestDttSession),
+}));
+
+builder.subscriptionFields((t) => ({
   latestDttSession: t.field({
-    type: DttSession,
-    nullable: true,
-    description: "The viewer's newest training session, null when there is none.",
-    resolve: newest('DttSession'),
+    ...latestDttSession,
+    ...following(latestDttSession.resolve, 'DttSession', 'TrainerSegment', 'DttDevice', 'DttTemplate'),
   }),
 }));

@@ -5,7 +5,7 @@ import { clientError, messages } from '../errors.ts';
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
-import { byDatabaseId, link, list, listUnder, nodeById, readOne } from './reads.ts';
+import { byDatabaseId, following, link, list, listUnder, matching, nodeById, readOne } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
@@ -88,6 +88,13 @@ builder.prismaNode('DttTemplateSegment', {
   }),
 });
 
+const activeDttTemplate = {
+  type: DttTemplate,
+  nullable: true,
+  description: "The viewer's active template, null when none is.",
+  resolve: matching('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
+} as const;
+
 builder.queryFields((t) => ({
   dttTemplate: t.field({
     type: DttTemplate,
@@ -105,12 +112,13 @@ builder.queryFields((t) => ({
     },
     DttTemplateConnection,
   ),
+  activeDttTemplate: t.field(activeDttTemplate),
+}));
+
+builder.subscriptionFields((t) => ({
   activeDttTemplate: t.field({
-    type: DttTemplate,
-    nullable: true,
-    description: "The viewer's active template, null when none is.",
-    resolve: (_root, _args, context, info) =>
-      readOne('DttTemplate', { activeOf: { some: { id: context.viewer.id } } }, context, info),
+    ...activeDttTemplate,
+    ...following(activeDttTemplate.resolve, 'User', 'DttTemplate', 'DttTemplateSegment', 'DttTemplateImport'),
   }),
 }));
 

@@ -3,7 +3,7 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
-import { byDatabaseId, link, list, listUnder, nodeById, readOne } from './reads.ts';
+import { byDatabaseId, link, list, listUnder, matching, nodeById } from './reads.ts';
 import { User } from './user.ts';
 
 export const LockTemplate = builder.prismaNode('LockTemplate', {
@@ -76,12 +76,6 @@ builder.queryFields((t) => ({
     nullable: true,
     description:
       'The template of the active lock session, null when no session is active or it has no template.',
-    resolve: (_root, _args, context, info) =>
-      readOne(
-        'LockTemplate',
-        { sessions: { some: { ownerId: context.viewer.id, isActive: true } } },
-        context,
-        info,
-      ),
+    resolve: matching('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
   }),
 }));

@@ -4,7 +4,6 @@ import { clientError, messages } from '../errors.ts';
 import { ScheduleType as scheduleTypes } from '../generated/prisma/enums.ts';
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
-import { Device } from './device.ts';
 import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
@@ -131,16 +130,6 @@ builder.prismaObjectFields(User, (t) => ({
     OssmDeviceConnection,
   ),
 }));
-
-// Here rather than in `device.ts`, since a device type needs the interface before it can be made.
-builder.interfaceField(Device, 'owner', (t) =>
-  t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    resolve: link('User', (device) => device.ownerId),
-  }),
-);
 
 builder.queryFields((t) => ({
   viewer: t.field({
