@@ -46,7 +46,10 @@ export async function openGateway(config: Config): Promise<Gateway> {
         const closed = once(server, 'close');
         server.close();
         closing.abort();
+        // `close` ends the connections that are idle now, not those that become so when their request is done.
+        const sweep = setInterval(() => server.closeIdleConnections(), 20);
         await closed;
+        clearInterval(sweep);
         await feed.close();
         await database.close();
       },
