@@ -82,13 +82,20 @@ function clientErrors(onError: (error: unknown) => void): Plugin {
 
 function forClient(error: GraphQLError, onError: (error: unknown) => void): GraphQLError {
   if (codeOf(error)) return error;
-  // Errors of the request itself (syntax, validation, variables) come without an original error; whatever a
-  // resolver or the engine threw comes with one.
-  if (error instanceof GraphQLError && !error.originalError) {
-    return recoded(error, 'BAD_USER_INPUT', error.message);
-  }
+  if (isAboutRequest(error)) return recoded(error, 'BAD_USER_INPUT', error.message);
   onError(error.originalError ?? error);
   return recoded(error, 'INTERNAL_SERVER_ERROR', messages.internal);
+}
+
+/**
+ * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. GraphQL reports
+ * these by errors of its own, some of which wrap others. Those without a path were found before a resolver ran;
+ * those that were found later point at the argument in the document, which no error out of a resolver does.
+ */
+function isAboutRequest(error: GraphQLError): boolean {
+  let cause: Error = error;
+  while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
+  return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }
 
 function recoded(error: GraphQLError, code: 'BAD_USER_INPUT' | 'INTERNAL_SERVER_ERROR', message: string) {
