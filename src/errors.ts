@@ -18,7 +18,6 @@ export const messages = {
   invalidId: 'Invalid ID',
   notFound: 'Not found',
   templateNotOwned: 'Template not found or not owned by user',
-  activationBody: 'Request body must include { isActive: true }',
   limit: 'limit must be an integer from 1 to 100',
   offset: 'offset must be an integer of at least 0',
   methodNotAllowed: 'Method not allowed',
@@ -48,12 +47,20 @@ export function codeOf(error: { extensions: Record<string, unknown> }): ErrorCod
 /** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
 export function errorForClient(error: GraphQLError, onHidden: (error: unknown) => void): GraphQLError {
   if (codeOf(error)) return error;
-  // Errors of the request itself (syntax, validation, variables) come without an original error; whatever a
-  // resolver or the engine threw comes with one.
-  if (error instanceof GraphQLError && !error.originalError)
-    return recoded(error, 'BAD_USER_INPUT', error.message);
+  if (isAboutRequest(error)) return recoded(error, 'BAD_USER_INPUT', error.message);
   onHidden(error.originalError ?? error);
   return recoded(error, 'INTERNAL_SERVER_ERROR', messages.internal);
+}
+
+/**
+ * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. GraphQL reports
+ * these by errors of its own, some of which wrap others. Those without a path were found before a resolver ran;
+ * those that were found later point at the argument in the document, which no error out of a resolver does.
+ */
+function isAboutRequest(error: GraphQLError): boolean {
+  let cause: Error = error;
+  while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
+  return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }
 
 function recoded(error: GraphQLError, code: ErrorCode, message: string): GraphQLError {

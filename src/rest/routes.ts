@@ -138,7 +138,8 @@ function bodyOf(node: DirectiveNode): Route['body'] {
     name.value,
     field.kind === Kind.BOOLEAN || field.kind === Kind.STRING ? field.value : null,
   ]);
-  return { values: Object.fromEntries(values), text: print(value) };
+  // `print` would leave out the spaces that the documented message has inside the braces.
+  return { values: Object.fromEntries(values), text: `{ ${value.fields.map(print).join(', ')} }` };
 }
 
 function directive(withDirectives: GraphQLSchema, name: string) {
