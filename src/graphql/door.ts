@@ -97,7 +97,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   function answerOf({ data, errors }: ExecutionResult, type: string): Answer {
     const shown = errors?.map((error) => {
       const { message, locations, path, extensions } = errorForClient(error, onError);
-      return { message, locations, path, extensions: { code: extensions.code } };
+      return { message, locations, path, extensions: { code: extensions?.code } };
     });
     const unauthenticated = shown?.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED');
     // Without data nothing was executed (GraphQL over HTTP, section 6.4).

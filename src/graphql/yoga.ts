@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
-import { type DocumentNode, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
+import { type DocumentNode, GraphQLError, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
@@ -120,7 +120,15 @@ function clientErrors(onError: (error: unknown) => void): Plugin<YogaContext> {
   return {
     onResultProcess({ result, setResult }) {
       if (!('errors' in result) || !result.errors) return;
-      setResult({ ...result, errors: result.errors.map((error) => errorForClient(error, onError)) });
+      const errors = result.errors.map((error) => {
+        const { message, extensions } = errorForClient(error, onError);
+        return new GraphQLError(message, {
+          nodes: error.nodes ?? null,
+          path: error.path ?? null,
+          extensions,
+        });
+      });
+      setResult({ ...result, errors });
     },
   };
 }

@@ -367,7 +367,15 @@ describe('when something unexpected happens', () => {
     // A second gateway over the same database, with a pool of its own to take away.
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
-    const other = await openTestGateway({ client, pool, embedded: false, close: () => client.$disconnect() });
+    // Without announcements nothing is answered from memory, which would hide that the database is away.
+    const deaf = { listening: false, reconnects: 0, subscribe: () => () => {}, close: async () => {} };
+    const other = await openTestGateway({
+      client,
+      pool,
+      embedded: false,
+      follow: async () => deaf,
+      close: () => client.$disconnect(),
+    });
     try {
       expect((await rest(other, alice.token, '/users/me')).status).toBe(200);
       await pool.end();
