@@ -53,7 +53,7 @@ export async function createToken(
         _count: { select: { tokens: { where: { revokedAt: null } } } },
       },
     });
-    if (!user) throw new TokenError(`There is no user named ${JSON.stringify(username)}.`);
+    if (!user) throw unknownUser(username);
     if (user.subscriptionTier !== requiredTier) {
       throw new TokenError(
         `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
@@ -70,13 +70,26 @@ export async function createToken(
   });
 }
 
-/** The user's tokens without their secrets, newest first. */
-export function listTokens(database: PrismaClient, username: string) {
-  return database.apiToken.findMany({
-    where: { user: { username } },
-    select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
-    orderBy: { id: 'desc' },
+/**
+ * The user's tokens without their secrets, newest first.
+ * @throws {TokenError} for an unknown user.
+ */
+export async function listTokens(database: PrismaClient, username: string) {
+  const user = await database.user.findUnique({
+    where: { username },
+    select: {
+      tokens: {
+        select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+        orderBy: { id: 'desc' },
+      },
+    },
   });
+  if (!user) throw unknownUser(username);
+  return user.tokens;
+}
+
+function unknownUser(username: string): TokenError {
+  return new TokenError(`There is no user named ${JSON.stringify(username)}.`);
 }
 
 /** @throws {TokenError} when no active token has the id. */

@@ -25,11 +25,16 @@ export async function authenticate(
     select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
   });
   if (!found || found.revokedAt) return null;
-  const now = Date.now();
-  if (now - (found.lastUsedAt?.getTime() ?? 0) >= lastUsedPrecision) {
-    // Not awaited, and allowed to fail: no request should wait for, or break on, bookkeeping.
+  const now = new Date();
+  const stale = new Date(now.getTime() - lastUsedPrecision);
+  if (!found.lastUsedAt || found.lastUsedAt <= stale) {
+    // Not awaited, and allowed to fail: no request should wait for, or break on, bookkeeping. The condition is
+    // asked again by the write, since every request of a burst gets here before the first one has written.
     database.apiToken
-      .updateMany({ where: { id: found.id }, data: { lastUsedAt: new Date(now) } })
+      .updateMany({
+        where: { id: found.id, OR: [{ lastUsedAt: null }, { lastUsedAt: { lte: stale } }] },
+        data: { lastUsedAt: now },
+      })
       .catch(() => {});
   }
   return { id: found.userId };

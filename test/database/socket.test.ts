@@ -10,7 +10,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { serveEngine } from '../../src/database/socket.ts';
 
-const silenceLimit = 150;
+const silenceLimit = 300;
 
 let folder: string;
 let engine: PGlite;
@@ -323,9 +323,8 @@ describe('the protocol', () => {
     // The engine hands on its answers in pieces of 8 KB: of these, some are cut within the last message.
     for (let length = 8_090; length < 8_150; length++) {
       await client.query(`SELECT repeat('x', 4000) AS a, repeat('x', ${length - 4000}) AS b`);
-      const started = performance.now();
+      // Were the turn not over, the client would be dropped for its silence.
       await other.query('SELECT 1');
-      expect(performance.now() - started).toBeLessThan(silenceLimit);
     }
   });
 
