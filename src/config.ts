@@ -81,7 +81,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return Object.fromEntries(entries) as Config;
 }
 
-/** The text with what stands where a URL has its password blotted out. */
+/**
+ * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
+ * that stands before an @ is taken for one.
+ */
 export function withoutPassword(text: string): string {
-  return text.replace(/(:\/\/[^:/@]*):.*@/, '$1:***@');
+  return text
+    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
+      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
+    )
+    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }
