@@ -118,7 +118,7 @@ describe('nodes', () => {
       `query ($ids: [ID!]!) { nodes(ids: $ids) {
         ... on DttDevice { sessions(first: 1) { nodes { template { sessions(first: 1) { nodes { databaseId } } } } } }
         ... on DttTemplate { sessions(first: 1) { nodes { template {
-          sessions(first: 2) { nodes { databaseId segments { type } } }
+          sessions(first: 3) { nodes { databaseId segments { type } } }
           segments { duration }
         } } } }
       } }`,
@@ -126,7 +126,7 @@ describe('nodes', () => {
     );
     expect(errors).toBeUndefined();
     // Sessions 0, 2 and 4 were on the first device, and with the first template.
-    const [first, , second] = alice.dttSessions;
+    const [first, , second, , third] = alice.dttSessions;
     const segments = [{ type: 'repetition' }, { type: 'endurance' }];
     expect(data.nodes).toEqual([
       { sessions: { nodes: [{ template: { sessions: { nodes: [{ databaseId: first }] } } }] } },
@@ -139,6 +139,7 @@ describe('nodes', () => {
                   nodes: [
                     { databaseId: first, segments },
                     { databaseId: second, segments },
+                    { databaseId: third, segments },
                   ],
                 },
                 segments: [{ duration: 60 }, { duration: 300 }],

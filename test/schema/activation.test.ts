@@ -1,5 +1,6 @@
 /** The one thing that changes: which template is active (interface, States and transitions). */
 
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ScheduleType } from '../../src/generated/prisma/client.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
@@ -156,7 +157,8 @@ describe('fifty activations at once, through both doors', () => {
     });
     // A template may have been replaced by another by the time its own answer is read, so only what the
     // activation itself says is looked at here.
-    const outcomes = await Promise.all(
+    const release = await holdViewer();
+    const answers = Promise.all(
       templates.map(async ({ id }, index) => {
         if (index % 2 === 0) {
           const { status, body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, {
@@ -173,6 +175,10 @@ describe('fifty activations at once, through both doors', () => {
         return { status, id: template.databaseId, changed: scheduleTypeChanged };
       }),
     );
+    // Time for as many as there are connections to come up to the row, so that they do meet there.
+    await setTimeout(200);
+    await release();
+    const outcomes = await answers;
     expect(outcomes.map(({ status, id }) => ({ status, id }))).toEqual(
       templates.map(({ id }) => ({ status: 200, id })),
     );
@@ -184,6 +190,17 @@ describe('fifty activations at once, through both doors', () => {
     });
   });
 });
+
+/** Locks Alice's row, so that activations wait for each other there until it is released. */
+async function holdViewer(): Promise<() => Promise<void>> {
+  const connection = await gateway.database.pool.connect();
+  await connection.query('BEGIN');
+  await connection.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [alice.userId]);
+  return async () => {
+    await connection.query('COMMIT');
+    connection.release();
+  };
+}
 
 describe('a template that was active', () => {
   it('is not active any more once it is deleted, or not imported any more', async () => {
