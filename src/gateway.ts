@@ -41,7 +41,10 @@ export async function openGateway(config: Config): Promise<Gateway> {
       async close() {
         const closed = once(server, 'close');
         server.close();
+        // Node closes what is idle now, but would keep a connection whose request is in flight open for the next.
+        const sweep = setInterval(() => server.closeIdleConnections(), 50);
         await closed;
+        clearInterval(sweep);
         await database.close();
       },
     };
