@@ -193,15 +193,9 @@ describe('the database', () => {
     [copyOf('User', 'username'), 'User_username_key'] as const,
     ['UPDATE "DttTemplateSegment" SET position = 0', 'DttTemplateSegment_templateId_position_key'] as const,
     ['UPDATE "LockSession" SET "isActive" = true', 'LockSession_one_active_per_owner'] as const,
-    ...[
-      'DttDevice',
-      'DttTemplate',
-      'DttSession',
-      'LkbxDevice',
-      'LockTemplate',
-      'LockSession',
-      'OssmDevice',
-    ].map((table) => [toNowhere(table, 'ownerId'), `${table}_ownerId_fkey`] as const),
+    ...['DttDevice', 'DttTemplate', 'DttSession', 'LkbxDevice', 'LockTemplate', 'OssmDevice'].map(
+      (table) => [toNowhere(table, 'ownerId'), `${table}_ownerId_fkey`] as const,
+    ),
     [`${toNowhere('LockSession', 'ownerId')} WHERE NOT "isActive"`, 'LockSession_ownerId_fkey'] as const,
     [toNowhere('User', 'activeTemplateId'), 'User_activeTemplateId_fkey'] as const,
     [toNowhere('DttSession', 'trainerId'), 'DttSession_trainerId_fkey'] as const,
