@@ -35,7 +35,10 @@ export const settings = {
   DATABASE_URL: setting(
     'PostgreSQL (15 or later) to use instead of the embedded one',
     'a URL such as postgresql://user:password@host:5432/database',
-    z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+    z
+      .url()
+      .regex(/^postgres(ql)?:\/\//)
+      .optional(),
   ),
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',

@@ -13,8 +13,8 @@ export interface Loaders {
    * arguments, so it has a loader of its own. `createBatch` runs once per place.
    */
   at<Value>(info: GraphQLResolveInfo, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
-  /** The value that is the same for every object at the place: read for the first, and kept for the others. */
-  once<Value>(info: GraphQLResolveInfo, read: () => Promise<Value>): Promise<Value>;
+  /** A value that is the same whoever asks for it by this name: read for the first, and kept for the others. */
+  once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
   /** Forgets everything: a subscription answers again and again in one context. */
   clear(): void;
 }
@@ -37,12 +37,11 @@ export function createLoaders(): Loaders {
       }
       return loader;
     },
-    once(info, read) {
-      const place = placeOf(info);
-      let value = values.get(place);
+    once(name, read) {
+      let value = values.get(name);
       if (!value) {
         value = read() as Promise<never>;
-        values.set(place, value);
+        values.set(name, value);
       }
       return value;
     },
@@ -57,7 +56,7 @@ export function createLoaders(): Loaders {
  * The response path without list indices, each step with its type: under an interface, one path can lead through
  * several types, and the fields beneath each may have arguments and selections of their own.
  */
-function placeOf({ path }: GraphQLResolveInfo): string {
+export function placeOf({ path }: GraphQLResolveInfo): string {
   let place = '';
   for (let step: typeof path | undefined = path; step; step = step.prev) {
     if (typeof step.key === 'string') place += `/${step.typename}.${step.key}`;

@@ -10,6 +10,7 @@ import type { Context } from '../context.ts';
 import type { Table } from '../database/feed.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import { placeOf } from '../loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './page.ts';
 
 type Model = keyof typeof visible;
@@ -51,6 +52,19 @@ const orders: { [M in Model]: Order } = {
   LockSegment: {},
   OssmDevice: { by: 'lastVisited', nullable: true },
 };
+
+/**
+ * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
+ * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
+ */
+async function visibleInList(model: Model, { database, viewer, loaders }: Context): Promise<object> {
+  if (model !== 'DttTemplate') return visible[model](viewer);
+  const imports = await loaders.once('imports of the viewer', () =>
+    database.dttTemplateImport.findMany({ where: { userId: viewer.id }, select: { templateId: true } }),
+  );
+  if (imports.length === 0) return owned(viewer);
+  return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
+}
 
 /** What is used of a Prisma delegate. */
 interface Delegate<R> {
@@ -192,14 +206,16 @@ export const list =
   <M extends Model>(model: M) =>
   async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
     const delegate = delegateOf(context.database, model);
-    const where = visible[model](context.viewer);
     const page = planPage(orders[model], args);
-    const query = pageQuery(page, where, context, info);
-    const rows = await context.loaders.once(info, () => delegate.findMany(query));
+    const selection = selectionOf(context, info, nodePaths);
+    const where = await visibleInList(model, context);
+    const rows = await context.loaders.once(placeOf(info), () =>
+      delegate.findMany({ ...selection, ...inScope(page, where) }),
+    );
     return {
       ...page.connect(rows),
       totalCount: (countInfo: GraphQLResolveInfo) =>
-        context.loaders.once(countInfo, () => delegate.count({ where })),
+        context.loaders.once(placeOf(countInfo), () => delegate.count({ where })),
     };
   };
 
@@ -212,7 +228,7 @@ export const listUnder =
   async (parent: { id: number }, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
     const where = visible[model](context.viewer);
     const page = planPage(orders[model], args);
-    const query = pageQuery(page, where, context, info);
+    const query = { ...selectionOf(context, info, nodePaths), ...inScope(page, where) };
     const fromParents =
       <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
       async (ids: readonly number[]) => {
@@ -241,12 +257,9 @@ export const listUnder =
     };
   };
 
-/** The Prisma query for the rows of a connection field. */
-function pageQuery(page: PagePlan, where: object, context: Context, info: GraphQLResolveInfo): object {
-  const selection = selectionOf(context, info, [['nodes'], ['edges', 'node']]);
-  return {
-    ...selection,
-    ...page.query,
-    where: page.query.where ? { AND: [where, page.query.where] } : where,
-  };
+/** Where the rows of a connection are in the selection of its field. */
+const nodePaths = [['nodes'], ['edges', 'node']];
+
+function inScope({ query }: PagePlan, where: object): object {
+  return { ...query, where: query.where ? { AND: [where, query.where] } : where };
 }

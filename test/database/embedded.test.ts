@@ -2,11 +2,14 @@ import { cp, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { type EmbeddedPostgres, findEmbedded, openEmbedded } from '../../src/database/embedded.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
 
 const built = new URL('../../dist/database/embedded.js', import.meta.url);
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
 
 let folder: string;
 beforeEach(async () => {
