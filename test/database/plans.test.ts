@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../gateway.ts';
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) writes it. */
 interface PlanNode {
@@ -72,7 +72,7 @@ afterAll(() => gateway?.close());
 /** The statements with which the gateway answers a query. */
 async function statementsOf(query: string): Promise<{ text: string; values: unknown[] }[]> {
   const spy = vi.spyOn(gateway.database.pool, 'query');
-  const { errors } = await graphql(gateway, token, query);
+  const { errors } = await graphqlOnce(gateway, token, query);
   expect(errors).toBeUndefined();
   // The first argument is what Prisma's adapter hands over; the overloads of `query` hide its type.
   const calls = spy.mock.calls.map(([call]) => call as unknown as { text: string; values: unknown[] });

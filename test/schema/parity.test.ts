@@ -5,6 +5,7 @@ import {
   type GraphQLField,
   type GraphQLObjectType,
   getNamedType,
+  isInterfaceType,
   isLeafType,
   isNonNullType,
   isObjectType,
@@ -65,7 +66,14 @@ function selectionOf(field: GraphQLField<unknown, unknown>, depth: number): stri
   if (field.args.some(({ type }) => isNonNullType(type))) return undefined;
   const type = getNamedType(field.type);
   if (isLeafType(type)) return field.name;
-  if (!isObjectType(type) || depth === 0) return undefined;
+  if (depth === 0) return undefined;
+  if (isInterfaceType(type)) {
+    const kinds = schema
+      .getPossibleTypes(type)
+      .map((kind) => `... on ${kind.name} ${everything(kind, depth - 1)}`);
+    return `${field.name} { ${kinds.join(' ')} }`;
+  }
+  if (!isObjectType(type)) return undefined;
   // A connection is no step of its own: what counts is how many records deep the query goes.
   const isRecord = type.getInterfaces().some(({ name }) => name === 'Node');
   return `${field.name} ${everything(type, isRecord ? depth - 1 : depth)}`;
