@@ -7,6 +7,7 @@ import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import { createGatewayServer } from './server.ts';
+import { type MirrorService, openMirrorService } from './sync/service.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
@@ -22,9 +23,12 @@ export interface Gateway {
 export async function openGateway(config: Config): Promise<Gateway> {
   const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: true }));
   const database = await openDatabase(config);
+  let mirror: MirrorService | undefined;
   try {
-    const demoToken = database.embedded ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
-    const server = createGatewayServer({ database, logger, demoToken });
+    mirror = await openMirrorService(config, database.pool, logger);
+    const demoToken =
+      database.embedded && !mirror ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
+    const server = createGatewayServer({ database, logger, demoToken, mirror });
     server.listen(config.PORT, config.HOST);
     await once(server, 'listening').catch((error) => {
       throw new SetupError(
@@ -41,11 +45,13 @@ export async function openGateway(config: Config): Promise<Gateway> {
       async close() {
         const closed = once(server, 'close');
         server.close();
+        await mirror?.close();
         await closed;
         await database.close();
       },
     };
   } catch (error) {
+    await mirror?.close();
     await database.close();
     throw error;
   }

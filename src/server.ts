@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { authenticate } from './auth/viewer.ts';
-import { createContext } from './context.ts';
+import { createContext, type UpstreamAccount } from './context.ts';
 import type { Database } from './database/database.ts';
 import { messages } from './errors.ts';
 import { createGraphqlDoor } from './graphql/yoga.ts';
@@ -13,13 +13,15 @@ export interface ServerOptions {
   database: Database;
   logger: Logger;
   demoToken: string | undefined;
+  /** The account that the database mirrors, and how fresh it is. */
+  mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
 const restPath = '/api/v1';
 
-export function createGatewayServer({ database, logger, demoToken }: ServerOptions): Server {
+export function createGatewayServer({ database, logger, demoToken, mirror }: ServerOptions): Server {
   const doorOptions = {
-    createContext: createContext.bind(undefined, database.client),
+    createContext: createContext.bind(undefined, database.client, mirror?.upstream),
     onError: (error: unknown) => logger.error({ err: error }, 'request failed'),
   };
   const rest = createRestDoor(doorOptions);
@@ -45,7 +47,10 @@ export function createGatewayServer({ database, logger, demoToken }: ServerOptio
       writeText(response, 200, 'alive');
     } else if (path === '/readyz') {
       const ready = await isReachable(database);
-      writeText(response, ready ? 200 : 503, ready ? 'ready' : 'the database cannot be reached');
+      const lines = [ready ? 'ready' : 'the database cannot be reached'];
+      // Told, but no reason to be unready: without its upstream the mirror still answers.
+      if (mirror) lines.push(`upstream: ${mirror.status()}`);
+      writeText(response, ready ? 200 : 503, lines.join('\n'));
     } else if (path === '/') {
       response.writeHead(302, { Location: '/graphql' }).end();
     } else {

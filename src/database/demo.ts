@@ -12,6 +12,8 @@ export const demoUsername = 'demo';
  * in the file `demo-token` there. Undefined for a database that holds other data.
  */
 export async function prepareDemo(database: PrismaClient, dataDir: string): Promise<string | undefined> {
+  // A mirrored account belongs to somebody, whatever its name.
+  if ((await database.mirror.count()) > 0) return undefined;
   const file = join(dataDir, 'demo-token');
   if ((await database.user.count()) === 0)
     await database.$transaction(async (transaction) => load(transaction));

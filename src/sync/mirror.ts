@@ -80,7 +80,7 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
        WHERE "heldUntil" IS NULL OR "heldUntil" < now() RETURNING "sessionsComplete"`,
       [holder, lease],
     );
-    return rows[0];
+    return rows[0] && { ...rows[0], isNew: !mirror };
   });
   if (!held) return undefined;
 
@@ -109,7 +109,8 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
       asHolder(async (client) => {
         const differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
         if (differing.size > 0) await upsert(client, 'User', [user]);
-        return { created: 0, updated: differing.size, unchanged: 1 - differing.size };
+        const created = held.isNew ? 1 : 0;
+        return { created, updated: differing.size, unchanged: 1 - created - differing.size };
       }),
 
     differing: (kind, records) => withClient(pool, (client) => findDiffering(client, kind, records)),

@@ -1,12 +1,12 @@
 /** One run of the synchronisation: learns whose account it is, and brings the mirror to what the upstream has. */
 
-import pMap from 'p-map';
 import type pg from 'pg';
 import { z } from 'zod';
-import { add, type Counts, type Mirror, openMirror } from './mirror.ts';
-import { type Item, readPages } from './pages.ts';
-import { type Kind, kindsOf, type MirrorRecord, recordId, user as userSchema } from './records.ts';
-import { isMissing, isNotOffered, Refusal, type Upstream, UpstreamError } from './upstream.ts';
+import { add, type Mirror, openMirror } from './mirror.ts';
+import { readPages } from './pages.ts';
+import { emptyTally, firstIssue, type PullOptions, pull, type Tally } from './pull.ts';
+import { type Kind, kindsOf, recordId, user as userSchema } from './records.ts';
+import { isMissing, isNotOffered, type Upstream, UpstreamError } from './upstream.ts';
 
 export interface SyncOptions {
   readonly pool: pg.Pool;
@@ -34,12 +34,6 @@ export interface SyncListener {
   finished?(kind: string, tally: Tally): void;
 }
 
-export interface Tally extends Counts {
-  fetched: number;
-  gone: number;
-  skipped: number;
-}
-
 export interface SyncReport {
   readonly account: Account;
   readonly tallies: ReadonlyMap<string, Tally>;
@@ -51,9 +45,6 @@ export interface SyncReport {
 
 export type Account = z.output<typeof userSchema>;
 
-/** How many records are asked for at the same time. */
-const concurrency = 4;
-
 /** How many bad records are reported one by one. */
 const maxReports = 20;
 
@@ -62,17 +53,23 @@ const maxReports = 20;
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, signal, lease } = options;
+  const { pool, upstream, named, lease } = options;
   const before = upstream.requestCount();
-  const account = await learnAccount(upstream, options.named, signal);
-  const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
-  if (!mirror) return undefined;
+  // The first failure ends the run, and with it the other requests under way.
+  const end = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
-    const run = createRun(options, mirror, account);
-    await run.all();
-    return { account, tallies: run.tallies, notes: run.notes(), requests: upstream.requestCount() - before };
+    const account = await learnAccount(upstream, named, signal);
+    const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
+    if (!mirror) return undefined;
+    try {
+      const result = await pullAll({ ...options, signal }, mirror, account);
+      return { ...result, account, requests: upstream.requestCount() - before };
+    } finally {
+      await mirror.release();
+    }
   } finally {
-    await mirror.release();
+    end.abort();
   }
 }
 
@@ -138,252 +135,123 @@ async function optional(answer: Promise<unknown>): Promise<unknown> {
   }
 }
 
-function createRun(options: SyncOptions, mirror: Mirror, account: Account) {
-  const { upstream, full = false, named = {}, signal, listener } = options;
+const identified = z.object({ id: recordId });
+
+async function pullAll(
+  { upstream, full = false, named = {}, signal, listener }: SyncOptions & { signal: AbortSignal },
+  mirror: Mirror,
+  account: Account,
+): Promise<Pick<SyncReport, 'tallies' | 'notes'>> {
   const kinds = kindsOf(account.id);
   const tallies = new Map<string, Tally>();
-  const skips: string[] = [];
-  const reports: string[] = [];
-  let reported = 0;
-
-  return {
-    tallies,
-    notes: () => [
-      ...skips,
-      ...reports,
-      ...(reported > reports.length ? [`… and ${reported - reports.length} more.`] : []),
-    ],
-
-    async all(): Promise<void> {
-      const users = tallyOf('user');
-      add(users, await mirror.writeUser(account));
-      users.fetched = 1;
-      listener?.finished?.('user', users);
-      await pull(kinds.dttDevices);
-      await pullTemplates();
-      await pull(kinds.lkbxDevices, named.lkbxDevices);
-      await pullLocks();
-      await pull(kinds.ossmDevices);
-      await pullSessions();
+  const absent: string[] = [];
+  const skipped: string[] = [];
+  let skips = 0;
+  const context = {
+    upstream,
+    mirror,
+    full,
+    signal,
+    onAbsent: (line: string) => absent.push(line),
+    onSkipped: (where: string, why: string) => {
+      if (++skips <= maxReports) skipped.push(`${where}: ${why}; skipped.`);
     },
   };
+
+  await pullUser();
+  await pullKind(kinds.dttDevices);
+  await pullTemplates();
+  await pullKind(kinds.lkbxDevices, { idsWithoutList: async () => named.lkbxDevices ?? [] });
+  await pullLocks();
+  await pullKind(kinds.ossmDevices);
+  await pullSessions();
+
+  if (skips > maxReports) skipped.push(`… and ${skips - maxReports} more; skipped.`);
+  return { tallies, notes: [...absent, ...skipped] };
+
+  async function pullUser(): Promise<void> {
+    const tally = tallyOf('user');
+    add(tally, await mirror.writeUser(account));
+    tally.fetched++;
+    listener?.finished?.('user', tally);
+  }
 
   /** Templates, and which of them is the active one. */
   async function pullTemplates(): Promise<void> {
     const before = await mirror.activeTemplate();
     const active = new Set<number>();
-    const { whole } = await pull(kinds.dttTemplates, [], {
-      listed: ({ row, isActive }) => isActive && active.add(row.id),
+    const whole = await pullKind(kinds.dttTemplates, {
+      onListed: ({ row, isActive }) => isActive && active.add(row.id),
     });
-    // More than one was active only if another was activated while the list was read: the next run will tell.
+    // Two are active only if one was activated while the list was read. The next run will tell.
     const [id = null] = active;
-    if (active.size === 1 || (active.size === 0 && whole)) await mirror.setActiveTemplate(id, before);
+    if (active.size > 1 || (id === null && !whole)) return;
+    if (await mirror.setActiveTemplate(id, before)) countChange(kinds.dttTemplates);
   }
 
   /** Lock templates and sessions, and which template the active session was started from. */
   async function pullLocks(): Promise<void> {
     const template = await activeLockTemplate();
-    await pull(kinds.lockTemplates, [...(named.lockTemplates ?? []), ...(template?.id ? [template.id] : [])]);
-    await pull(kinds.lockSessions, named.lockSessions ?? [], {
-      async unlisted() {
+    await pullKind(kinds.lockTemplates, {
+      idsWithoutList: async () => [...(named.lockTemplates ?? []), ...(template?.id ? [template.id] : [])],
+    });
+    await pullKind(kinds.lockSessions, {
+      async idsWithoutList() {
         const current = identified.safeParse(await optional(upstream.get('/lkbx/session/current', signal)));
-        return current.success ? [current.data.id] : [];
+        return [...(named.lockSessions ?? []), ...(current.data ? [current.data.id] : [])];
       },
     });
-    // Only if no other session was started while they were read, for the answer does not say which it belongs to.
-    if (template && template.id === (await activeLockTemplate())?.id) {
-      const changed = await mirror.setActiveLockTemplate(template.id);
-      const tally = tallyOf(kinds.lockSessions.name);
-      if (changed && tally.unchanged > 0) {
-        tally.unchanged--;
-        tally.updated++;
-      }
-    }
+    // The answer does not say which session it is about: another one may have been started since the first.
+    if (!template || template.id !== (await activeLockTemplate())?.id) return;
+    if (await mirror.setActiveLockTemplate(template.id)) countChange(kinds.lockSessions);
   }
 
   async function activeLockTemplate(): Promise<{ id: number | null } | undefined> {
     const answer = await optional(upstream.get('/lkbx/templates/active', signal));
-    if (answer === null) return { id: null };
-    return identified.safeParse(answer).data;
+    return answer === null ? { id: null } : identified.safeParse(answer).data;
   }
 
   /**
    * Sessions, newest first. Reading stops at a page of which everything is known, if everything behind it is
-   * known as well: an earlier run may have been cut off, and then has left a gap.
+   * known as well: a run that was cut off leaves a gap behind what it had read.
    */
   async function pullSessions(): Promise<void> {
-    const stopAtKnown = mirror.sessionsComplete && !full;
+    const mayStop = mirror.sessionsComplete && !full;
     let complete = mirror.sessionsComplete;
-    const { whole } = await pull(kinds.dttSessions, [], {
-      expected: account.dttTotalSessions,
-      async page(changed) {
-        if (changed === 0) return stopAtKnown;
+    const whole = await pullKind(kinds.dttSessions, {
+      async onPage(changed) {
+        if (changed === 0) return mayStop;
         if (complete) await mirror.setSessionsComplete(false);
         complete = false;
         return false;
       },
     });
-    if (whole && !complete) await mirror.setSessionsComplete(true);
+    if (whole !== complete) await mirror.setSessionsComplete(whole);
   }
 
-  interface PullHooks {
-    expected?: number | undefined;
-    /** Told of every record that the list has. */
-    listed?(record: MirrorRecord): void;
-    /** Told how many records of a page are new or changed, before they are written. Answers whether to stop. */
-    page?(changed: number): Promise<boolean>;
-    /** More ids, for an upstream that does not have the list. */
-    unlisted?(): Promise<number[]>;
-  }
-
-  /**
-   * Pulls all records of a kind.
-   * @returns whether all that was there to read was read, and nothing had to be skipped.
-   */
-  async function pull(
+  async function pullKind(
     kind: Kind,
-    ids: readonly number[] = [],
-    hooks: PullHooks = {},
-  ): Promise<{ whole: boolean }> {
+    options: Omit<PullOptions, 'tally' | 'onAdvanced'> = {},
+  ): Promise<boolean> {
     const tally = tallyOf(kind.name);
-    const seen = new Set<number>();
-    let stopped = false;
-    try {
-      for await (const page of readPages(upstream, kind.list, signal)) {
-        const { records, missing } = await readPage(kind, page, seen, hooks);
-        if (await hooks.page?.(records.length + missing.length)) {
-          stopped = true;
-          break;
-        }
-        await fetchAndWrite(kind, records, missing, hooks.expected);
-      }
-      if (!stopped && tally.skipped === 0) await removeGone(kind, seen);
-      listener?.finished?.(kind.name, tally);
-      return { whole: tally.skipped === 0 };
-    } catch (error) {
-      if (kind.documented || seen.size > 0 || !isNotOffered(error)) throw error;
-      const known = new Set([...ids, ...(await mirror.ids(kind)), ...((await hooks.unlisted?.()) ?? [])]);
-      skips.push(
-        `GET ${kind.list} is not offered (${error.status}): ${known.size > 0 ? `read ${known.size} ${kind.name} by id` : 'skipped'}.`,
-      );
-      await fetchAndWrite(kind, [], [...known], known.size);
-      listener?.finished?.(kind.name, tally);
-      return { whole: false };
-    }
+    const expected = kind === kinds.dttSessions ? account.dttTotalSessions : undefined;
+    const onAdvanced = () => listener?.advanced?.(kind.name, tally.fetched, expected);
+    const whole = await pull(context, kind, { ...options, tally, onAdvanced });
+    listener?.finished?.(kind.name, tally);
+    return whole;
   }
 
-  /** Sorts a page into whole records, and the ids of those that have to be asked for one by one. */
-  async function readPage(kind: Kind, page: Item[], seen: Set<number>, hooks: PullHooks) {
-    const tally = tallyOf(kind.name);
-    const records: MirrorRecord[] = [];
-    const missing: number[] = [];
-    for (const { id, item } of page) {
-      if (id !== undefined) seen.add(id);
-      const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-      if (record) records.push(record);
-      else if (id !== undefined && !kind.summary) missing.push(id);
-      else
-        skip(
-          kind,
-          `${kind.list}, ${id === undefined ? 'a record without a valid id' : `id ${id}`}`,
-          firstIssue(error),
-        );
-    }
-    for (const record of records) hooks.listed?.(record);
-    const changed = full && kind.summary ? undefined : await mirror.differing(kind, records);
-    const needed = records.filter(({ row }) => changed?.has(row.id) ?? true);
-    tally.fetched += records.length - needed.length;
-    tally.unchanged += records.length - needed.length;
-    progress(kind, hooks.expected);
-    return kind.summary
-      ? { records: [], missing: [...missing, ...needed.map(({ row }) => row.id)] }
-      : { records: needed, missing };
-  }
-
-  async function fetchAndWrite(
-    kind: Kind,
-    records: readonly MirrorRecord[],
-    missing: readonly number[],
-    expected?: number,
-  ): Promise<void> {
-    const tally = tallyOf(kind.name);
-    tally.fetched += records.length;
-    const fetched = await pMap(
-      missing,
-      async (id) => {
-        const record = await fetchOne(kind, id);
-        tally.fetched++;
-        progress(kind, expected);
-        return record === 'missing' ? undefined : record;
-      },
-      { concurrency, ...(signal && { signal }) },
-    );
-    const present = [...records, ...fetched.filter((record) => record !== undefined)];
-    add(
-      tally,
-      await mirror.write(kind, present, ({ row }, reason) => skip(kind, `${kind.item}${row.id}`, reason)),
-    );
-    progress(kind, expected);
-  }
-
-  /** One record by its id; undefined for one that was reported and has to be skipped. */
-  async function fetchOne(kind: Kind, id: number): Promise<MirrorRecord | 'missing' | undefined> {
-    const path = `${kind.item}${id}`;
-    try {
-      const { data: record, error } = kind.record.safeParse(await upstream.get(path, signal));
-      if (record?.row.id === id) return record;
-      skip(kind, path, record ? `id: is ${record.row.id}` : firstIssue(error));
-    } catch (error) {
-      if (isMissing(error)) return 'missing';
-      if (!(error instanceof Refusal)) throw error;
-      skip(kind, path, `it answered ${error.status}`);
-    }
-    return undefined;
-  }
-
-  /**
-   * Removes the records that a whole list no longer had. Each is asked for once more, since a list that changes
-   * while it is read can hide a record.
-   */
-  async function removeGone(kind: Kind, seen: ReadonlySet<number>): Promise<void> {
-    const unseen = (await mirror.ids(kind)).filter((id) => !seen.has(id));
-    const answers = await pMap(unseen, async (id) => ({ id, answer: await fetchOne(kind, id) }), {
-      concurrency,
-    });
-    const gone = answers.filter(({ answer }) => answer === 'missing').map(({ id }) => id);
-    if (gone.length === 0) return;
-    await mirror.remove(kind, gone);
-    tallyOf(kind.name).gone = gone.length;
-  }
-
-  function progress(kind: Kind, expected?: number): void {
-    listener?.advanced?.(kind.name, tallyOf(kind.name).fetched, expected);
-  }
-
-  function skip(kind: Kind, where: string, why: string): void {
-    tallyOf(kind.name).skipped++;
-    if (++reported <= maxReports) reports.push(`${where}: ${why}; skipped.`);
+  /** Counts a change to a record that was otherwise unchanged. */
+  function countChange({ name }: Kind): void {
+    const tally = tallyOf(name);
+    if (tally.unchanged === 0) return;
+    tally.unchanged--;
+    tally.updated++;
   }
 
   function tallyOf(name: string): Tally {
-    const tally = tallies.get(name) ?? {
-      fetched: 0,
-      created: 0,
-      updated: 0,
-      unchanged: 0,
-      gone: 0,
-      skipped: 0,
-    };
+    const tally = tallies.get(name) ?? emptyTally();
     tallies.set(name, tally);
     return tally;
   }
-}
-
-const identified = z.object({ id: recordId });
-
-/** The first thing that is wrong, with the field that it is wrong about. */
-function firstIssue(error: z.ZodError | undefined): string {
-  const [issue] = error?.issues ?? [];
-  if (!issue) return 'is not valid';
-  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
 }
