@@ -44,6 +44,11 @@ export const settings = {
     'a path',
     z.string().min(1).default('.data'),
   ),
+  KEEP_ANSWERS_MB: setting(
+    'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
+    'an integer from 0 to 65536',
+    integer(0, 65_536).default(64),
+  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

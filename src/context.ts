@@ -2,6 +2,7 @@
 
 import type { Viewer } from './auth/viewer.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
+import type { Follow } from './live.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
 /** Where the viewer's account lives, for a gateway that mirrors it. */
@@ -13,18 +14,20 @@ export interface UpstreamAccount {
   activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
 }
 
+/** One per operation, since its loaders remember rows. */
 export interface Context {
   readonly viewer: Viewer;
   readonly database: PrismaClient;
   readonly loaders: Loaders;
+  readonly follow: Follow;
   readonly upstream: UpstreamAccount | undefined;
 }
 
-/** A fresh context per operation: its loaders remember rows, and must not outlive the operation. */
 export function createContext(
   database: PrismaClient,
-  upstream: UpstreamAccount | undefined,
   viewer: Viewer,
+  follow: Follow,
+  upstream: UpstreamAccount | undefined,
 ): Context {
-  return { viewer, database, loaders: createLoaders(), upstream };
+  return { viewer, database, loaders: createLoaders(), follow, upstream };
 }

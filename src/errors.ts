@@ -1,6 +1,6 @@
 /** The errors that a client may see, in one table. Everything else is masked and logged. */
 
-import { GraphQLError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 
 /** The values of `extensions.code`, each with the HTTP status that the REST door answers. */
 export const statusOf = {
@@ -19,7 +19,6 @@ export const messages = {
   invalidId: 'Invalid ID',
   notFound: 'Not found',
   templateNotOwned: 'Template not found or not owned by user',
-  activationBody: 'Request body must include { isActive: true }',
   limit: 'limit must be an integer from 1 to 100',
   offset: 'offset must be an integer of at least 0',
   methodNotAllowed: 'Method not allowed',
@@ -42,8 +41,46 @@ export function clientError(code: ErrorCode, message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code, ...(http && { http }) } });
 }
 
+/** An error of an execution, whether graphql-js or compiled code made it. */
+export interface ExecutionError {
+  readonly message: string;
+  readonly locations?: GraphQLError['locations'];
+  readonly path?: GraphQLError['path'];
+  readonly originalError?: Error | undefined;
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** The code of an error made by `clientError`, or undefined for one that no client may see. */
-export function codeOf(error: { extensions: Record<string, unknown> }): ErrorCode | undefined {
-  const { code } = error.extensions;
+export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
+  const code = extensions?.code;
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;
+}
+
+/** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
+export function errorForClient(
+  error: ExecutionError,
+  onHidden: (error: unknown) => void,
+): GraphQLFormattedError {
+  const code = codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : 'INTERNAL_SERVER_ERROR');
+  const isHidden = codeOf(error) === undefined && code === 'INTERNAL_SERVER_ERROR';
+  if (isHidden) onHidden(error.originalError ?? error);
+  // Yoga reads the HTTP status of the whole answer from `http`, and removes it.
+  const http = error.extensions?.http;
+  return {
+    message: isHidden ? messages.internal : error.message,
+    ...(error.locations && { locations: error.locations }),
+    ...(error.path && { path: error.path }),
+    extensions: { code, ...(http !== undefined && { http }) },
+  };
+}
+
+/**
+ * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. GraphQL reports
+ * these by errors of its own, some of which wrap others. Those without a path were found before a resolver ran;
+ * those that were found later point at the argument in the document, which no error out of a resolver does.
+ */
+function isAboutRequest(error: ExecutionError): boolean {
+  let cause: unknown = error;
+  while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
+  return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }

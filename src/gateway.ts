@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
+import { createKeptAnswers } from './kept.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
 
@@ -28,7 +29,18 @@ export async function openGateway(config: Config): Promise<Gateway> {
     mirror = await openMirrorService(config, database.pool, logger);
     const demoToken =
       database.embedded && !mirror ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
-    const server = createGatewayServer({ database, logger, demoToken, mirror });
+    const feed = await database.follow();
+    const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const closing = new AbortController();
+    const server = createGatewayServer({
+      database,
+      feed,
+      kept,
+      logger,
+      demoToken,
+      closing: closing.signal,
+      mirror,
+    });
     server.listen(config.PORT, config.HOST);
     await once(server, 'listening').catch((error) => {
       throw new SetupError(
@@ -45,8 +57,13 @@ export async function openGateway(config: Config): Promise<Gateway> {
       async close() {
         const closed = once(server, 'close');
         server.close();
+        closing.abort();
+        // `close` ends the connections that are idle now, not those that become so when their request is done.
+        const sweep = setInterval(() => server.closeIdleConnections(), 20);
         await mirror?.close();
         await closed;
+        clearInterval(sweep);
+        await feed.close();
         await database.close();
       },
     };

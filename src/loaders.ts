@@ -13,6 +13,8 @@ export interface Loaders {
    * arguments, so it has a loader of its own. `createBatch` runs once per place.
    */
   at<Value>(info: GraphQLResolveInfo, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
+  /** Forgets all rows: a subscription answers again and again in one context. */
+  clear(): void;
 }
 
 export function createLoaders(): Loaders {
@@ -32,6 +34,7 @@ export function createLoaders(): Loaders {
       }
       return loader;
     },
+    clear: () => loaders.clear(),
   };
 }
 

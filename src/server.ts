@@ -2,33 +2,45 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { authenticate } from './auth/viewer.ts';
+import { send } from './answer.ts';
+import { createViewers, type Viewer } from './auth/viewer.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
 import type { Database } from './database/database.ts';
+import type { ChangeFeed } from './database/feed.ts';
 import { messages } from './errors.ts';
-import { createGraphqlDoor } from './graphql/yoga.ts';
+import { createGraphqlDoor } from './graphql/door.ts';
+import type { KeptAnswers } from './kept.ts';
+import { createFollow } from './live.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
   database: Database;
+  feed: ChangeFeed;
+  kept: KeptAnswers;
   logger: Logger;
   demoToken: string | undefined;
-  /** The account that the database mirrors, and how fresh it is. */
+  /** Aborted when the gateway closes. */
+  closing: AbortSignal;
+  /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
   mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
 const restPath = '/api/v1';
 
-export function createGatewayServer({ database, logger, demoToken, mirror }: ServerOptions): Server {
+export function createGatewayServer(options: ServerOptions): Server {
+  const { database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const viewers = createViewers(database.client, feed);
   const doorOptions = {
-    createContext: createContext.bind(undefined, database.client, mirror?.upstream),
+    kept,
+    createContext: (viewer: Viewer) =>
+      createContext(database.client, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
     onError: (error: unknown) => logger.error({ err: error }, 'request failed'),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, demoToken });
-  const viewerOf = (request: IncomingMessage) => authenticate(database.client, request.headers.authorization);
+  const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
 
-  return createServer((request, response) => {
+  // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
+  return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
     answer(request, response).catch((error: unknown) => {
       doorOptions.onError(error);
       if (response.headersSent) response.destroy();
@@ -40,9 +52,13 @@ export function createGatewayServer({ database, logger, demoToken, mirror }: Ser
     const target = targetOf(request);
     const path = target.split('?', 1)[0] ?? '';
     if (path === restPath || path.startsWith(`${restPath}/`)) {
-      await rest(request, response, target.slice(restPath.length), await viewerOf(request));
+      const below = target.slice(restPath.length);
+      const viewer = await viewerOf(request);
+      const isRead = request.method === 'GET' || request.method === 'HEAD';
+      const found = viewer && isRead ? kept.find(viewer.id, below) : undefined;
+      send(request, response, found ?? (await rest(request, below, viewer)));
     } else if (path === '/graphql') {
-      await graphql(request, response, { viewer: await viewerOf(request) });
+      await graphql(request, response, target, await viewerOf(request));
     } else if (path === '/healthz') {
       writeText(response, 200, 'alive');
     } else if (path === '/readyz') {
@@ -56,6 +72,10 @@ export function createGatewayServer({ database, logger, demoToken, mirror }: Ser
     } else {
       writeText(response, 404, `Nothing is here. Try /graphql or ${restPath}.`);
     }
+  }
+
+  async function viewerOf({ headers }: IncomingMessage): Promise<Viewer | null> {
+    return viewers.known(headers.authorization) ?? viewers.authenticate(headers.authorization);
   }
 }
 

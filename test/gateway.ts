@@ -10,11 +10,15 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import { type Database, openDatabase } from '../src/database/database.ts';
+import type { ChangeFeed } from '../src/database/feed.ts';
+import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
 import { createGatewayServer } from '../src/server.ts';
 
 export interface TestGateway {
   readonly url: string;
   readonly database: Database;
+  readonly kept: KeptAnswers;
+  readonly feed: ChangeFeed;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
   close(): Promise<void>;
@@ -39,10 +43,16 @@ export async function openTestDatabase(): Promise<Database> {
 export async function openTestGateway(given?: Database): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
+  const feed = await database.follow();
+  const kept = createKeptAnswers(feed, 16 * 1024 * 1024);
+  const closing = new AbortController();
   const server = createGatewayServer({
     database,
+    feed,
+    kept,
     logger: pino({ level: 'info' }, { write: (line: string) => log.push(line) }),
     demoToken: undefined,
+    closing: closing.signal,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,12 +60,16 @@ export async function openTestGateway(given?: Database): Promise<TestGateway> {
   return {
     url: `http://127.0.0.1:${port}`,
     database,
+    feed,
+    kept,
     log,
     async close() {
       const closed = once(server, 'close');
       server.close();
+      closing.abort();
       server.closeAllConnections();
       await closed;
+      await feed.close();
       await database.close();
     },
   };

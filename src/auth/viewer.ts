@@ -1,36 +1,94 @@
 /** The viewer: the user whose token came with the request, and the only way into the data. */
 
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { ChangeFeed } from '../database/feed.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { digestOf, isWellFormed } from './token.ts';
+import { isWellFormed } from './token.ts';
 
 export interface Viewer {
   readonly id: number;
+  readonly tokenId: number;
+}
+
+export interface Viewers {
+  /** The viewer, if the token was looked up before and nothing has changed since. */
+  known(header: string | undefined): Viewer | undefined;
+  /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
+  authenticate(header: string | undefined): Promise<Viewer | null>;
+  /** Whether the token that a viewer came with still stands for them. */
+  isValid(viewer: Viewer): Promise<boolean>;
 }
 
 /** How stale a token's last-used time may be, in milliseconds: a write per request would cost more than it tells. */
 const lastUsedPrecision = 60_000;
 
-/**
- * The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked.
- * The scheme's name is case-insensitive (RFC 9110, section 11.1).
- */
-export async function authenticate(
-  database: PrismaClient,
-  header: string | undefined,
-): Promise<Viewer | null> {
-  const token = header?.match(/^Bearer +(\S+) *$/i)?.[1];
-  if (token === undefined || !isWellFormed(token)) return null;
-  const found = await database.apiToken.findUnique({
-    where: { digest: digestOf(token) },
-    select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
+/** How many tokens are remembered. */
+const maxKnown = 10_000;
+
+interface Known {
+  readonly viewer: Viewer;
+  /** When the token's last-used time was written, in milliseconds since the epoch. */
+  noted: number;
+}
+
+/** Tokens are remembered, by their digests, only while the feed would tell of their being revoked. */
+export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers {
+  const known = new LRUCache<string, Known>({ max: maxKnown });
+  let changes = 0;
+  feed.subscribe((change) => {
+    if (change.kind === 'user' && change.table !== 'ApiToken') return;
+    changes++;
+    known.clear();
   });
-  if (!found || found.revokedAt) return null;
-  const now = Date.now();
-  if (now - (found.lastUsedAt?.getTime() ?? 0) >= lastUsedPrecision) {
-    // Not awaited, and allowed to fail: no request should wait for, or break on, bookkeeping.
+
+  /** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
+  function note(entry: Known): void {
+    const now = Date.now();
+    if (now - entry.noted < lastUsedPrecision) return;
+    entry.noted = now;
     database.apiToken
-      .updateMany({ where: { id: found.id }, data: { lastUsedAt: new Date(now) } })
+      .updateMany({ where: { id: entry.viewer.tokenId }, data: { lastUsedAt: new Date(now) } })
       .catch(() => {});
   }
-  return { id: found.userId };
+
+  return {
+    known(header) {
+      const token = tokenIn(header);
+      const entry = token !== undefined && feed.listening ? known.get(digestOf(token)) : undefined;
+      if (entry) note(entry);
+      return entry?.viewer;
+    },
+
+    async authenticate(header) {
+      const token = tokenIn(header);
+      if (token === undefined || !isWellFormed(token)) return null;
+      const digest = digestOf(token);
+      const before = changes;
+      const found = await database.apiToken.findUnique({
+        where: { digest: Buffer.from(digest, 'hex') },
+        select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
+      });
+      if (!found || found.revokedAt) return null;
+      const viewer = { id: found.userId, tokenId: found.id };
+      const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
+      // Revoked in the meantime, perhaps: then the answer must not outlive this request.
+      if (changes === before) known.set(digest, entry);
+      note(entry);
+      return viewer;
+    },
+
+    async isValid({ id, tokenId }) {
+      return (await database.apiToken.count({ where: { id: tokenId, userId: id, revokedAt: null } })) > 0;
+    },
+  };
+}
+
+/** The scheme's name is case-insensitive (RFC 9110, section 11.1). */
+function tokenIn(header: string | undefined): string | undefined {
+  return header?.match(/^Bearer +(\S+) *$/i)?.[1];
+}
+
+function digestOf(token: string): string {
+  return hash('sha256', token, 'hex');
 }

@@ -5,14 +5,20 @@ import pg from 'pg';
 import { type Config, SetupError, withoutPassword } from '../config.ts';
 import { PrismaClient } from '../generated/prisma/client.ts';
 import { findEmbedded, openEmbedded } from './embedded.ts';
+import { type ChangeFeed, followEngine, followServer } from './feed.ts';
 import { migrate } from './migrate.ts';
 
-export interface Database {
+export interface Connected {
   readonly client: PrismaClient;
   readonly pool: pg.Pool;
+  close(): Promise<void>;
+}
+
+export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
-  close(): Promise<void>;
+  /** Starts to follow the changes that anybody makes. The feed is the caller's to close, before the database. */
+  follow(): Promise<ChangeFeed>;
 }
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
@@ -24,12 +30,13 @@ const oldestServer = 15;
  */
 export async function openDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Database> {
   if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL);
-  const { connection, close } = await openEmbedded(config.DATA_DIR);
+  const postgres = await openEmbedded(config.DATA_DIR);
+  const { connection } = postgres;
   try {
     await migrate(connection);
-    return connectTo(connection, true, close);
+    return { ...connectTo(connection, postgres.close), embedded: true, follow: () => followEngine(postgres) };
   } catch (error) {
-    await close();
+    await postgres.close();
     throw error;
   }
 }
@@ -38,14 +45,14 @@ export async function openDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_D
  * Opens the database for a command that may run beside a gateway: the embedded engine is shared with the
  * process that has it open, and opened here only if none has.
  */
-export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Database> {
+export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
-  return running ? connectTo(running.connection, false, running.close) : openDatabase(config);
+  return running ? connectTo(running.connection, running.close) : openDatabase(config);
 }
 
 async function openServer(url: string): Promise<Database> {
   const connection = { connectionString: url };
-  const database = connectTo(connection, false, async () => {});
+  const database = connectTo(connection, async () => {});
   try {
     const { rows } = await database.pool
       .query<{ version: string }>('SHOW server_version_num')
@@ -59,14 +66,14 @@ async function openServer(url: string): Promise<Database> {
       throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
     }
     await migrate(connection);
-    return database;
+    return { ...database, embedded: false, follow: () => followServer(connection) };
   } catch (error) {
     await database.close();
     throw error;
   }
 }
 
-function connectTo(connection: pg.ClientConfig, embedded: boolean, release: () => Promise<void>): Database {
+function connectTo(connection: pg.ClientConfig, release: () => Promise<void>): Connected {
   const pool = new pg.Pool({ ...connection, connectionTimeoutMillis: 5_000 });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
@@ -74,7 +81,6 @@ function connectTo(connection: pg.ClientConfig, embedded: boolean, release: () =
   return {
     client,
     pool,
-    embedded,
     async close() {
       await client.$disconnect();
       await pool.end();

@@ -8,12 +8,14 @@ import { join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { SetupError } from '../config.ts';
-import { serveEngine } from './socket.ts';
+import { type NotificationListener, serveEngine } from './socket.ts';
 
 export interface EmbeddedPostgres {
   /** How `pg`, Prisma or `psql` reach the engine, from this process or another. */
   readonly connection: pg.ClientConfig;
   readonly engine: PGlite;
+  /** Who hears what `NOTIFY` sends, once the engine was told to `LISTEN`. */
+  readonly listeners: Set<NotificationListener>;
   close(): Promise<void>;
 }
 
@@ -35,13 +37,17 @@ export async function openEmbedded(dataDir: string): Promise<EmbeddedPostgres> {
     const socket = join(folder.path, '.s.PGSQL.5432');
     await rm(socket, { force: true });
     const engine = await PGlite.create({ dataDir: join(folder.path, 'postgres'), startParams });
-    const server = serveEngine(engine);
+    const listeners = new Set<NotificationListener>();
+    const server = serveEngine(engine, (channel, payload) => {
+      for (const listener of listeners) listener(channel, payload);
+    });
     server.listen(socket);
     await once(server, 'listening');
     await chmod(socket, 0o600);
     return {
       connection: connectionTo(folder.path),
       engine,
+      listeners,
       async close() {
         server.close();
         server.closeConnections();

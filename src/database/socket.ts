@@ -18,14 +18,23 @@ const cancelRequest = 80_877_102;
 /** How long, in milliseconds, a client may sit silent in its turn while others wait. */
 const silenceLimit = 10_000;
 
-/** Starts to listen on the path. The server's connections are its own to close. */
-export function serveEngine(engine: PGlite): Server & { closeConnections(): void } {
+/** Told of what `NOTIFY` sends on any channel that the engine listens to. */
+export type NotificationListener = (channel: string, payload: string) => void;
+
+/**
+ * A server for the engine. All its clients share one session, so a notification would reach whoever's turn it
+ * is: it goes to `onNotification` instead, before the client whose turn it is hears that its statement is done.
+ */
+export function serveEngine(
+  engine: PGlite,
+  onNotification: NotificationListener,
+): Server & { closeConnections(): void } {
   const turns = createTurns();
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    converse(engine, socket, turns)
+    converse(engine, socket, turns, onNotification)
       .catch(() => {})
       .finally(() => socket.destroy());
   });
@@ -36,7 +45,12 @@ export function serveEngine(engine: PGlite): Server & { closeConnections(): void
   });
 }
 
-async function converse(engine: PGlite, socket: Socket, turns: Turns): Promise<void> {
+async function converse(
+  engine: PGlite,
+  socket: Socket,
+  turns: Turns,
+  onNotification: NotificationListener,
+): Promise<void> {
   let endTurn: (() => void) | undefined;
   const silence = setTimeout(() => {
     if (endTurn && turns.waiting() > 0) socket.destroy();
@@ -53,13 +67,13 @@ async function converse(engine: PGlite, socket: Socket, turns: Turns): Promise<v
       if (message.kind === 'cancel request' || message.bytes[0] === 0x58) return;
       endTurn ??= await turns.take();
       let idle = false;
+      const forward = withoutNotifications(onNotification, (data) => {
+        idle = endsIdle(data);
+        socket.write(data);
+      });
       await engine.runExclusive(() =>
-        engine.execProtocolRawStream(message.bytes, {
-          onRawData: (data) => {
-            idle = endsIdle(data);
-            socket.write(Buffer.from(data));
-          },
-        }),
+        // The engine reuses the memory of what it hands over.
+        engine.execProtocolRawStream(message.bytes, { onRawData: (data) => forward(Buffer.from(data)) }),
       );
       if (idle) {
         endTurn();
@@ -82,6 +96,38 @@ function endsIdle(data: Uint8Array): boolean {
   return end >= 6 && data[end - 6] === 0x5a && data[end - 2] === 5 && data[end - 1] === 0x49;
 }
 
+/** Passes on the engine's messages, whole, except notifications. */
+function withoutNotifications(onNotification: NotificationListener, pass: (data: Buffer) => void) {
+  let buffer: Buffer = Buffer.alloc(0);
+  return (chunk: Buffer) => {
+    buffer = buffer.length === 0 ? chunk : Buffer.concat([buffer, chunk]);
+    let passed = 0;
+    let end = 0;
+    for (;;) {
+      const length = messageLength(buffer, end);
+      if (length === undefined) break;
+      if (buffer[end] === 0x41) {
+        if (end > passed) pass(buffer.subarray(passed, end));
+        // The process id, then the channel and the payload, each ended by a zero byte.
+        const [channel = '', payload = ''] = buffer.toString('utf8', end + 9, end + length).split('\0');
+        onNotification(channel, payload);
+        passed = end + length;
+      }
+      end += length;
+    }
+    if (end > passed) pass(buffer.subarray(passed, end));
+    buffer = buffer.subarray(end);
+  };
+}
+
+/** The length of the message at the offset, or undefined if it is not there yet in full. */
+function messageLength(buffer: Buffer, offset: number): number | undefined {
+  if (buffer.length < offset + 5) return undefined;
+  // The first byte is the type, the next four the length of all that follows the type.
+  const length = 1 + buffer.readInt32BE(offset + 1);
+  return buffer.length < offset + length ? undefined : length;
+}
+
 interface Message {
   kind: 'encryption request' | 'cancel request' | 'message';
   bytes: Uint8Array;
@@ -92,7 +138,7 @@ interface Message {
  * stay together, since the engine works through several in one call faster than through each in its own.
  */
 async function* messagesOf(socket: Socket): AsyncGenerator<Message> {
-  let buffer = Buffer.alloc(0);
+  let buffer: Buffer = Buffer.alloc(0);
   let started = false;
   for await (const chunk of socket) {
     buffer = buffer.length === 0 ? chunk : Buffer.concat([buffer, chunk]);
@@ -112,10 +158,8 @@ async function* messagesOf(socket: Socket): AsyncGenerator<Message> {
     }
     if (!started) continue;
     let end = 0;
-    // The first byte is the type, the next four the length of all that follows the type.
-    while (buffer.length >= end + 5 && buffer.length >= end + 1 + buffer.readInt32BE(end + 1)) {
-      end += 1 + buffer.readInt32BE(end + 1);
-    }
+    for (let length = messageLength(buffer, 0); length !== undefined; length = messageLength(buffer, end))
+      end += length;
     if (end === 0) continue;
     const bytes = new Uint8Array(buffer.subarray(0, end));
     buffer = buffer.subarray(end);

@@ -1,15 +1,15 @@
-/** The GraphQL door: Yoga over the schema, with GraphiQL served from the package. */
+/** Yoga over the schema: all of GraphQL over HTTP, and GraphiQL served from the package. */
 
 import { readFileSync } from 'node:fs';
 import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
-import { type DocumentNode, GraphQLError, Kind } from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { type DocumentNode, GraphQLError, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
+import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
-import { clientError, codeOf, messages } from '../errors.ts';
+import { clientError, errorForClient, messages } from '../errors.ts';
 import { schema } from '../schema/schema.ts';
 
-export interface GraphqlOptions {
+export interface YogaOptions {
   createContext(viewer: Viewer): Context;
   /** Told of every error that is hidden from the client. */
   onError(error: unknown): void;
@@ -17,16 +17,16 @@ export interface GraphqlOptions {
   demoToken: string | undefined;
 }
 
-interface ServerContext {
-  viewer: Viewer | null;
+/** What is known of a request before Yoga sees it, and what it turned out to be. */
+export interface YogaContext {
+  readonly viewer: Viewer | null;
+  readonly outcome: { type?: OperationTypeNode; failed: boolean };
 }
-
-export type GraphqlDoor = ReturnType<typeof createGraphqlDoor>;
 
 const exampleQuery = readFileSync(new URL('examples.graphql', import.meta.url), 'utf8');
 
-export function createGraphqlDoor({ createContext, onError, demoToken }: GraphqlOptions) {
-  return createYoga<ServerContext, Partial<Context>>({
+export function createGraphqlYoga({ createContext, onError, demoToken }: YogaOptions) {
+  return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
     landingPage: false,
@@ -43,16 +43,17 @@ export function createGraphqlDoor({ createContext, onError, demoToken }: Graphql
       defaultQuery: exampleQuery,
       headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
     },
-    plugins: [viewersOnly, clientErrors(onError)],
+    plugins: [viewersOnly, outcomes, changesOnly, clientErrors(onError)],
   });
 }
 
 /** Asks for a token before anything but the schema's own description is read. */
-const viewersOnly: Plugin<ServerContext> = {
+const viewersOnly: Plugin<YogaContext> = {
   onParse:
     ({ context }) =>
     ({ result }) => {
       if (context.viewer || result instanceof Error) return;
+      // Yoga parses with graphql-js, whose result this is.
       if (!isIntrospection(result as DocumentNode))
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
     },
@@ -70,32 +71,64 @@ function isIntrospection(document: DocumentNode): boolean {
   );
 }
 
-/** Lets through the errors that are meant for clients, with their codes, and masks all others. */
-function clientErrors(onError: (error: unknown) => void): Plugin {
+/** Notes what the request turned out to be, for the door to know whether it wrote and whether it may be kept. */
+const outcomes: Plugin<YogaContext> = {
+  onExecute({ args, context }) {
+    const operation = getOperationAST(args.document, args.operationName);
+    if (operation) context.outcome.type = operation.operation;
+  },
+  onResultProcess({ result, serverContext }) {
+    // The server context is what the door passed in, whatever its declared type.
+    const { outcome } = serverContext as unknown as YogaContext;
+    if (!('data' in result) || ('errors' in result && result.errors)) outcome.failed = true;
+  },
+};
+
+/** Spares subscribers what they have already: many changes do not touch what they selected. */
+const changesOnly: Plugin = {
+  onSubscribe: () => ({
+    onSubscribeResult({ result, setResult }) {
+      if (isAsyncIterable(result)) setResult(withoutRepeats(result));
+    },
+  }),
+};
+
+/** Not a generator function, since the `return` of a generator has to wait for a value that may never come. */
+function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableIterator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
+  let last: string | undefined;
   return {
-    onResultProcess({ result, setResult }) {
-      if (!('errors' in result) || !result.errors) return;
-      setResult({ ...result, errors: result.errors.map((error) => forClient(error, onError)) });
+    async next() {
+      for (;;) {
+        const step = await iterator.next();
+        const text = JSON.stringify(step.value);
+        if (step.done || text !== last) {
+          last = text;
+          return step;
+        }
+      }
+    },
+    return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+    [Symbol.asyncIterator]() {
+      return this;
     },
   };
 }
 
-function forClient(error: GraphQLError, onError: (error: unknown) => void): GraphQLError {
-  if (codeOf(error)) return error;
-  // Errors of the request itself (syntax, validation, variables) come without an original error; whatever a
-  // resolver or the engine threw comes with one.
-  if (error instanceof GraphQLError && !error.originalError) {
-    return recoded(error, 'BAD_USER_INPUT', error.message);
-  }
-  onError(error.originalError ?? error);
-  return recoded(error, 'INTERNAL_SERVER_ERROR', messages.internal);
-}
-
-function recoded(error: GraphQLError, code: 'BAD_USER_INPUT' | 'INTERNAL_SERVER_ERROR', message: string) {
-  const { nodes = null, path = null, extensions } = error;
-  return new GraphQLError(message, {
-    nodes,
-    path,
-    extensions: { code, ...(extensions.http !== undefined && { http: extensions.http }) },
-  });
+/** Lets through the errors that are meant for clients, with their codes, and masks all others. */
+function clientErrors(onError: (error: unknown) => void): Plugin<YogaContext> {
+  return {
+    onResultProcess({ result, setResult }) {
+      if (!('errors' in result) || !result.errors) return;
+      const errors = result.errors.map((error) => {
+        const { message, extensions } = errorForClient(error, onError);
+        return new GraphQLError(message, {
+          nodes: error.nodes ?? null,
+          path: error.path ?? null,
+          extensions,
+        });
+      });
+      setResult({ ...result, errors });
+    },
+  };
 }

@@ -1,9 +1,12 @@
 /** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { type Answer, jsonAnswer, revalidated } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
+import { readBody } from '../body.ts';
 import type { Context } from '../context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
+import type { KeptAnswers } from '../kept.ts';
 import { type Route, routes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
@@ -14,36 +17,20 @@ const highestInt = 2 ** 31 - 1;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
+  kept: KeptAnswers;
   /** Told of every error that is hidden from the client. */
   onError(error: unknown): void;
 }
 
-/** What goes over the wire. The body is the JSON envelope. */
-interface Answer {
-  status: number;
-  body: string;
-  headers?: Record<string, string>;
-}
+/** Answers a request; the target is what follows `/api/v1` in it, query included. */
+export type RestDoor = (request: IncomingMessage, target: string, viewer: Viewer | null) => Promise<Answer>;
 
-export type RestDoor = ReturnType<typeof createRestDoor>;
-
-export function createRestDoor({ createContext, onError }: RestOptions) {
-  /**
-   * Answers a request.
-   * @param target the request's target below `/api/v1`, query included.
-   */
-  return async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    target: string,
-    viewer: Viewer | null,
-  ) => {
-    const answer = await answerTo(request, target, viewer).catch((error: unknown) => {
+export function createRestDoor({ createContext, kept, onError }: RestOptions): RestDoor {
+  return (request, target, viewer) =>
+    answerTo(request, target, viewer).catch((error: unknown) => {
       onError(error);
       return failure(500, messages.internal);
     });
-    write(response, answer);
-  };
 
   async function answerTo(request: IncomingMessage, target: string, viewer: Viewer | null): Promise<Answer> {
     if (!viewer) return failure(401, messages.unauthorized, { 'WWW-Authenticate': 'Bearer' });
@@ -56,8 +43,8 @@ export function createRestDoor({ createContext, onError }: RestOptions) {
     if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
 
     if (route.body) {
-      const body = await readBody(request);
-      if (body === 'too large') return failure(413, messages.bodyTooLarge, { Connection: 'close' });
+      const body = await readBody(request, bodyLimit);
+      if (!body) return failure(413, messages.bodyTooLarge, { Connection: 'close' });
       if (!includes(request, body, route.body.values)) {
         return failure(400, `Request body must include ${route.body.text}`);
       }
@@ -82,6 +69,26 @@ export function createRestDoor({ createContext, onError }: RestOptions) {
       variables.offset = Math.min(Number(page.offset), highestInt);
     }
 
+    if (!route.isMutation) {
+      return kept.compute(viewer.id, target, async () => {
+        const answer = await run(route, variables, page, viewer);
+        return { answer, keep: answer.status === 200 };
+      });
+    }
+    try {
+      return await run(route, variables, page, viewer);
+    } finally {
+      // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
+      kept.changed(viewer.id);
+    }
+  }
+
+  async function run(
+    route: Route,
+    variables: Readonly<Record<string, number>>,
+    page: Page | undefined,
+    viewer: Viewer,
+  ): Promise<Answer> {
     const { data, errors } = await route.run(variables, createContext(viewer));
     const [error] = errors ?? [];
     if (error) {
@@ -91,7 +98,8 @@ export function createRestDoor({ createContext, onError }: RestOptions) {
     }
     const result = data?.data ?? null;
     if (result === null && route.missing !== undefined) return failure(404, route.missing);
-    return success(result, page);
+    const answer = success(result, page);
+    return route.isMutation ? answer : revalidated(answer, 'Authorization');
   }
 }
 
@@ -117,8 +125,14 @@ function canonicalInteger(text: string): number | undefined {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
 }
 
-/** The page that the query asks for, in the digits it was asked with, or the message that says what is wrong. */
-function readPage(query: string): { limit: string; offset: string } | string {
+/** A page in the digits it was asked with: an offset may have more of them than a JavaScript number can hold. */
+interface Page {
+  limit: string;
+  offset: string;
+}
+
+/** The page that the query asks for, or the message that says what is wrong with it. */
+function readPage(query: string): Page | string {
   const parameters = new URLSearchParams(query);
   const [limit = '50', ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
@@ -126,17 +140,6 @@ function readPage(query: string): { limit: string; offset: string } | string {
   if (size === undefined || size < 1 || size > 100 || otherLimits.length > 0) return messages.limit;
   if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
   return { limit, offset };
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer | 'too large'> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += chunk.length;
-    if (size > bodyLimit) return 'too large';
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Whether the body is JSON, sent as JSON, and has the values. */
@@ -158,25 +161,13 @@ function includes(
   return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
 }
 
-function success(data: unknown, page: { limit: string; offset: string } | undefined): Answer {
-  if (!page) return { status: 200, body: `{"ok":true,"data":${JSON.stringify(data)}}` };
-  // The digits are echoed as they came: an offset may have more of them than a JavaScript number can hold.
+function success(data: unknown, page: Page | undefined): Answer {
+  if (!page) return jsonAnswer(200, `{"ok":true,"data":${JSON.stringify(data)}}`);
   const list = JSON.stringify(data).slice(0, -1);
   const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return { status: 200, body: `{"ok":true,"data":${list},"pagination":${pagination}}}` };
+  return jsonAnswer(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`);
 }
 
 function failure(status: number, message: string, headers?: Record<string, string>): Answer {
-  return { status, body: JSON.stringify({ ok: false, error: message }), ...(headers && { headers }) };
-}
-
-function write(response: ServerResponse, { status, body, headers }: Answer): void {
-  response.writeHead(status, {
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'private, no-cache',
-    Vary: 'Authorization',
-    ...headers,
-  });
-  response.end(body);
+  return jsonAnswer(status, JSON.stringify({ ok: false, error: message }), headers);
 }

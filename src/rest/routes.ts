@@ -5,7 +5,6 @@ import {
   type DirectiveNode,
   type DocumentNode,
   type ExecutionResult,
-  execute,
   extendSchema,
   type GraphQLSchema,
   getDirectiveValues,
@@ -19,6 +18,7 @@ import {
   visit,
 } from 'graphql';
 import type { Context } from '../context.ts';
+import { prepare } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 
 export interface Route {
@@ -56,7 +56,7 @@ function loadRoutes(): Route[] {
       (definition) => definition.kind === Kind.OPERATION_DEFINITION,
     );
     if (!operation) return [];
-    const prepared = prepare(document);
+    const run = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     return (operation.directives ?? []).map((node): Route => {
       // One node at a time, since `getDirectiveValues` reads the first of a repeated directive. The types of
@@ -74,18 +74,22 @@ function loadRoutes(): Route[] {
         body: bodyOf(node),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
-        run: prepared,
+        run,
       };
     });
   });
 }
 
 /** Makes the operation ready to run; what does not depend on the request is done here. */
-function prepare(document: DocumentNode): Route['run'] {
+function prepareRoute(document: DocumentNode): Route['run'] {
   const spread = spreadPaths(document);
-  const plain = visit(document, { Directive: (node) => (isOfRestDoor(node) ? null : undefined) });
-  return async (variableValues, contextValue) => {
-    const result = await execute({ schema, document: plain, variableValues, contextValue });
+  const operation = prepare(
+    visit(document, { Directive: (node) => (isOfRestDoor(node) ? null : undefined) }),
+  );
+  if (!operation)
+    throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
+  return async (variables, context) => {
+    const result = await operation.run(variables, context);
     if (result.data) for (const path of spread) spreadAt(result.data, path);
     return result;
   };
@@ -134,7 +138,8 @@ function bodyOf(node: DirectiveNode): Route['body'] {
     name.value,
     field.kind === Kind.BOOLEAN || field.kind === Kind.STRING ? field.value : null,
   ]);
-  return { values: Object.fromEntries(values), text: print(value) };
+  // `print` would leave out the spaces that the documented message has inside the braces.
+  return { values: Object.fromEntries(values), text: `{ ${value.fields.map(print).join(', ')} }` };
 }
 
 function directive(withDirectives: GraphQLSchema, name: string) {

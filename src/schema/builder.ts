@@ -8,6 +8,7 @@ import type { Context } from '../context.ts';
 import { clientError } from '../errors.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import { getDatamodel } from '../generated/pothos.ts';
+import { visible } from './reads.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;
@@ -92,10 +93,20 @@ builder.globalConnectionField('totalCount', (t) =>
 
 builder.queryType({ description: 'What can be read. Everything belongs to the viewer.' });
 builder.mutationType({ description: 'What can be changed.' });
+builder.subscriptionType({
+  description: 'What can be followed: each delivers how things are now, and again after every change.',
+});
 
+/** @throws a client error for what `encodeGlobalID` cannot have written. An id has 32 bits, like its column. */
 function decodeGlobalID(globalId: string): { typename: string; id: string } {
-  const [, typename, id] = /^(\w+):(\d+)$/.exec(Buffer.from(globalId, 'base64url').toString()) ?? [];
-  if (typename === undefined || id === undefined || !builder.configStore.typeConfigs.has(typename)) {
+  const text = Buffer.from(globalId, 'base64url').toString();
+  const [, typename, id] = /^(\w+):([1-9]\d{0,9})$/.exec(text) ?? [];
+  if (
+    typename === undefined ||
+    id === undefined ||
+    Number(id) > 0x7fffffff ||
+    !Object.hasOwn(visible, typename)
+  ) {
     throw clientError(
       'BAD_USER_INPUT',
       `${JSON.stringify(globalId.slice(0, 64))} is not a global id of this schema`,

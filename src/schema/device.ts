@@ -12,6 +12,7 @@ interface DeviceRow {
 
 export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
   description: 'A device of the viewer, whatever its kind.',
+  interfaces: [builder.nodeInterfaceRef()],
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),

@@ -3,7 +3,7 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { Device } from './device.ts';
-import { DttSession } from './dttSession.ts';
+import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { byDatabaseId, list, listUnder, nodeById } from './reads.ts';
 
 export const DttDevice = builder.prismaNode('DttDevice', {
@@ -28,13 +28,18 @@ export const DttDevice = builder.prismaNode('DttDevice', {
   }),
 });
 
+export const DttDeviceConnection = builder.connectionObject({ type: DttDevice, name: 'DttDeviceConnection' });
+
 builder.prismaObjectFields(DttDevice, (t) => ({
-  sessions: t.connection({
-    type: DttSession,
-    args: listArguments,
-    description: "The viewer's sessions on this device, newest first.",
-    resolve: listUnder('DttDevice', 'sessions', 'DttSession'),
-  }),
+  sessions: t.connection(
+    {
+      type: DttSession,
+      args: listArguments,
+      description: "The viewer's sessions on this device, newest first.",
+      resolve: listUnder('DttDevice', 'sessions', 'DttSession'),
+    },
+    DttSessionConnection,
+  ),
 }));
 
 builder.queryFields((t) => ({
@@ -45,10 +50,13 @@ builder.queryFields((t) => ({
     description: 'A trainer device of the viewer.',
     resolve: byDatabaseId('DttDevice'),
   }),
-  dttDevices: t.connection({
-    type: DttDevice,
-    args: listArguments,
-    description: "The viewer's trainer devices, most recently visited first, never visited last.",
-    resolve: list('DttDevice'),
-  }),
+  dttDevices: t.connection(
+    {
+      type: DttDevice,
+      args: listArguments,
+      description: "The viewer's trainer devices, most recently visited first, never visited last.",
+      resolve: list('DttDevice'),
+    },
+    DttDeviceConnection,
+  ),
 }));

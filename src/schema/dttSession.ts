@@ -5,7 +5,7 @@ import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { byDatabaseId, link, list, newest, nodeById } from './reads.ts';
+import { byDatabaseId, following, link, list, newest, nodeById } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {
@@ -30,6 +30,11 @@ export const DttSession = builder.prismaNode('DttSession', {
       query: { orderBy: [{ order: 'asc' }, { id: 'asc' }] },
     }),
   }),
+});
+
+export const DttSessionConnection = builder.connectionObject({
+  type: DttSession,
+  name: 'DttSessionConnection',
 });
 
 builder.prismaObjectFields(DttSession, (t) => ({
@@ -121,6 +126,13 @@ builder.prismaNode('TrainerSegment', {
   }),
 });
 
+const latestDttSession = {
+  type: DttSession,
+  nullable: true,
+  description: "The viewer's newest training session, null when there is none.",
+  resolve: newest('DttSession'),
+} as const;
+
 builder.queryFields((t) => ({
   dttSession: t.field({
     type: DttSession,
@@ -129,16 +141,21 @@ builder.queryFields((t) => ({
     description: 'A training session of the viewer.',
     resolve: byDatabaseId('DttSession'),
   }),
-  dttSessions: t.connection({
-    type: DttSession,
-    args: listArguments,
-    description: "The viewer's training sessions, newest first.",
-    resolve: list('DttSession'),
-  }),
+  dttSessions: t.connection(
+    {
+      type: DttSession,
+      args: listArguments,
+      description: "The viewer's training sessions, newest first.",
+      resolve: list('DttSession'),
+    },
+    DttSessionConnection,
+  ),
+  latestDttSession: t.field(latestDttSession),
+}));
+
+builder.subscriptionFields((t) => ({
   latestDttSession: t.field({
-    type: DttSession,
-    nullable: true,
-    description: "The viewer's newest training session, null when there is none.",
-    resolve: newest('DttSession'),
+    ...latestDttSession,
+    ...following(latestDttSession.resolve, 'DttSession', 'TrainerSegment', 'DttDevice', 'DttTemplate'),
   }),
 }));

@@ -4,8 +4,8 @@ import type { Context } from '../context.ts';
 import { clientError, messages } from '../errors.ts';
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
-import { DttSession } from './dttSession.ts';
-import { byDatabaseId, link, list, listUnder, nodeById, readOne } from './reads.ts';
+import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { byDatabaseId, following, link, list, listUnder, matching, nodeById, readOne } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
@@ -51,6 +51,11 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
   }),
 });
 
+export const DttTemplateConnection = builder.connectionObject({
+  type: DttTemplate,
+  name: 'DttTemplateConnection',
+});
+
 builder.prismaObjectFields(DttTemplate, (t) => ({
   owner: t.field({
     type: User,
@@ -59,12 +64,15 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
       'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see.',
     resolve: link('User', (template) => template.ownerId),
   }),
-  sessions: t.connection({
-    type: DttSession,
-    args: listArguments,
-    description: "The viewer's sessions with this template, newest first.",
-    resolve: listUnder('DttTemplate', 'sessions', 'DttSession'),
-  }),
+  sessions: t.connection(
+    {
+      type: DttSession,
+      args: listArguments,
+      description: "The viewer's sessions with this template, newest first.",
+      resolve: listUnder('DttTemplate', 'sessions', 'DttSession'),
+    },
+    DttSessionConnection,
+  ),
 }));
 
 builder.prismaNode('DttTemplateSegment', {
@@ -80,6 +88,13 @@ builder.prismaNode('DttTemplateSegment', {
   }),
 });
 
+const activeDttTemplate = {
+  type: DttTemplate,
+  nullable: true,
+  description: "The viewer's active template, null when none is.",
+  resolve: matching('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
+} as const;
+
 builder.queryFields((t) => ({
   dttTemplate: t.field({
     type: DttTemplate,
@@ -88,18 +103,22 @@ builder.queryFields((t) => ({
     description: 'A template of the viewer, owned or imported.',
     resolve: byDatabaseId('DttTemplate'),
   }),
-  dttTemplates: t.connection({
-    type: DttTemplate,
-    args: listArguments,
-    description: "The viewer's templates, owned and imported, newest first.",
-    resolve: list('DttTemplate'),
-  }),
+  dttTemplates: t.connection(
+    {
+      type: DttTemplate,
+      args: listArguments,
+      description: "The viewer's templates, owned and imported, newest first.",
+      resolve: list('DttTemplate'),
+    },
+    DttTemplateConnection,
+  ),
+  activeDttTemplate: t.field(activeDttTemplate),
+}));
+
+builder.subscriptionFields((t) => ({
   activeDttTemplate: t.field({
-    type: DttTemplate,
-    nullable: true,
-    description: "The viewer's active template, null when none is.",
-    resolve: (_root, _args, context, info) =>
-      readOne('DttTemplate', { activeOf: { some: { id: context.viewer.id } } }, context, info),
+    ...activeDttTemplate,
+    ...following(activeDttTemplate.resolve, 'User', 'DttTemplate', 'DttTemplateSegment', 'DttTemplateImport'),
   }),
 }));
 

@@ -22,6 +22,11 @@ export const LkbxDevice = builder.prismaNode('LkbxDevice', {
   }),
 });
 
+export const LkbxDeviceConnection = builder.connectionObject({
+  type: LkbxDevice,
+  name: 'LkbxDeviceConnection',
+});
+
 builder.queryFields((t) => ({
   lkbxDevice: t.field({
     type: LkbxDevice,
@@ -30,10 +35,13 @@ builder.queryFields((t) => ({
     description: 'A lock device of the viewer.',
     resolve: byDatabaseId('LkbxDevice'),
   }),
-  lkbxDevices: t.connection({
-    type: LkbxDevice,
-    args: listArguments,
-    description: "The viewer's lock devices, most recently visited first, never visited last.",
-    resolve: list('LkbxDevice'),
-  }),
+  lkbxDevices: t.connection(
+    {
+      type: LkbxDevice,
+      args: listArguments,
+      description: "The viewer's lock devices, most recently visited first, never visited last.",
+      resolve: list('LkbxDevice'),
+    },
+    LkbxDeviceConnection,
+  ),
 }));

@@ -3,7 +3,7 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { byDatabaseId, link, list, newest, nodeById, readOne } from './reads.ts';
+import { byDatabaseId, following, link, list, matching, newest, nodeById } from './reads.ts';
 import { User } from './user.ts';
 
 export const LockSession = builder.prismaNode('LockSession', {
@@ -30,6 +30,11 @@ export const LockSession = builder.prismaNode('LockSession', {
       query: { orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] },
     }),
   }),
+});
+
+export const LockSessionConnection = builder.connectionObject({
+  type: LockSession,
+  name: 'LockSessionConnection',
 });
 
 builder.prismaObjectFields(LockSession, (t) => ({
@@ -60,6 +65,13 @@ builder.prismaNode('LockSegment', {
   }),
 });
 
+const activeLockSession = {
+  type: LockSession,
+  nullable: true,
+  description: "The viewer's active lock session, null when none is.",
+  resolve: matching('LockSession', () => ({ isActive: true })),
+} as const;
+
 builder.queryFields((t) => ({
   lockSession: t.field({
     type: LockSession,
@@ -68,22 +80,27 @@ builder.queryFields((t) => ({
     description: 'A lock session of the viewer.',
     resolve: byDatabaseId('LockSession'),
   }),
-  lockSessions: t.connection({
-    type: LockSession,
-    args: listArguments,
-    description: "The viewer's lock sessions, newest first.",
-    resolve: list('LockSession'),
-  }),
+  lockSessions: t.connection(
+    {
+      type: LockSession,
+      args: listArguments,
+      description: "The viewer's lock sessions, newest first.",
+      resolve: list('LockSession'),
+    },
+    LockSessionConnection,
+  ),
   latestLockSession: t.field({
     type: LockSession,
     nullable: true,
     description: "The viewer's newest lock session, null when there is none.",
     resolve: newest('LockSession'),
   }),
+  activeLockSession: t.field(activeLockSession),
+}));
+
+builder.subscriptionFields((t) => ({
   activeLockSession: t.field({
-    type: LockSession,
-    nullable: true,
-    description: "The viewer's active lock session, null when none is.",
-    resolve: (_root, _args, context, info) => readOne('LockSession', { isActive: true }, context, info),
+    ...activeLockSession,
+    ...following(activeLockSession.resolve, 'LockSession', 'LockSegment', 'LockTemplate'),
   }),
 }));

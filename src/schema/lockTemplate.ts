@@ -2,8 +2,8 @@
 
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
-import { LockSession } from './lockSession.ts';
-import { byDatabaseId, link, list, listUnder, nodeById, readOne } from './reads.ts';
+import { LockSession, LockSessionConnection } from './lockSession.ts';
+import { byDatabaseId, link, list, listUnder, matching, nodeById } from './reads.ts';
 import { User } from './user.ts';
 
 export const LockTemplate = builder.prismaNode('LockTemplate', {
@@ -31,6 +31,11 @@ export const LockTemplate = builder.prismaNode('LockTemplate', {
   }),
 });
 
+export const LockTemplateConnection = builder.connectionObject({
+  type: LockTemplate,
+  name: 'LockTemplateConnection',
+});
+
 builder.prismaObjectFields(LockTemplate, (t) => ({
   owner: t.field({
     type: User,
@@ -38,12 +43,15 @@ builder.prismaObjectFields(LockTemplate, (t) => ({
     description: 'The user whom it belongs to.',
     resolve: link('User', (template) => template.ownerId),
   }),
-  sessions: t.connection({
-    type: LockSession,
-    args: listArguments,
-    description: "The viewer's lock sessions started from this template, newest first.",
-    resolve: listUnder('LockTemplate', 'sessions', 'LockSession'),
-  }),
+  sessions: t.connection(
+    {
+      type: LockSession,
+      args: listArguments,
+      description: "The viewer's lock sessions started from this template, newest first.",
+      resolve: listUnder('LockTemplate', 'sessions', 'LockSession'),
+    },
+    LockSessionConnection,
+  ),
 }));
 
 builder.queryFields((t) => ({
@@ -54,23 +62,20 @@ builder.queryFields((t) => ({
     description: 'A lock template of the viewer.',
     resolve: byDatabaseId('LockTemplate'),
   }),
-  lockTemplates: t.connection({
-    type: LockTemplate,
-    args: listArguments,
-    description: "The viewer's lock templates, newest first.",
-    resolve: list('LockTemplate'),
-  }),
+  lockTemplates: t.connection(
+    {
+      type: LockTemplate,
+      args: listArguments,
+      description: "The viewer's lock templates, newest first.",
+      resolve: list('LockTemplate'),
+    },
+    LockTemplateConnection,
+  ),
   activeLockTemplate: t.field({
     type: LockTemplate,
     nullable: true,
     description:
       'The template of the active lock session, null when no session is active or it has no template.',
-    resolve: (_root, _args, context, info) =>
-      readOne(
-        'LockTemplate',
-        { sessions: { some: { ownerId: context.viewer.id, isActive: true } } },
-        context,
-        info,
-      ),
+    resolve: matching('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
   }),
 }));

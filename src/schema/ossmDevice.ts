@@ -26,6 +26,11 @@ export const OssmDevice = builder.prismaNode('OssmDevice', {
   }),
 });
 
+export const OssmDeviceConnection = builder.connectionObject({
+  type: OssmDevice,
+  name: 'OssmDeviceConnection',
+});
+
 builder.queryFields((t) => ({
   ossmDevice: t.field({
     type: OssmDevice,
@@ -34,10 +39,13 @@ builder.queryFields((t) => ({
     description: 'An OSSM device of the viewer.',
     resolve: byDatabaseId('OssmDevice'),
   }),
-  ossmDevices: t.connection({
-    type: OssmDevice,
-    args: listArguments,
-    description: "The viewer's OSSM devices, most recently visited first, never visited last.",
-    resolve: list('OssmDevice'),
-  }),
+  ossmDevices: t.connection(
+    {
+      type: OssmDevice,
+      args: listArguments,
+      description: "The viewer's OSSM devices, most recently visited first, never visited last.",
+      resolve: list('OssmDevice'),
+    },
+    OssmDeviceConnection,
+  ),
 }));

@@ -58,8 +58,8 @@ export function planPage(order: Order, args: PageArguments): PagePlan {
   const backward = last != null;
   const size = first ?? last ?? defaultSize;
   const bounds = [
-    ...(after != null ? [behind(order, readCursor('after', after))] : []),
-    ...(before != null ? [ahead(order, readCursor('before', before))] : []),
+    ...(after != null ? [behind(order, readCursor(order, 'after', after))] : []),
+    ...(before != null ? [ahead(order, readCursor(order, 'before', before))] : []),
   ];
   return {
     query: {
@@ -114,10 +114,16 @@ function writeCursor({ by }: Order, row: { id: number }): string {
   return Buffer.from(`${time?.getTime() ?? ''}/${row.id}`).toString('base64url');
 }
 
-function readCursor(argument: string, cursor: string): Position {
+/** The years that PostgreSQL and ISO 8601 write alike, in milliseconds. */
+const earliest = Date.parse('0001-01-01T00:00:00.000Z');
+const latest = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** A cursor may be forged, or come from another list: what this order cannot have must not reach the database. */
+function readCursor({ by, nullable }: Order, argument: string, cursor: string): Position {
   const [, time, id] = /^(-?\d{1,15})?\/(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  // The column holds 32 bits, and a Date 8.64e15 milliseconds: a forged cursor must not reach the database.
-  if (id === undefined || Number(id) > 0x7fffffff) {
+  const fits =
+    time === undefined ? !by || nullable : by && Number(time) >= earliest && Number(time) <= latest;
+  if (id === undefined || Number(id) > 0x7fffffff || !fits) {
     throw badInput(`${argument} must be a cursor that this list has given`);
   }
   return { time: time === undefined ? null : new Date(Number(time)), id: Number(id) };

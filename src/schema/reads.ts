@@ -7,6 +7,7 @@ import { queryFromInfo } from '@pothos/plugin-prisma';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
+import type { Table } from '../database/feed.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './page.ts';
@@ -85,11 +86,45 @@ export const nodeById =
     // TypeScript does not follow which model's filter `visible[model]` is; `visible` itself is checked.
     ({ id: Number(id), AND: [visible[model](viewer)] }) as unknown as PrismaTypes[M]['WhereUnique'];
 
+/** What a subscription field needs beside the options of the query field that it follows. */
+export function following<
+  Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
+>(resolve: Resolve, ...tables: readonly Table[]) {
+  return {
+    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(...tables),
+    resolve: ((parent, args, context, info) => {
+      context.loaders.clear();
+      return resolve(parent, args, context, info);
+    }) as Resolve,
+  };
+}
+
+/** Resolver of the one record of the viewer's that a condition names, if there is one. */
+export const matching =
+  <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
+  (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
+    readOne(model, where(context.viewer), context, info);
+
 /** Resolver of a record by its integer id. */
 export const byDatabaseId =
   <M extends Model>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
     readOne(model, { id: databaseId }, context, info);
+
+/** The first rows of a list, for a field that mixes several models. */
+export function readFirst<M extends Model>(
+  model: M,
+  take: number,
+  context: Context,
+  info: GraphQLResolveInfo,
+) {
+  return delegateOf(context.database, model).findMany({
+    ...queryFromInfo({ context, info, typeName: model }),
+    where: visible[model](context.viewer),
+    orderBy: orderBy(orders[model]),
+    take,
+  });
+}
 
 /** Resolver of the newest record of a list. */
 export const newest =

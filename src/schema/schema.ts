@@ -10,5 +10,6 @@ import './lkbxDevice.ts';
 import './lockTemplate.ts';
 import './lockSession.ts';
 import './ossmDevice.ts';
+import './devices.ts';
 
 export const schema = builder.toSchema();

@@ -4,14 +4,13 @@ import { clientError, messages } from '../errors.ts';
 import { ScheduleType as scheduleTypes } from '../generated/prisma/enums.ts';
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
-import { Device } from './device.ts';
-import { DttDevice } from './dttDevice.ts';
-import { DttSession } from './dttSession.ts';
-import { DttTemplate } from './dttTemplate.ts';
-import { LkbxDevice } from './lkbxDevice.ts';
-import { LockSession } from './lockSession.ts';
-import { LockTemplate } from './lockTemplate.ts';
-import { OssmDevice } from './ossmDevice.ts';
+import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
+import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
+import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
+import { LockSession, LockSessionConnection } from './lockSession.ts';
+import { LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
+import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
 import { byDatabaseId, link, list, nodeById, readOne } from './reads.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
@@ -57,6 +56,8 @@ export const User = builder.prismaNode('User', {
   }),
 });
 
+export const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
+
 // A user who can be seen is the viewer, so the viewer's lists are theirs.
 builder.prismaObjectFields(User, (t) => ({
   activeDttTemplate: t.field({
@@ -65,59 +66,70 @@ builder.prismaObjectFields(User, (t) => ({
     description: 'The active template, null when none is.',
     resolve: link('DttTemplate', (user) => user.activeTemplateId),
   }),
-  dttDevices: t.connection({
-    type: DttDevice,
-    args: listArguments,
-    description: 'Trainer devices, most recently visited first, never visited last.',
-    resolve: list('DttDevice'),
-  }),
-  dttTemplates: t.connection({
-    type: DttTemplate,
-    args: listArguments,
-    description: 'Templates, owned and imported, newest first.',
-    resolve: list('DttTemplate'),
-  }),
-  dttSessions: t.connection({
-    type: DttSession,
-    args: listArguments,
-    description: 'Training sessions, newest first.',
-    resolve: list('DttSession'),
-  }),
-  lkbxDevices: t.connection({
-    type: LkbxDevice,
-    args: listArguments,
-    description: 'Lock devices, most recently visited first, never visited last.',
-    resolve: list('LkbxDevice'),
-  }),
-  lockTemplates: t.connection({
-    type: LockTemplate,
-    args: listArguments,
-    description: 'Lock templates, newest first.',
-    resolve: list('LockTemplate'),
-  }),
-  lockSessions: t.connection({
-    type: LockSession,
-    args: listArguments,
-    description: 'Lock sessions, newest first.',
-    resolve: list('LockSession'),
-  }),
-  ossmDevices: t.connection({
-    type: OssmDevice,
-    args: listArguments,
-    description: 'OSSM devices, most recently visited first, never visited last.',
-    resolve: list('OssmDevice'),
-  }),
+  dttDevices: t.connection(
+    {
+      type: DttDevice,
+      args: listArguments,
+      description: 'Trainer devices, most recently visited first, never visited last.',
+      resolve: list('DttDevice'),
+    },
+    DttDeviceConnection,
+  ),
+  dttTemplates: t.connection(
+    {
+      type: DttTemplate,
+      args: listArguments,
+      description: 'Templates, owned and imported, newest first.',
+      resolve: list('DttTemplate'),
+    },
+    DttTemplateConnection,
+  ),
+  dttSessions: t.connection(
+    {
+      type: DttSession,
+      args: listArguments,
+      description: 'Training sessions, newest first.',
+      resolve: list('DttSession'),
+    },
+    DttSessionConnection,
+  ),
+  lkbxDevices: t.connection(
+    {
+      type: LkbxDevice,
+      args: listArguments,
+      description: 'Lock devices, most recently visited first, never visited last.',
+      resolve: list('LkbxDevice'),
+    },
+    LkbxDeviceConnection,
+  ),
+  lockTemplates: t.connection(
+    {
+      type: LockTemplate,
+      args: listArguments,
+      description: 'Lock templates, newest first.',
+      resolve: list('LockTemplate'),
+    },
+    LockTemplateConnection,
+  ),
+  lockSessions: t.connection(
+    {
+      type: LockSession,
+      args: listArguments,
+      description: 'Lock sessions, newest first.',
+      resolve: list('LockSession'),
+    },
+    LockSessionConnection,
+  ),
+  ossmDevices: t.connection(
+    {
+      type: OssmDevice,
+      args: listArguments,
+      description: 'OSSM devices, most recently visited first, never visited last.',
+      resolve: list('OssmDevice'),
+    },
+    OssmDeviceConnection,
+  ),
 }));
-
-// Here rather than in `device.ts`, since a device type needs the interface before it can be made.
-builder.interfaceField(Device, 'owner', (t) =>
-  t.field({
-    type: User,
-    nullable: true,
-    description: 'The user whom it belongs to.',
-    resolve: link('User', (device) => device.ownerId),
-  }),
-);
 
 builder.queryFields((t) => ({
   viewer: t.field({
@@ -137,10 +149,13 @@ builder.queryFields((t) => ({
     description: 'The viewer, if the id is theirs.',
     resolve: byDatabaseId('User'),
   }),
-  users: t.connection({
-    type: User,
-    args: listArguments,
-    description: 'The users whom the viewer may see: the viewer alone.',
-    resolve: list('User'),
-  }),
+  users: t.connection(
+    {
+      type: User,
+      args: listArguments,
+      description: 'The users whom the viewer may see: the viewer alone.',
+      resolve: list('User'),
+    },
+    UserConnection,
+  ),
 }));

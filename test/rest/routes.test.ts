@@ -1,20 +1,505 @@
+/** Every REST route: its envelope, its fields, its order, its pages (interface, Endpoints; decisions). */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../accounts.ts';
-import { openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { createToken } from '../../src/auth/token.ts';
+import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
+import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from './answers.ts';
 
 let gateway: TestGateway;
 let alice: Account;
+/** A user who has a token and nothing else. */
+let newcomer: { id: number; token: string };
+/** A user whose records share their times, or have none. */
+let twin: { token: string; newestFirst: Readonly<Record<string, readonly number[]>> };
 
 beforeAll(async () => {
   gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
+  const { client } = gateway.database;
+  alice = await createAccount(client, 'alice');
+  await client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: alice.dttTemplates[1] },
+  });
+  newcomer = await createUser(client, 'newcomer');
+  twin = await createTwin(client);
 });
 afterAll(() => gateway?.close());
 
-describe('a REST route', () => {
-  it('answers the viewer', async () => {
-    const { status, body } = await rest(gateway, alice.token, '/users/me');
-    expect(status).toBe(200);
-    expect(body.data).toMatchObject({ id: alice.userId, username: 'alice' });
+const userFields = [
+  'id',
+  'username',
+  'accountType',
+  'subscriptionTier',
+  'league',
+  'rank',
+  'totalPoints',
+  'matchPoints',
+  'profileImage',
+  'profileDescription',
+  'profileTitle',
+  'dttTotalReps',
+  'dttTotalSessions',
+];
+const dttDeviceFields = [
+  'id',
+  'bubbleId',
+  'ownerId',
+  'macAddress',
+  'serialNumber',
+  'softwareVersion',
+  'lastVisited',
+  'lastLogAt',
+  'createdDate',
+  'apiHits',
+];
+const dttTemplateFields = [
+  'id',
+  'bubbleId',
+  'ownerId',
+  'name',
+  'description',
+  'tagline',
+  'message',
+  'isPublic',
+  'isActive',
+  'handsFreeMode',
+  'targetDepth',
+  'targetWindow',
+  'toyId',
+  'createdDate',
+  'updatedAt',
+];
+const dttSessionFields = [
+  'id',
+  'bubble_id',
+  'name',
+  'passed',
+  'created_at',
+  'trainer_id',
+  'settings_id',
+  'TrainerSegment',
+];
+const lkbxDeviceFields = [
+  'id',
+  'bubbleId',
+  'macAddress',
+  'ownerId',
+  'locked',
+  'hueShift',
+  'lastVisited',
+  'lastLogAt',
+];
+const lockTemplateFields = [
+  'id',
+  'ownerId',
+  'name',
+  'duration',
+  'isRandomDuration',
+  'isBreakEnabled',
+  'breakRegularity',
+  'isEmergencyUnlockEnabled',
+  'createdAt',
+];
+const lockSessionFields = [
+  'id',
+  'bubbleId',
+  'publicId',
+  'ownerId',
+  'name',
+  'lockState',
+  'duration',
+  'startDate',
+  'isActive',
+  'LockSegment',
+];
+const ossmDeviceFields = [
+  'id',
+  'bubbleId',
+  'macAddress',
+  'chip',
+  'ownerId',
+  'pairingCode',
+  'pairingExpires',
+  'lastVisited',
+  'OSSMFirmwareId',
+];
+
+interface Segments {
+  readonly name: string;
+  readonly fields: readonly string[];
+  /** The kinds of the segments that `createAccount` makes, in the order in which they are to come. */
+  readonly types: readonly string[];
+}
+
+const templateSegments: Segments = {
+  name: 'Segment',
+  fields: ['id', 'type', 'duration', 'repeat'],
+  types: ['warmup', 'training'],
+};
+const sessionSegmentsInBrief: Segments = {
+  name: 'TrainerSegment',
+  fields: ['id', 'type', 'passed', 'percentGrade', 'points'],
+  types: ['repetition', 'endurance'],
+};
+const sessionSegments: Segments = {
+  ...sessionSegmentsInBrief,
+  fields: [
+    ...sessionSegmentsInBrief.fields,
+    'durationMeasured',
+    'durationTarget',
+    'repsMeasured',
+    'repsTarget',
+    'speedMeasured',
+    'speedTarget',
+    'targetDepth',
+    'targetWindow',
+    'longestDeepthroat',
+    'strokeLength',
+    'distanceTravelled',
+    'order',
+    'createdAt',
+  ],
+};
+const lockSegments: Segments = {
+  name: 'LockSegment',
+  fields: ['id', 'type', 'createdAt', 'isLocked'],
+  types: ['start', 'end'],
+};
+
+interface Case {
+  readonly path: string;
+  readonly fields: readonly string[];
+  readonly segments?: Segments;
+  /** The ids of Alice's records, in the order in which they are to come. */
+  readonly ids: (account: Account) => readonly number[];
+}
+
+const lists: readonly Case[] = [
+  { path: '/users', fields: userFields, ids: ({ userId }) => [userId] },
+  { path: '/dtt', fields: dttDeviceFields, ids: ({ dttDevices }) => dttDevices },
+  { path: '/dtt/templates', fields: dttTemplateFields, ids: ({ dttTemplates }) => dttTemplates },
+  {
+    path: '/dtt/sessions',
+    fields: dttSessionFields,
+    segments: sessionSegmentsInBrief,
+    ids: ({ dttSessions }) => dttSessions,
+  },
+  { path: '/lkbx', fields: lkbxDeviceFields, ids: ({ lkbxDevices }) => lkbxDevices },
+  { path: '/lkbx/templates', fields: lockTemplateFields, ids: ({ lockTemplates }) => lockTemplates },
+  ...['/lkbx/sessions', '/lkbx/session'].map((path) => ({
+    path,
+    fields: lockSessionFields,
+    segments: lockSegments,
+    ids: ({ lockSessions }: Account) => lockSessions,
+  })),
+  { path: '/ossm', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
+];
+
+/** Routes that answer one record: with an id in the path, or of the viewer as such. */
+const singles: readonly Case[] = [
+  { path: '/users/me', fields: userFields, ids: ({ userId }) => [userId] },
+  { path: '/users/{id}', fields: userFields, ids: ({ userId }) => [userId] },
+  { path: '/dtt/{id}', fields: dttDeviceFields, ids: ({ dttDevices }) => dttDevices },
+  ...['/dtt/templates/{id}', '/dtt/settings/{id}'].map((path) => ({
+    path,
+    fields: [...dttTemplateFields, 'Segment'],
+    segments: templateSegments,
+    ids: ({ dttTemplates }: Account) => dttTemplates,
+  })),
+  {
+    path: '/dtt/sessions/{id}',
+    fields: dttSessionFields,
+    segments: sessionSegments,
+    ids: ({ dttSessions }) => dttSessions,
+  },
+  { path: '/lkbx/{id}', fields: lkbxDeviceFields, ids: ({ lkbxDevices }) => lkbxDevices },
+  { path: '/lkbx/templates/{id}', fields: lockTemplateFields, ids: ({ lockTemplates }) => lockTemplates },
+  ...['/lkbx/sessions/{id}', '/lkbx/session/{id}'].map((path) => ({
+    path,
+    fields: lockSessionFields,
+    segments: lockSegments,
+    ids: ({ lockSessions }: Account) => lockSessions,
+  })),
+  { path: '/ossm/{id}', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
+];
+
+/** Routes that answer one record, or null when there is none. */
+const nullables: readonly Case[] = [
+  {
+    path: '/dtt/templates/active',
+    fields: [...dttTemplateFields, 'Segment'],
+    segments: templateSegments,
+    ids: ({ dttTemplates }) => dttTemplates.slice(1, 2),
+  },
+  {
+    path: '/dtt/sessions/latest',
+    fields: dttSessionFields,
+    segments: sessionSegmentsInBrief,
+    ids: ({ dttSessions }) => dttSessions.slice(0, 1),
+  },
+  {
+    path: '/lkbx/templates/active',
+    fields: ['id', 'name', 'duration', 'isBreakEnabled'],
+    ids: ({ lockTemplates }) => lockTemplates.slice(0, 1),
+  },
+  ...['/lkbx/sessions/latest', '/lkbx/session/current'].map((path) => ({
+    path,
+    fields: lockSessionFields,
+    segments: lockSegments,
+    ids: ({ lockSessions }: Account) => lockSessions.slice(0, 1),
+  })),
+];
+
+function expectFields(record: JsonRecord, { fields, segments }: Case): void {
+  expect(Object.keys(record)).toEqual(fields);
+  if (!segments) return;
+  // Were it not an array of records, the next line would fail.
+  const found = record[segments.name] as JsonRecord[];
+  expect(found.map(({ type }) => type)).toEqual(segments.types);
+  for (const segment of found) expect(Object.keys(segment)).toEqual(segments.fields);
+}
+
+describe('the routes', () => {
+  it('are those that are tested here', () => {
+    const tested = [...lists, ...singles, ...nullables].map(({ path }) => `GET ${path}`);
+    expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      [...tested, 'POST /dtt/templates/{id}'].sort(),
+    );
+  });
+
+  it.each(routes.filter(({ method }) => method === 'GET'))(
+    '$path answers HEAD like GET, without the body',
+    async ({ path }) => {
+      const url = `${gateway.url}/api/v1${pathsFor(path, alice)[0]}`;
+      const headers = { Authorization: `Bearer ${alice.token}` };
+      const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => fetch(url, { method, headers })));
+      expect(head?.status).toBe(200);
+      expect(aboutAnswer(head)).toEqual(aboutAnswer(get));
+      expect(head?.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+      expect(await head?.text()).toBe('');
+      expect(await get?.text()).not.toBe('');
+    },
+  );
+});
+
+describe.each(lists)('GET $path', (route) => {
+  it('answers a page of records in its order, each with the documented fields', async () => {
+    const { data, pagination } = listOf(await rest(gateway, alice.token, route.path));
+    expect(idsOf(data)).toEqual(route.ids(alice));
+    expect(pagination).toEqual({ limit: 50, offset: 0 });
+    for (const record of data) expectFields(record, route);
+  });
+
+  it('answers the page that limit and offset ask for, and echoes them', async () => {
+    const page = listOf(await rest(gateway, alice.token, `${route.path}?limit=1&offset=1`));
+    expect(page.pagination).toEqual({ limit: 1, offset: 1 });
+    expect(idsOf(page.data)).toEqual(route.ids(alice).slice(1, 2));
+  });
+
+  it('answers an empty page to a viewer without records', async () => {
+    const { data } = listOf(await rest(gateway, newcomer.token, route.path));
+    expect(idsOf(data)).toEqual(route.path === '/users' ? [newcomer.id] : []);
+  });
+
+  it('puts records of one time in the order of their ids, newest first, and those without a time last', async () => {
+    const { data } = listOf(await rest(gateway, twin.token, route.path));
+    expect(idsOf(data)).toEqual(twin.newestFirst[route.path]);
   });
 });
+
+describe('a list', () => {
+  it('has 50 records to a page unless told otherwise, and up to 100', async () => {
+    const owner = await createUser(gateway.database.client, 'collector');
+    await gateway.database.client.dttDevice.createMany({
+      data: Array.from({ length: 101 }, (_, index) => ({
+        ownerId: owner.id,
+        bubbleId: `collected-${index}`,
+        macAddress: 'x',
+      })),
+    });
+    const pages = await Promise.all(
+      ['', '?limit=100', '?limit=100&offset=100', '?offset=101'].map(async (query) =>
+        listOf(await rest(gateway, owner.token, `/dtt${query}`)),
+      ),
+    );
+    expect(pages.map(({ data, pagination }) => ({ ...pagination, count: data.length }))).toEqual([
+      { limit: 50, offset: 0, count: 50 },
+      { limit: 100, offset: 0, count: 100 },
+      { limit: 100, offset: 100, count: 1 },
+      { limit: 50, offset: 101, count: 0 },
+    ]);
+  });
+
+  it('ignores parameters that it does not know', async () => {
+    const { data } = listOf(await rest(gateway, alice.token, '/dtt?order=asc&ownerId=1&limit=2'));
+    expect(idsOf(data)).toEqual(alice.dttDevices.slice(0, 2));
+  });
+});
+
+describe.each(singles)('GET $path', (route) => {
+  it('answers the record with the documented fields', async () => {
+    const ids = route.ids(alice);
+    for (const [index, path] of pathsFor(route.path, alice).entries()) {
+      const record = recordOf(await rest(gateway, alice.token, path));
+      expect(record.id).toBe(ids[index]);
+      expectFields(record, route);
+    }
+  });
+});
+
+describe.each(nullables)('GET $path', (route) => {
+  it('answers the record with the documented fields', async () => {
+    const record = recordOf(await rest(gateway, alice.token, route.path));
+    expect([record.id]).toEqual(route.ids(alice));
+    expectFields(record, route);
+  });
+
+  it('answers null when there is none', async () => {
+    const { status, body } = await rest(gateway, newcomer.token, route.path);
+    expect(status).toBe(200);
+    expect(body).toEqual({ ok: true, data: null });
+  });
+});
+
+describe('POST /dtt/templates/{id}', () => {
+  it('answers the activated template in brief, and whether the schedule type changed', async () => {
+    const carol = await createAccount(gateway.database.client, 'carol');
+    const [id] = carol.dttTemplates;
+    const path = withId('/dtt/templates/{id}', id);
+    const record = recordOf(await postJson(gateway, carol.token, path, { isActive: true }));
+    expect(record).toEqual({
+      id,
+      name: 'Program 0 of carol',
+      isActive: true,
+      scheduleTypeChanged: true,
+      Segment: [
+        { id: expect.any(Number), type: 'warmup', duration: 60 },
+        { id: expect.any(Number), type: 'training', duration: 300 },
+      ],
+    });
+    expect(Object.keys(record)).toEqual(['id', 'name', 'isActive', 'scheduleTypeChanged', 'Segment']);
+    expect(recordOf(await rest(gateway, carol.token, '/dtt/templates/active')).id).toBe(id);
+  });
+});
+
+describe('a value', () => {
+  it('is null where there is none', async () => {
+    const [, , neverVisited] = alice.dttDevices;
+    expect(recordOf(await rest(gateway, alice.token, `/dtt/${neverVisited}`))).toMatchObject({
+      serialNumber: null,
+      softwareVersion: null,
+      lastVisited: null,
+      lastLogAt: null,
+    });
+    const [undecided] = alice.dttSessions;
+    const session = recordOf(await rest(gateway, alice.token, `/dtt/sessions/${undecided}`));
+    expect(session).toMatchObject({
+      passed: null,
+      TrainerSegment: [{ passed: null, order: 0 }, { order: 1 }],
+    });
+  });
+
+  it('that is a time is written in UTC with milliseconds', async () => {
+    const [id] = alice.dttDevices;
+    const { lastVisited } = recordOf(await rest(gateway, alice.token, `/dtt/${id}`));
+    expect(lastVisited).toBe('2026-01-01T00:30:00.000Z');
+  });
+});
+
+describe('an imported template', () => {
+  it('stands among the owned ones, by its own creation time', async () => {
+    const { client } = gateway.database;
+    const [dora, erin] = [await createAccount(client, 'dora'), await createAccount(client, 'erin')];
+    const [imported] = erin.dttTemplates;
+    await client.dttTemplate.update({
+      where: { id: imported },
+      data: { createdDate: new Date('2026-01-01T00:25:00Z') },
+    });
+    await importTemplate(client, dora, imported);
+    const [newest, ...others] = dora.dttTemplates;
+    const { data } = listOf(await rest(gateway, dora.token, '/dtt/templates'));
+    expect(idsOf(data)).toEqual([newest, imported, ...others]);
+    for (const path of ['/dtt/templates/{id}', '/dtt/settings/{id}']) {
+      const record = recordOf(await rest(gateway, dora.token, withId(path, imported)));
+      expect(record).toMatchObject({ id: imported, ownerId: erin.userId });
+    }
+  });
+});
+
+/** The headers that say something about the answer, rather than about the moment or the connection. */
+function aboutAnswer(response: Response | undefined): Record<string, string> {
+  const {
+    date,
+    connection,
+    'keep-alive': keepAlive,
+    ...others
+  } = Object.fromEntries(response?.headers ?? []);
+  return others;
+}
+
+async function createUser(database: PrismaClient, username: string) {
+  const { id } = await database.user.create({ data: { username, subscriptionTier: 'ultra' } });
+  const { token } = await createToken(database, username, 'test');
+  return { id, token };
+}
+
+/** Makes three records of one time, one older, one newer and, where the time may be missing, two without. */
+async function createTwin(database: PrismaClient): Promise<typeof twin> {
+  const { id: ownerId, token } = await createUser(database, 'twin');
+  const [older, same, newer] = ['2026-01-01', '2026-01-02', '2026-01-03'].map((day) => new Date(day));
+  if (!older || !same || !newer) throw new Error('there are three days');
+  const required = [older, same, same, newer, same];
+  const create = async <Time extends Date | null>(
+    times: readonly Time[],
+    createRow: (time: Time, name: string) => Promise<{ id: number }>,
+  ) => {
+    const rows: { id: number; time: number }[] = [];
+    // One after the other, so that the ids rise.
+    for (const [index, time] of times.entries()) {
+      const { id } = await createRow(time, `twin-${index}`);
+      rows.push({ id, time: time?.getTime() ?? Number.NEGATIVE_INFINITY });
+    }
+    return rows.sort((a, b) => (a.time === b.time ? b.id - a.id : b.time - a.time)).map(({ id }) => id);
+  };
+  const optional = [null, ...required, null];
+  const dttDevices = await create(optional, (lastVisited, name) =>
+    database.dttDevice.create({ data: { ownerId, bubbleId: name, macAddress: name, lastVisited } }),
+  );
+  const trainerId = dttDevices[0] ?? 0;
+  const lockSessions = await create(required, (startDate, name) =>
+    database.lockSession.create({
+      data: { ownerId, bubbleId: name, publicId: name, lockState: 'completed', duration: 1, startDate },
+    }),
+  );
+  return {
+    token,
+    newestFirst: {
+      '/users': [ownerId],
+      '/dtt': dttDevices,
+      '/dtt/templates': await create(required, (createdDate, name) =>
+        database.dttTemplate.create({
+          data: { ownerId, bubbleId: name, name, targetDepth: 1, targetWindow: 1, createdDate },
+        }),
+      ),
+      '/dtt/sessions': await create(required, (createdAt, name) =>
+        database.dttSession.create({ data: { ownerId, bubbleId: name, trainerId, createdAt } }),
+      ),
+      '/lkbx': await create(optional, (lastVisited, name) =>
+        database.lkbxDevice.create({ data: { ownerId, bubbleId: name, macAddress: name, lastVisited } }),
+      ),
+      '/lkbx/templates': await create(required, (createdAt, name) =>
+        database.lockTemplate.create({ data: { ownerId, name, duration: 1, createdAt } }),
+      ),
+      '/lkbx/sessions': lockSessions,
+      '/lkbx/session': lockSessions,
+      '/ossm': await create(optional, (lastVisited, name) =>
+        database.ossmDevice.create({
+          data: { ownerId, bubbleId: name, macAddress: name, chip: 'ESP32-S3', lastVisited },
+        }),
+      ),
+    },
+  };
+}

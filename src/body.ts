@@ -1,0 +1,27 @@
+/** Reads request bodies, up to a limit. */
+
+import type { IncomingMessage } from 'node:http';
+
+/**
+ * The whole body, or undefined if it has more bytes than the limit. What is left of a body that is too large
+ * is not read: the answer should close the connection.
+ */
+export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) {
+        chunks.push(chunk);
+      } else {
+        request.pause();
+        resolve(undefined);
+      }
+    });
+    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.on('error', reject);
+    request.on('close', () => reject(new Error('the client went away')));
+  });
+}

@@ -1,0 +1,210 @@
+/**
+ * The GraphQL door. A plain JSON post of an operation that has been seen before takes the express lane: answered
+ * from memory, or run compiled. Everything else, and everything that turns out to be wrong, is Yoga's.
+ */
+
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ExecutionResult, OperationTypeNode } from 'graphql';
+import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import { readBody } from '../body.ts';
+import { errorForClient, messages } from '../errors.ts';
+import type { Computed, KeptAnswers } from '../kept.ts';
+import { findOperation, readPlainRequest } from './operations.ts';
+import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
+
+/** The most that a request's body may have, in bytes. */
+const bodyLimit = 256 * 1024;
+
+/** How long, in milliseconds, the reader of a stream may leave it unread before it is dropped. */
+const slowestReader = 30_000;
+
+/** What an answer depends on, beside the body. */
+const vary = 'Authorization, Accept';
+
+const jsonType = 'application/json';
+/** GraphQL over HTTP, section 4.2. */
+const graphqlType = 'application/graphql-response+json';
+
+export interface GraphqlOptions extends YogaOptions {
+  kept: KeptAnswers;
+  /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
+  closing: AbortSignal;
+}
+
+export type GraphqlDoor = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  target: string,
+  viewer: Viewer | null,
+) => Promise<void>;
+
+export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
+  const { createContext, kept, onError, closing } = options;
+  const yoga = createGraphqlYoga(options);
+
+  return async (request, response, target, viewer) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const body = isRead ? undefined : await readBody(request, bodyLimit);
+    if (!isRead && !body) {
+      const errors = [{ message: messages.bodyTooLarge, extensions: { code: 'BAD_USER_INPUT' } }];
+      return send(request, response, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
+    }
+    if (viewer && body) {
+      const answer = await express(request, body, viewer);
+      if (answer) return send(request, response, answer);
+    }
+    if (viewer && isRead && /[?&]query=/.test(target)) {
+      const key = `GET ${request.headers.accept} ${target}`;
+      const answer =
+        kept.find(viewer.id, key) ??
+        (await kept.compute(viewer.id, key, () => read(request, target, viewer)));
+      return send(request, response, answer);
+    }
+    await general(request, response, target, body, viewer);
+  };
+
+  /** The express lane. Undefined for a request that is not for it. */
+  async function express(
+    request: IncomingMessage,
+    body: Buffer,
+    viewer: Viewer,
+  ): Promise<Answer | undefined> {
+    const type = expressType(request);
+    if (!type) return undefined;
+    // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
+    const key = `POST ${type} ${body.toString('latin1')}`;
+    const found = kept.find(viewer.id, key);
+    if (found) return found;
+
+    const plain = readPlainRequest(body);
+    const operation = plain && findOperation(plain);
+    if (!operation) return undefined;
+    const run = async (): Promise<Computed> => {
+      const result = await operation.run(plain.variables, createContext(viewer));
+      return { answer: answerOf(result, type), keep: result.errors === undefined };
+    };
+    if (operation.type === OperationTypeNode.QUERY) return kept.compute(viewer.id, key, run);
+    try {
+      return (await run()).answer;
+    } finally {
+      // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
+      kept.changed(viewer.id);
+    }
+  }
+
+  function answerOf({ data, errors }: ExecutionResult, type: string): Answer {
+    const shown = errors?.map((error) => {
+      const { message, locations, path, extensions } = errorForClient(error, onError);
+      return { message, locations, path, extensions: { code: extensions?.code } };
+    });
+    const unauthenticated = shown?.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED');
+    // Without data nothing was executed (GraphQL over HTTP, section 6.4).
+    const status = unauthenticated ? 401 : data === undefined && type === graphqlType ? 400 : 200;
+    const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
+    return jsonAnswer(status, JSON.stringify({ errors: shown, data }), headers);
+  }
+
+  /** A query in the target of a GET, which clients may ask for conditionally. */
+  async function read(request: IncomingMessage, target: string, viewer: Viewer): Promise<Computed> {
+    const context = newContext(viewer);
+    const response = await ask(request, target, undefined, context);
+    const answer = await answerFrom(response);
+    const keep = context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
+    return { answer: keep ? revalidated(answer, vary) : answer, keep };
+  }
+
+  async function general(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: string,
+    body: Buffer | undefined,
+    viewer: Viewer | null,
+  ): Promise<void> {
+    const context = newContext(viewer);
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    try {
+      const answer = await ask(request, target, body, context, gone.signal);
+      if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
+      if (isStream(answer)) await stream(response, answer, closing);
+      else send(request, response, await answerFrom(answer));
+    } catch (error) {
+      if (!gone.signal.aborted) throw error;
+    }
+  }
+
+  async function ask(
+    { method = 'GET', headers }: IncomingMessage,
+    target: string,
+    body: Buffer | undefined,
+    context: YogaContext,
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const given = Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]],
+    );
+    const init = {
+      method,
+      headers: Object.fromEntries(given),
+      ...(body && { body: new Uint8Array(body) }),
+      ...(signal && { signal }),
+    };
+    return yoga.fetch(new URL(target, 'http://gateway'), init, context);
+  }
+}
+
+function newContext(viewer: Viewer | null): YogaContext {
+  return { viewer, outcome: { failed: false } };
+}
+
+/** The media type that the express lane answers with, or undefined for a request that is not for it. */
+function expressType({ method, headers }: IncomingMessage): string | undefined {
+  if (method !== 'POST' || !/^application\/json *(;|$)/i.test(headers['content-type'] ?? ''))
+    return undefined;
+  const accept = headers.accept ?? '*/*';
+  if (accept.includes(graphqlType)) return graphqlType;
+  return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
+}
+
+async function answerFrom(response: Response): Promise<Answer> {
+  const body = Buffer.from(await response.arrayBuffer());
+  return {
+    status: response.status,
+    headers: { ...Object.fromEntries(response.headers), 'content-length': body.length },
+    body,
+  };
+}
+
+function isStream({ headers }: Response): boolean {
+  return /^(text\/event-stream|multipart\/mixed)/.test(headers.get('content-type') ?? '');
+}
+
+/**
+ * Sends the answer piece by piece, no faster than the client reads it, until it ends, the client leaves or stops
+ * reading, or the gateway closes.
+ */
+async function stream(response: ServerResponse, answer: Response, closing: AbortSignal): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  const reader = answer.body?.getReader();
+  const leave = () => {
+    // The pending read of a stream that is cancelled need not end, so nothing waits for it.
+    reader?.cancel().catch(() => {});
+    response.end();
+  };
+  response.once('close', leave);
+  closing.addEventListener('abort', leave);
+  try {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      if (response.writableEnded) return;
+      if (!response.write(piece.value))
+        await once(response, 'drain', { signal: AbortSignal.timeout(slowestReader) });
+    }
+    response.end();
+  } catch {
+    response.destroy();
+  } finally {
+    closing.removeEventListener('abort', leave);
+  }
+}

@@ -1,0 +1,70 @@
+/** The express lane: plain requests for operations that are compiled already, or worth compiling. */
+
+import { type DocumentNode, parse, validate } from 'graphql';
+import { LRUCache } from 'lru-cache';
+import { type PreparedOperation, prepare } from '../schema/prepare.ts';
+import { schema } from '../schema/schema.ts';
+
+/** A request of the GraphQL over HTTP specification, with nothing odd about it. */
+export interface PlainRequest {
+  readonly query: string;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+const maxOperations = 1_000;
+
+/** What is known of a document: how often it was seen, and its operations by name once they are compiled. */
+interface Seen {
+  readonly document: DocumentNode | undefined;
+  readonly operations: Map<string | undefined, PreparedOperation | undefined>;
+}
+
+const documents = new LRUCache<string, Seen>({ max: maxOperations });
+
+/** The request in a JSON body, or undefined for one that is odd in any way. */
+export function readPlainRequest(body: Buffer): PlainRequest | undefined {
+  let given: unknown;
+  try {
+    given = JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(given) || Array.isArray(given)) return undefined;
+  const { query, operationName, variables } = given;
+  if (typeof query !== 'string') return undefined;
+  if (operationName != null && typeof operationName !== 'string') return undefined;
+  if (variables != null && (!isRecord(variables) || Array.isArray(variables))) return undefined;
+  return { query, operationName: operationName ?? undefined, variables: variables ?? {} };
+}
+
+/**
+ * The compiled operation that the request names. Undefined for one that is not valid, and for one that is seen
+ * for the first time: compiling costs as much as running a few times, and much is asked only once.
+ */
+export function findOperation({ query, operationName }: PlainRequest): PreparedOperation | undefined {
+  const seen = documents.get(query);
+  if (!seen) {
+    documents.set(query, { document: undefined, operations: new Map() });
+    return undefined;
+  }
+  const document = seen.document ?? parseValid(query);
+  if (!document) return undefined;
+  if (seen.document === undefined) documents.set(query, { document, operations: seen.operations });
+  if (!seen.operations.has(operationName))
+    seen.operations.set(operationName, prepare(document, operationName));
+  return seen.operations.get(operationName);
+}
+
+function parseValid(query: string): DocumentNode | undefined {
+  try {
+    const document = parse(query);
+    return validate(schema, document).length === 0 ? document : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,243 @@
+/** What the GraphQL door answers to requests that it cannot fulfil. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../accounts.ts';
+import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+const globalId = (text: string) => Buffer.from(text).toString('base64url');
+
+describe('bad input', () => {
+  const lists = ['users', 'dttDevices', 'dttTemplates', 'dttSessions', 'lkbxDevices', 'lockTemplates'].concat(
+    ['lockSessions', 'ossmDevices'],
+  );
+  const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
+  const byName = 'query One { viewer { id } } query Two { viewer { id } }';
+  const size = (argument: string) => `${argument} must be an integer from 1 to 100`;
+  const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
+  const notAnId = /is not a global id of this schema$/;
+
+  it.each<[string, string, Record<string, unknown>, string | RegExp]>([
+    ['an empty query', '', {}, /./],
+    ['a syntax error', '{ viewer {', {}, /^Syntax Error/],
+    ['an unknown field', '{ viewer { password } }', {}, /^Cannot query field "password"/],
+    ['an unknown argument', '{ dttDevices(ownerId: 1) { totalCount } }', {}, /^Unknown argument "ownerId"/],
+    ['a missing argument', '{ dttDevice { id } }', {}, /is required/],
+    ['an id of the wrong type', '{ dttDevice(databaseId: "1") { id } }', {}, /^Int cannot represent/],
+    ['an id beyond 32 bits', '{ dttDevice(databaseId: 2147483648) { id } }', {}, /^Int cannot represent/],
+    ['a missing variable', byId, {}, /^Variable "\$id" of required type "Int!" was not provided/],
+    ['a null variable', byId, { id: null }, /^Variable "\$id" of non-null type "Int!" must not be null/],
+    ['a variable of the wrong type', byId, { id: '1' }, /^Variable "\$id" got invalid value "1"/],
+    ['a variable beyond 32 bits', byId, { id: 2 ** 31 }, /^Variable "\$id" got invalid value 2147483648/],
+    ['several operations and no name', byName, {}, /operation/],
+    ['a subscription', 'subscription { viewer { id } }', {}, /./],
+    ['a first of 0', '{ dttDevices(first: 0) { totalCount } }', {}, size('first')],
+    ['a first of 101', '{ dttDevices(first: 101) { totalCount } }', {}, size('first')],
+    ['a negative first', '{ dttDevices(first: -1) { totalCount } }', {}, size('first')],
+    ['a last of 0', '{ dttDevices(last: 0) { totalCount } }', {}, size('last')],
+    ['a last of 101', '{ dttDevices(last: 101) { totalCount } }', {}, size('last')],
+    [
+      'a null argument',
+      'query ($id: Int = 1) { dttDevice(databaseId: $id) { id } }',
+      { id: null },
+      /must not be null/,
+    ],
+    [
+      'first with last',
+      '{ dttDevices(first: 1, last: 1) { totalCount } }',
+      {},
+      'first and last cannot be used together',
+    ],
+    [
+      'a negative offset',
+      '{ dttDevices(offset: -1) { totalCount } }',
+      {},
+      'offset must be an integer of at least 0',
+    ],
+    [
+      'offset with last',
+      '{ dttDevices(offset: 1, last: 1) { totalCount } }',
+      {},
+      'offset and last cannot be used together',
+    ],
+    [
+      'a first of 0 below a record',
+      '{ dttDevices { nodes { sessions(first: 0) { totalCount } } } }',
+      {},
+      size('first'),
+    ],
+    ...[
+      'x',
+      '',
+      globalId('x'),
+      globalId('5'),
+      globalId('1/'),
+      globalId('x/1'),
+      globalId('1/4294967296'),
+      globalId('1/0x1'),
+      // Times that no Date, or no PostgreSQL, can have.
+      globalId('99999999999999999/1'),
+      globalId('-99999999999999999/1'),
+    ].flatMap((cursor) =>
+      ['after', 'before'].map((argument): [string, string, Record<string, unknown>, string] => [
+        `${argument}: ${JSON.stringify(cursor)}`,
+        `query ($cursor: String!) { dttDevices(${argument}: $cursor) { totalCount } }`,
+        { cursor },
+        notACursor(argument),
+      ]),
+    ),
+    ...[
+      '',
+      'x',
+      '1',
+      'User',
+      'User:',
+      'User:x',
+      'User:1:2',
+      'User:-1',
+      ' User:1',
+      'Nothing:1',
+      'Query:1',
+      'Device:1',
+    ]
+      .concat(['Node:1', 'DateTime:1', 'PageInfo:1', 'Int:1', 'ScheduleType:1', 'ApiToken:1', '__Type:1'])
+      .map((text): [string, string, Record<string, unknown>, RegExp] => [
+        `the global id of ${JSON.stringify(text)}`,
+        'query ($id: ID!) { node(id: $id) { id } }',
+        { id: globalId(text) },
+        notAnId,
+      ]),
+    ['one wrong global id among others', '{ nodes(ids: ["x"]) { id } }', {}, notAnId],
+    [
+      'more than 100 global ids',
+      'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
+      { ids: Array.from({ length: 101 }, () => globalId('User:1')) },
+      'ids must have at most 100 items',
+    ],
+  ])('is said to be bad, and why: %s', async (_, query, variables, message) => {
+    const { data, errors } = await graphql(gateway, alice.token, query, variables);
+    expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
+    expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT' }]);
+    if (typeof message === 'string') expect(errors?.[0]?.message).toBe(message);
+    else expect(errors?.[0]?.message).toMatch(message);
+  });
+
+  it('is no reason to log anything', () => {
+    expect(gateway.log).toEqual([]);
+  });
+
+  it.each(lists)('is what a cursor of another kind of list may be, and no more: %s', async (list) => {
+    for (const text of ['/1', '0/1', '999999999999999/1', '-999999999999999/1', '253402300800000/1']) {
+      for (const argument of ['after', 'before']) {
+        const query = `query ($cursor: String!) { ${list}(${argument}: $cursor) { nodes { id } } }`;
+        const { errors } = await graphql(gateway, alice.token, query, { cursor: globalId(text) });
+        expect(errors?.map(({ message }) => message) ?? [notACursor(argument)]).toEqual([
+          notACursor(argument),
+        ]);
+      }
+    }
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('a request that is not GraphQL', () => {
+  const post = (body: string, type = 'application/json') =>
+    fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': type,
+        Authorization: `Bearer ${alice.token}`,
+        // A client that takes no more than `application/json` gets the status 200 with most errors, as GraphQL
+        // over HTTP has it for the sake of older clients.
+        Accept: 'application/graphql-response+json',
+      },
+      body,
+    });
+
+  it.each(['', '{', '[]', 'null', '{}', '{"query":1}', '{"query":"{__typename}","variables":1}'])(
+    'is said to be bad: %s',
+    async (body) => {
+      const response = await post(body);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    },
+  );
+
+  it('is said to be of a media type that is not taken', async () => {
+    expect((await post('{ viewer { id } }', 'text/csv')).status).toBe(415);
+  });
+
+  it('is not run as one of a batch', async () => {
+    const response = await post(JSON.stringify([{ query: '{ viewer { id } }' }]));
+    expect(response.status).toBe(400);
+    expect(await response.json()).not.toHaveProperty('data');
+  });
+});
+
+describe('a record of somebody else', () => {
+  it('cannot be activated, in the words of the REST interface', async () => {
+    for (const id of [bob.dttTemplates[0], 2 ** 31 - 1, 0, -1]) {
+      const { status, data, errors } = await graphql(
+        gateway,
+        alice.token,
+        'mutation ($id: Int!) { activateTemplate(databaseId: $id) { scheduleTypeChanged } }',
+        { id },
+      );
+      expect(status).toBe(200);
+      expect(data).toBeNull();
+      expect(errors).toEqual([
+        {
+          message: 'Template not found or not owned by user',
+          locations: expect.any(Array),
+          path: ['activateTemplate'],
+          extensions: { code: 'NOT_FOUND' },
+        },
+      ]);
+    }
+  });
+});
+
+describe('without a token', () => {
+  const introspection = '{ __schema { queryType { name } } __type(name: "User") { name } __typename }';
+
+  it.each([
+    ['a query', '{ viewer { id } }'],
+    ['a query beside introspection', '{ __typename viewer { id } }'],
+    ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
+    ['a query in an inline fragment', '{ ... on Query { viewer { id } } }'],
+    ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
+    ['a query under an alias', '{ __schema: viewer { id } }'],
+    ['a query of nodes', `{ node(id: "${globalId('User:1')}") { id } }`],
+    ['a mutation', 'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }'],
+  ])('nobody gets %s', async (_, query) => {
+    // Asked with a token first, so that a parsed or validated document is at hand, if any is kept.
+    await graphql(gateway, bob.token, query);
+    for (const token of [undefined, `${alice.token.slice(0, -1)}.`, `dvt_${'A'.repeat(43)}`]) {
+      const { status, headers, data, errors } = await graphql(gateway, token, query);
+      expect(status).toBe(401);
+      expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(data ?? null).toBeNull();
+      expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
+    }
+  });
+
+  it('anybody may read the schema', async () => {
+    const { status, data } = await graphql(gateway, undefined, introspection);
+    expect(status).toBe(200);
+    expect(data).toEqual({
+      __schema: { queryType: { name: 'Query' } },
+      __type: { name: 'User' },
+      __typename: 'Query',
+    });
+  });
+});

@@ -1,0 +1,404 @@
+/** Every error of the REST door (interface, Errors; decisions, status codes and bad input). */
+
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeToken } from '../../src/auth/token.ts';
+import { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { type Account, createAccount } from '../accounts.ts';
+import { graphql, openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
+import { idsOf, listOf, pathsFor, recordOf, withId } from './answers.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+const ask = (path: string, options?: RequestInit) => rest(gateway, alice.token, path, options);
+const failed = (error: string) => ({ ok: false, error });
+
+const notFound: Readonly<Record<string, string>> = {
+  '/users/{id}': 'User not found',
+  '/dtt/{id}': 'DTT device not found',
+  '/dtt/templates/{id}': 'DTT template not found',
+  '/dtt/settings/{id}': 'DTT template not found',
+  '/dtt/sessions/{id}': 'DTT session not found',
+  '/lkbx/{id}': 'LKBX device not found',
+  '/lkbx/templates/{id}': 'Lock template not found',
+  '/lkbx/sessions/{id}': 'Lock session not found',
+  '/lkbx/session/{id}': 'Lock session not found',
+  '/ossm/{id}': 'OSSM device not found',
+};
+
+const isOdd = [
+  '0',
+  '00',
+  '01',
+  '+1',
+  '-1',
+  '-0',
+  '1e3',
+  '0x10',
+  '1.0',
+  '1,0',
+  '%201',
+  '1%20',
+  '%31',
+  '１',
+  'x',
+];
+const isTooHigh = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
+
+describe('a token', () => {
+  const unauthorized = async (path: string, options: RequestInit = {}) => {
+    const { status, headers, body } = await rest(gateway, undefined, path, options);
+    expect(status).toBe(401);
+    expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(body).toEqual(failed('Unauthorized'));
+  };
+
+  it.each(routes)(
+    'is asked for before anything else is looked at: $method $path',
+    async ({ method, path }) => {
+      await unauthorized(withId(path, 'x'), { method });
+      await unauthorized(`${withId(path, '1')}?limit=x&offset=x`, {
+        method: method === 'GET' ? 'DELETE' : 'PUT',
+      });
+    },
+  );
+
+  it.each(['', '/', '/nowhere', '/dtt/1/2'])('is asked for on the unknown path %j', (path) =>
+    unauthorized(path),
+  );
+
+  it.each([
+    ['in another scheme', () => `Basic ${alice.token}`],
+    ['without a scheme', () => alice.token],
+    ['that is missing', () => 'Bearer'],
+    ['that is empty', () => 'Bearer '],
+    ['with something behind it', () => `Bearer ${alice.token} x`],
+    ['cut short', () => `Bearer ${alice.token.slice(0, -1)}`],
+    ['that nobody was given', () => `Bearer dvt_${'A'.repeat(43)}`],
+    ['with a NUL escaped', () => `Bearer ${alice.token}%00`],
+  ])('%s is not accepted', (_, authorization) =>
+    unauthorized('/users/me', { headers: { Authorization: authorization() } }),
+  );
+
+  it('is accepted whatever the case of the scheme', async () => {
+    for (const scheme of ['bearer', 'BEARER']) {
+      const headers = { Authorization: `${scheme} ${alice.token}` };
+      expect((await rest(gateway, undefined, '/users/me', { headers })).status).toBe(200);
+    }
+  });
+
+  it('is not accepted any more once it is revoked', async () => {
+    const { client } = gateway.database;
+    const { token, userId } = await createAccount(client, 'carol');
+    expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+    const { id } = await client.apiToken.findFirstOrThrow({ where: { userId } });
+    await revokeToken(client, id);
+    await unauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } });
+  });
+});
+
+describe('an id in a path', () => {
+  it('is tested on every path that has one', () => {
+    const withIds = routes.filter(({ path, method }) => method === 'GET' && path.includes('{id}'));
+    expect(withIds.map(({ path }) => path).sort()).toEqual(Object.keys(notFound).sort());
+  });
+
+  it.each(Object.keys(notFound))(
+    'that is not a canonical integer of at least 1 is invalid: %s',
+    async (path) => {
+      for (const id of isOdd) {
+        const { status, body } = await ask(withId(path, id));
+        expect({ id, status, body }).toEqual({ id, status: 400, body: failed('Invalid ID') });
+      }
+    },
+  );
+
+  it.each(Object.entries(notFound))(
+    'that the viewer has nothing under is not found: %s',
+    async (path, message) => {
+      const foreign = pathsFor(path, bob);
+      const missing = [2 ** 31 - 1, ...isTooHigh].map((id) => withId(path, id));
+      for (const each of [...foreign, ...missing]) {
+        const { status, body } = await ask(each);
+        expect({ path: each, status, body }).toEqual({ path: each, status: 404, body: failed(message) });
+      }
+    },
+  );
+});
+
+describe('a page', () => {
+  const lists = routes.filter(({ isList }) => isList).map(({ path }) => path);
+  const odd = ['', 'x', '-1', '+1', '01', '1.0', '1e1', '%201', '１', 'null'];
+
+  it.each(lists)('has a limit from 1 to 100: %s', async (path) => {
+    for (const query of [
+      ...[...odd, '0', '101', ...isTooHigh].map((limit) => `limit=${limit}`),
+      'limit=1&limit=1',
+    ]) {
+      const { status, body } = await ask(`${path}?${query}`);
+      expect({ query, status, body }).toEqual({
+        query,
+        status: 400,
+        body: failed('limit must be an integer from 1 to 100'),
+      });
+    }
+  });
+
+  it.each(lists)('has an offset of at least 0: %s', async (path) => {
+    for (const query of [...odd.map((offset) => `offset=${offset}`), 'offset=0&offset=1']) {
+      const { status, body } = await ask(`${path}?${query}`);
+      expect({ query, status, body }).toEqual({
+        query,
+        status: 400,
+        body: failed('offset must be an integer of at least 0'),
+      });
+    }
+  });
+
+  it.each(lists)('far behind the end is empty: %s', async (path) => {
+    for (const offset of [2 ** 31 - 1, ...isTooHigh]) {
+      const { data, pagination } = listOf(await ask(`${path}?offset=${offset}`));
+      expect(data).toEqual([]);
+      expect(pagination).toEqual({ limit: 50, offset: Number(offset) });
+    }
+  });
+
+  it('echoes an offset in the digits that it was asked with', async () => {
+    const offset = '9007199254740993';
+    const response = await fetch(`${gateway.url}/api/v1/dtt?offset=${offset}`, {
+      headers: { Authorization: `Bearer ${alice.token}` },
+    });
+    expect(await response.text()).toBe(
+      `{"ok":true,"data":{"data":[],"pagination":{"limit":50,"offset":${offset}}}}`,
+    );
+  });
+});
+
+describe('a path', () => {
+  it.each([
+    '',
+    '/',
+    '/nowhere',
+    '/DTT',
+    '/dtt/1/2',
+    '/dtt/templates/1/',
+    '/users/1/dtt',
+    '//dtt',
+    '/..%2fgraphql',
+  ])('that is unknown is not found: %j', async (path) => {
+    const { status, body } = await ask(path);
+    expect(status).toBe(404);
+    expect(body).toEqual(failed('Not found'));
+  });
+
+  it.each([...new Set(routes.map(({ path }) => path))])(
+    'answers other methods with those that it takes: %s',
+    async (path) => {
+      const allowed = routes
+        .filter((route) => route.path === path)
+        .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+      const others = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
+        (method) => !allowed.includes(method),
+      );
+      for (const method of others) {
+        const { status, headers, body } = await ask(withId(path, 'x'), { method });
+        expect({ method, status, body }).toEqual({ method, status: 405, body: failed('Method not allowed') });
+        expect(headers.get('Allow')).toBe(allowed.join(', '));
+      }
+    },
+  );
+});
+
+describe('HEAD', () => {
+  it.each([
+    ['/dtt/0', 400],
+    ['/dtt/2147483647', 404],
+    ['/nowhere', 404],
+    ['/dtt?limit=0', 400],
+  ])('has the status of GET: %s', async (path, status) => {
+    const headers = { Authorization: `Bearer ${alice.token}` };
+    const response = await fetch(`${gateway.url}/api/v1${path}`, { method: 'HEAD', headers });
+    expect(response.status).toBe(status);
+    expect(await response.text()).toBe('');
+  });
+});
+
+describe('the body of an activation', () => {
+  const json = { 'Content-Type': 'application/json' };
+  const right = JSON.stringify({ isActive: true });
+  const path = () => withId('/dtt/templates/{id}', alice.dttTemplates[0]);
+  const active = async () => (await ask('/dtt/templates/active')).body.data;
+
+  it.each<[string, RequestInit]>([
+    ['absent', {}],
+    ['absent, though announced as JSON', { headers: json }],
+    ['not JSON', { headers: json, body: '{ isActive: true }' }],
+    ['cut short', { headers: json, body: right.slice(0, -1) }],
+    ['not UTF-8', { headers: json, body: new Uint8Array([...Buffer.from(right.slice(0, -1)), 0xff, 0x7d]) }],
+    ['sent without saying what it is', { body: Buffer.from(right) }],
+    ['sent as text', { headers: { 'Content-Type': 'text/plain' }, body: right }],
+    [
+      'sent as a form',
+      { headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'isActive=true' },
+    ],
+    [
+      'sent as what only begins like JSON',
+      { headers: { 'Content-Type': 'application/json-seq' }, body: right },
+    ],
+    ...[
+      '{}',
+      '{"isActive":false}',
+      '{"isActive":"true"}',
+      '{"isActive":1}',
+      '{"isActive":null}',
+      '{"isActive":[true]}',
+      '{"isactive":true}',
+      '{"__proto__":{"isActive":true}}',
+      '[{"isActive":true}]',
+      '[]',
+      'true',
+      'null',
+      '"isActive"',
+      '1',
+    ].map((body): [string, RequestInit] => [body, { headers: json, body }]),
+  ])('is refused, and nothing changes, when it is %s', async (_, options) => {
+    const { status, body } = await ask(path(), { method: 'POST', ...options });
+    expect(status).toBe(400);
+    expect(body).toEqual(failed('Request body must include { isActive: true }'));
+    expect(await active()).toBeNull();
+  });
+
+  it('is looked at before the id', async () => {
+    for (const id of [...isOdd, ...isTooHigh, bob.dttTemplates[0]]) {
+      const { body } = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {});
+      expect(body).toEqual(failed('Request body must include { isActive: true }'));
+    }
+  });
+
+  it('leaves it to the id when it is right', async () => {
+    for (const id of [...isOdd, ...isTooHigh, 2 ** 31 - 1, ...bob.dttTemplates]) {
+      const answer = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
+        isActive: true,
+      });
+      expect({ id, status: answer.status, body: answer.body }).toEqual({
+        id,
+        status: 404,
+        body: failed('Template not found or not owned by user'),
+      });
+    }
+    expect(await active()).toBeNull();
+  });
+
+  it.each(['application/json; charset=utf-8', 'Application/JSON', 'application/json ;charset="UTF-8"'])(
+    'may be sent as %s',
+    async (type) => {
+      const { client } = gateway.database;
+      const answer = await ask(path(), { method: 'POST', headers: { 'Content-Type': type }, body: right });
+      expect(recordOf(answer).isActive).toBe(true);
+      await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
+    },
+  );
+
+  it('may hold more than it has to', async () => {
+    const { client } = gateway.database;
+    const answer = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
+    expect(recordOf(answer)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
+    await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
+  });
+
+  it.each([
+    ['a byte', 64 * 1024 + 1],
+    ['far', 4 * 1024 * 1024],
+  ])('is refused when it is %s over the size limit', async (_, size) => {
+    const padded = right.padEnd(size, ' ');
+    // With its length announced, and in chunks without it.
+    const chunked = new Blob([padded]).stream();
+    for (const content of [{ body: padded }, { body: chunked, duplex: 'half' as const }]) {
+      const { status, body } = await ask(path(), { method: 'POST', headers: json, ...content });
+      expect(status).toBe(413);
+      expect(body).toEqual(failed('Request body too large'));
+    }
+    expect(await active()).toBeNull();
+  });
+});
+
+describe('when something unexpected happens', () => {
+  it('says no more than that, and logs what it was', async () => {
+    const { pool } = gateway.database;
+    const before = gateway.log.length;
+    await pool.query('ALTER TABLE "DttDevice" RENAME TO "Elsewhere"');
+    try {
+      const { status, body } = await ask('/dtt');
+      expect(status).toBe(500);
+      expect(body).toEqual(failed('Internal server error'));
+
+      const { data, errors } = await graphql(gateway, alice.token, '{ dttDevices { totalCount } }');
+      expect(data).toBeNull();
+      expect(errors).toEqual([
+        {
+          message: 'Internal server error',
+          locations: [{ line: 1, column: 3 }],
+          path: ['dttDevices'],
+          extensions: { code: 'INTERNAL_SERVER_ERROR' },
+        },
+      ]);
+
+      const lines = gateway.log.slice(before);
+      expect(lines).toHaveLength(2);
+      for (const line of lines) expect(line).toMatch(/DttDevice/);
+    } finally {
+      await pool.query('ALTER TABLE "Elsewhere" RENAME TO "DttDevice"');
+    }
+    expect(idsOf(listOf(await ask('/dtt')).data)).toEqual(alice.dttDevices);
+  });
+
+  it('says no more than that when the database is away', async () => {
+    // A second gateway over the same database, with a pool of its own to take away.
+    const pool = new pg.Pool(gateway.database.pool.options);
+    const client = new PrismaClient({ adapter: new PrismaPg(pool) });
+    // Without announcements nothing is answered from memory, which would hide that the database is away.
+    const deaf = { listening: false, reconnects: 0, subscribe: () => () => {}, close: async () => {} };
+    const other = await openTestGateway({
+      client,
+      pool,
+      embedded: false,
+      follow: async () => deaf,
+      close: () => client.$disconnect(),
+    });
+    try {
+      expect((await rest(other, alice.token, '/users/me')).status).toBe(200);
+      await pool.end();
+
+      for (const path of ['/users/me', '/dtt?limit=0', '/nowhere']) {
+        const { status, headers, body } = await rest(other, alice.token, path);
+        expect(status).toBe(500);
+        expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+        expect(body).toEqual(failed('Internal server error'));
+      }
+      const { status, data, errors } = await graphql(other, alice.token, '{ viewer { username } }');
+      expect(status).toBe(500);
+      expect(data).toBeUndefined();
+      expect(errors).toEqual([
+        { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } },
+      ]);
+      expect(other.log).toHaveLength(4);
+      for (const line of other.log) expect(line).toMatch(/after calling end on the pool/);
+
+      expect(await fetch(`${other.url}/healthz`)).toMatchObject({ status: 200 });
+      expect(await fetch(`${other.url}/readyz`)).toMatchObject({ status: 503 });
+    } finally {
+      await other.close();
+    }
+  });
+});

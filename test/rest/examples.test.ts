@@ -1,0 +1,118 @@
+/** The answers that the service's public reference prints, asked from a database that holds their records. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/token.ts';
+import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import examples from '../examples.json' with { type: 'json' };
+import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { listOf } from './answers.ts';
+
+let gateway: TestGateway;
+let token: string;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  await loadExamples(gateway.database.client);
+  ({ token } = await createToken(gateway.database.client, examples['GET /users/42'].username, 'test'));
+});
+afterAll(() => gateway?.close());
+
+/** Each example with the field of the GraphQL query that answers it. */
+const fields: Readonly<Record<Exclude<keyof typeof examples, 'about'>, string>> = {
+  'GET /users/42': 'user(databaseId: 42)',
+  'GET /dtt': 'dttDevices',
+  'GET /dtt/templates': 'dttTemplates',
+  'GET /dtt/templates/1': 'dttTemplate(databaseId: 1)',
+  'GET /lkbx/1': 'lkbxDevice(databaseId: 1)',
+  'GET /lkbx/templates/1': 'lockTemplate(databaseId: 1)',
+  'GET /lkbx/templates/active': 'activeLockTemplate',
+  'GET /lkbx/sessions': 'lockSessions',
+  'GET /lkbx/session/current': 'activeLockSession',
+  'GET /ossm/1': 'ossmDevice(databaseId: 1)',
+};
+const { about: _, ...answers } = examples;
+const cases = Object.entries(answers).map(([route, answer]) => ({
+  route,
+  path: route.replace(/^GET /, ''),
+  field: Object.entries(fields).find(([name]) => name === route)?.[1] ?? '',
+  answer: answer as Example | Example[],
+}));
+
+type Example = { [field: string]: string | number | boolean | null | Example[] };
+
+describe.each(cases)('the example of $route', ({ path, field, answer }) => {
+  it('is what the REST door answers', async () => {
+    const given = await rest(gateway, token, path);
+    const data = Array.isArray(answer) ? listOf(given).data : given.body.data;
+    expect(given.status).toBe(200);
+    expect(withInstants(data)).toMatchObject(withInstants(answer));
+  });
+
+  it('is what the GraphQL door answers', async () => {
+    const query = Array.isArray(answer)
+      ? `{ data: ${field} { nodes ${selectionOf(answer[0] ?? {})} } }`
+      : `{ data: ${field} ${selectionOf(answer)} }`;
+    const { data, errors } = await graphql(gateway, token, query);
+    expect(errors).toBeUndefined();
+    // A GraphQL answer has exactly what was asked for.
+    expect(withInstants(Array.isArray(answer) ? data.data.nodes : data.data)).toEqual(withInstants(answer));
+  });
+});
+
+/** Loads the records of all examples, and what they leave out but cannot do without. */
+async function loadExamples(database: PrismaClient): Promise<void> {
+  await database.user.create({ data: examples['GET /users/42'] });
+  await database.dttDevice.createMany({ data: examples['GET /dtt'] });
+  const { Segment, isActive, ...template } = examples['GET /dtt/templates/1'];
+  await database.dttTemplate.create({
+    data: {
+      ...template,
+      segments: { create: Segment.map((segment, position) => ({ ...segment, position })) },
+    },
+  });
+  if (isActive) {
+    await database.user.update({ where: { id: template.ownerId }, data: { activeTemplateId: template.id } });
+  }
+  await database.lkbxDevice.create({ data: examples['GET /lkbx/1'] });
+  await database.lockTemplate.create({ data: examples['GET /lkbx/templates/1'] });
+  const current = examples['GET /lkbx/session/current'];
+  for (const { LockSegment, ...session } of examples['GET /lkbx/sessions']) {
+    await database.lockSession.create({
+      data: {
+        ...session,
+        publicId: `public-${session.id}`,
+        startDate: current.startDate,
+        templateId: examples['GET /lkbx/templates/active'].id,
+        segments: {
+          create: LockSegment.map((segment, index) => ({
+            ...segment,
+            isLocked: current.LockSegment[index]?.isLocked ?? false,
+          })),
+        },
+      },
+    });
+  }
+  await database.ossmDevice.create({ data: examples['GET /ossm/1'] });
+}
+
+/** The selection of the fields of an example, under the names that it gives them. */
+function selectionOf(example: Example): string {
+  const schemaNames: Readonly<Record<string, string>> = {
+    id: 'databaseId',
+    Segment: 'segments',
+    LockSegment: 'segments',
+    OSSMFirmwareId: 'firmwareId',
+  };
+  const selected = Object.entries(example).map(([name, value]) => {
+    const selection = Array.isArray(value) ? selectionOf(value[0] ?? {}) : '';
+    return `${name}: ${schemaNames[name] ?? name} ${selection}`;
+  });
+  return `{ ${selected.join(' ')} }`;
+}
+
+/** The JSON value with its timestamps as dates, so that equal instants are equal however they are written. */
+function withInstants(value: unknown): object {
+  return JSON.parse(JSON.stringify(value), (_key, part) =>
+    typeof part === 'string' && /^\d{4}-\d\d-\d\dT/.test(part) ? new Date(part) : part,
+  );
+}

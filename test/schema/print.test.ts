@@ -1,0 +1,30 @@
+import { isInterfaceType, isObjectType, lexicographicSortSchema, printSchema } from 'graphql';
+import { expect, it } from 'vitest';
+import { schema } from '../../src/schema/schema.ts';
+
+it('is printed in schema.graphql as it is (npx vitest run -u writes it anew)', async () => {
+  await expect(`${printSchema(lexicographicSortSchema(schema))}\n`).toMatchFileSnapshot(
+    '../../schema.graphql',
+  );
+});
+
+it('describes every type, field, argument and enum value', () => {
+  const own = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith('__'));
+  const described = own.flatMap((type) => [
+    { name: type.name, description: type.description },
+    ...('getValues' in type
+      ? type.getValues().map(({ name, description }) => ({ name: `${type.name}.${name}`, description }))
+      : []),
+    ...(isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : []).flatMap(
+      (field) => [
+        { name: `${type.name}.${field.name}`, description: field.description },
+        ...field.args.map(({ name, description }) => ({
+          name: `${type.name}.${field.name}(${name}:)`,
+          description,
+        })),
+      ],
+    ),
+  ]);
+  expect(described.length).toBeGreaterThan(200);
+  expect(described.filter(({ description }) => !description)).toEqual([]);
+});
