@@ -9,6 +9,7 @@ const onOneEngine = [
   'test/schema/page.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',
+  'test/sync/refresh.test.ts',
 ];
 
 export default defineConfig({

@@ -241,10 +241,10 @@ async function pullAll(
     return whole;
   }
 
-  /** Counts a change to a record that was otherwise unchanged. */
+  /** Makes a change count that no record of its own stands for, unless it came along with one that changed. */
   function countChange({ name }: Kind): void {
     const tally = tallyOf(name);
-    if (tally.unchanged === 0) return;
+    if (tally.unchanged === 0 || tally.created + tally.updated > 0) return;
     tally.unchanged--;
     tally.updated++;
   }
