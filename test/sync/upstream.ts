@@ -15,7 +15,7 @@ import { openTestDatabase, openTestGateway, type TestGateway } from '../gateway.
 
 export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, patience: 2_000 };
 
-export interface Proxy {
+export interface FaultyProxy {
   readonly base: string;
   /** The method and path of each request, without the query. */
   readonly requests: string[];
@@ -29,7 +29,7 @@ export interface Proxy {
 
 export const behave = () => false;
 
-export async function openProxy(gateway?: TestGateway): Promise<Proxy> {
+export async function openProxy(gateway?: TestGateway): Promise<FaultyProxy> {
   const server = createServer((request, response) => {
     proxy.requests.push(`${request.method} ${pathOf(request)}`);
     proxy.authorizations.push(request.headers.authorization);
@@ -39,7 +39,7 @@ export async function openProxy(gateway?: TestGateway): Promise<Proxy> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const proxy: Proxy = {
+  const proxy: FaultyProxy = {
     base: `http://127.0.0.1:${port}/api/v1`,
     requests: [],
     authorizations: [],
@@ -89,7 +89,7 @@ export interface Scene {
   /** Where the account lives. */
   readonly source: TestGateway;
   readonly sourceToken: string;
-  readonly proxy: Proxy;
+  readonly proxy: FaultyProxy;
   readonly upstream: Upstream;
   /** The mirror's database. */
   readonly target: Database;
