@@ -151,8 +151,10 @@ builder.mutationField('activateTemplate', (t) =>
       'Makes a template that the viewer owns the active one, in place of any other, and turns the schedule type ' +
       '`auto` or `weekly` into `single`. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, { databaseId }, context) => {
-      const scheduleTypeChanged = await activate(context, databaseId);
-      return { templateId: databaseId, scheduleTypeChanged };
+      const upstream = await context.upstream?.activate(context.viewer, databaseId);
+      const changedHere = await activate(context, databaseId);
+      // The schedule type of a mirrored account is known where it lives.
+      return { templateId: databaseId, scheduleTypeChanged: upstream?.scheduleTypeChanged ?? changedHere };
     },
   }),
 );
