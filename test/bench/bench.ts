@@ -77,9 +77,9 @@ async function main(): Promise<void> {
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
     const result = options.growth
-      ? await measureGrowth({ database, generator, env, settings, quick: options.quick, progress })
+      ? await measureGrowth({ database, generator, node, env, settings, quick: options.quick, progress })
       : options.profile
-        ? await profile({ generator, env, workloads: asked, settings, progress })
+        ? await profile({ generator, node, env, workloads: asked, settings, progress })
         : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
