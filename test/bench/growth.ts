@@ -113,7 +113,16 @@ async function measureDepths(
   for (const { title, request } of ways) {
     const requests = await Promise.all(depths.map(request));
     const results = await inTurns(settings, requests, (made, seconds) =>
-      generator.run({ ...settings, url, door: 'rest', workload: title, seconds, request: made }),
+      generator.run({
+        ...settings,
+        // Few at a time, and long enough for a page that takes its time.
+        connections: 4,
+        seconds: Math.max(seconds, 2),
+        url,
+        door: 'rest',
+        workload: title,
+        request: made,
+      }),
     );
     rows.push([title, ...results.map(figure), ratio(results[0], results.at(-1))]);
     progress(`measured: ${title}`);
