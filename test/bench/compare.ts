@@ -3,7 +3,7 @@
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
-import { residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
 import { verify } from './verify.ts';
 import type { Door, Workload } from './workloads.ts';
 
@@ -20,6 +20,11 @@ export interface Result extends Measurement {
   readonly contestant: string;
   readonly title: string;
   readonly door: Door;
+  /**
+   * Processor time of the contestant's process for one request, in microseconds. It does not depend on what else
+   * the machine is doing, as all other figures do. PostgreSQL's share is not in it.
+   */
+  readonly processorTime?: number;
   /** Requests a second of each round. */
   readonly rounds: readonly number[];
   /** Requests a second of this one divided by those of Dovetail's same door, where that was measured. */
@@ -47,6 +52,11 @@ interface Options {
   env: Readonly<Record<string, string>>;
   settings: Settings;
   progress(text: string): void;
+}
+
+interface Round extends Measurement {
+  /** Processor time of the contestant's process, in microseconds. */
+  readonly used: number | undefined;
 }
 
 interface Running extends Contestant {
@@ -78,14 +88,18 @@ export async function compare(options: Options): Promise<Comparison> {
           !(workload.isWrite && keepsAnswers),
       );
       await verify(workload, able, database);
-      const rounds = new Map<string, Measurement[]>(able.map(({ name }) => [name, []]));
+      const rounds = new Map<string, Round[]>(able.map(({ name }) => [name, []]));
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= settings.rounds; round++) {
-        for (const { name, url, door, keepsAnswers } of able) {
+        for (const { name, url, door, keepsAnswers, server } of able) {
           const { connections, requests, seconds, warmUp } = settings;
           const job = { url, door, workload: workload.name, connections, requests };
           if (round > 0) {
-            rounds.get(name)?.push(await generator.run({ ...job, seconds }));
+            const before = await processorTime(server.pid);
+            const measurement = await generator.run({ ...job, seconds });
+            const after = await processorTime(server.pid);
+            const used = before === undefined || after === undefined ? undefined : after - before;
+            rounds.get(name)?.push({ ...measurement, used });
           } else {
             await generator.run({
               ...job,
@@ -110,17 +124,18 @@ export async function compare(options: Options): Promise<Comparison> {
   }
 }
 
-function summarise(
-  contestants: readonly Running[],
-  rounds: ReadonlyMap<string, readonly Measurement[]>,
-): Result[] {
+function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, readonly Round[]>): Result[] {
   const results = contestants.map(({ name, title, door }) => {
     const measurements = rounds.get(name) ?? [];
     const perSecond = measurements.map(({ requestsPerSecond }) => requestsPerSecond);
+    const requests = sum(measurements.map((measurement) => measurement.requests));
+    const used = measurements.flatMap((measurement) => measurement.used ?? []);
     return {
       contestant: name,
       title,
       door,
+      requests,
+      ...(used.length > 0 && { processorTime: sum(used) / requests }),
       requestsPerSecond: median(perSecond),
       p50: median(measurements.map(({ p50 }) => p50)),
       p99: median(measurements.map(({ p99 }) => p99)),
@@ -144,4 +159,8 @@ export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((one, other) => one - other);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -248,6 +248,7 @@ async function inTurns<Case>(
     }
   }
   return measured.map((measurements) => ({
+    requests: measurements.reduce((sum, { requests }) => sum + requests, 0),
     requestsPerSecond: median(measurements.map(({ requestsPerSecond }) => requestsPerSecond)),
     p50: median(measurements.map(({ p50 }) => p50)),
     p99: median(measurements.map(({ p99 }) => p99)),

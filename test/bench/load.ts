@@ -36,6 +36,7 @@ export interface Job {
 }
 
 export interface Measurement {
+  readonly requests: number;
   readonly requestsPerSecond: number;
   /** Milliseconds. */
   readonly p50: number;
@@ -96,6 +97,7 @@ async function run(job: Job): Promise<Measurement> {
   latencies.sort((one, other) => one - other);
   const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
   return {
+    requests: latencies.length,
     requestsPerSecond: ((latencies.length - 1) / (last - first)) * 1000,
     p50: quantile(0.5),
     p99: quantile(0.99),

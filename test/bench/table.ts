@@ -23,7 +23,7 @@ export function printRows({ title, rows }: Table): string {
 }
 
 export function printTable({ workloads, skipped, memory }: Comparison): string {
-  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'to Dovetail', 'to its other door'];
+  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail', 'to its other door'];
   const tables = workloads.map(({ title, results }) =>
     printRows({
       title,
@@ -34,6 +34,7 @@ export function printTable({ workloads, skipped, memory }: Comparison): string {
           Math.round(result.requestsPerSecond).toLocaleString('en'),
           result.p50.toFixed(1),
           result.p99.toFixed(1),
+          result.processorTime?.toFixed(0) ?? '-',
           ratio(result.ratio),
           ratio(result.otherRatio),
         ]),
