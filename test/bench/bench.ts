@@ -57,9 +57,9 @@ async function main(): Promise<void> {
   if (options.help) return print(usage);
   const settings = {
     rounds: Number(options.rounds ?? (options.quick ? 2 : 5)),
-    seconds: Number(options.seconds ?? (options.quick ? 0.5 : 3)),
-    warmUp: options.quick ? 0.4 : 2,
-    requests: options.quick ? 1_024 : 4_800,
+    seconds: Number(options.seconds ?? (options.quick ? 0.4 : 3)),
+    warmUp: options.quick ? 0.3 : 2,
+    requests: options.quick ? 512 : 4_800,
     connections: Number(options.connections),
   };
   const node = options['own-node'] ? process.execPath : contestantsNode;

@@ -77,7 +77,7 @@ async function run(job: Job): Promise<Measurement> {
     connections: job.connections,
     ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
     sampleInt: 50,
-    timeout: 10,
+    timeout: 30,
     // Every connection has requests of its own, since the server may share the work of equal ones.
     setupClient: (client) => client.setRequests(makeRequests(job, random)),
     ...(job.readAnswers && { verifyBody: (body) => !String(body).includes('"errors":') }),
