@@ -58,6 +58,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     nodeQueryOptions: {
       description: 'The record with this global id, or null when the viewer has none such.',
       args: { id: { description: 'A global id, as any `id` field gives it.' } },
+      resolve: async (_root, { id }, context, info) => (await readNodes([id], context, info))[0] ?? null,
     },
     nodesQueryOptions: {
       nullable: { list: false, items: true },
