@@ -175,7 +175,7 @@ export function link<M extends Model, Column extends string>(model: M, column: C
     ): Promise<Row<M> | null> => {
       const id = parent[column];
       if (id === null) return null;
-      const loader = context.loaders.at(info, () => async (ids) => {
+      const loader = context.loaders.at(placeOf(info), () => async (ids) => {
         const rows = await delegateOf(context.database, model).findMany({
           select: selectFor(info, context.viewer),
           where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
@@ -221,8 +221,7 @@ export function list<M extends Model>(model: M) {
       );
       return {
         ...page.connect(rows),
-        totalCount: (countInfo: GraphQLResolveInfo) =>
-          context.loaders.once(placeOf(countInfo), () => delegate.count({ where })),
+        totalCount: () => context.loaders.once(`${model} count`, () => delegate.count({ where })),
       };
     },
   };
@@ -259,7 +258,7 @@ export function listUnder<P extends Model, M extends Model>(
 
       // What Prisma answers follows from the `select` beside each of the two casts.
       const rows = await context.loaders
-        .at(info, () =>
+        .at(placeOf(info), () =>
           fromParents(
             { [relation]: pageOf(model, page, where, context, info) },
             (row) => row[relation] as Row<M>[],
@@ -268,8 +267,8 @@ export function listUnder<P extends Model, M extends Model>(
         .load(parent.id);
       return {
         ...page.connect(rows ?? []),
-        totalCount: async (countInfo: GraphQLResolveInfo) => {
-          const counts = context.loaders.at(countInfo, () =>
+        totalCount: async () => {
+          const counts = context.loaders.at(`${parentModel} ${relation} count`, () =>
             fromParents(
               { _count: { select: { [relation]: { where } } } },
               (row) => (row._count as Record<string, number>)[relation],
