@@ -4,7 +4,10 @@ import { defineConfig } from 'vitest/config';
 const onOneEngine = [
   'test/config.test.ts',
   'test/readme.test.ts',
+  'test/cli/token.test.ts',
+  'test/database/demo.test.ts',
   'test/database/embedded.test.ts',
+  'test/database/lock.test.ts',
   'test/database/socket.test.ts',
   'test/schema/page.test.ts',
   'test/schema/print.test.ts',

@@ -37,7 +37,10 @@ export const settings = {
   DATABASE_URL: setting(
     'PostgreSQL (15 or later) to use instead of the embedded one',
     'a URL such as postgresql://user:password@host:5432/database',
-    z.url({ protocol: /^postgres(ql)?$/ }).optional(),
+    z
+      .url()
+      .regex(/^postgres(ql)?:\/\//)
+      .optional(),
   ),
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',
@@ -109,7 +112,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return Object.fromEntries(entries) as Config;
 }
 
-/** The text with what stands where a URL has its password blotted out. */
+/**
+ * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
+ * that stands before an @ is taken for one.
+ */
 export function withoutPassword(text: string): string {
-  return text.replace(/(:\/\/[^:/@]*):.*@/, '$1:***@');
+  return text
+    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
+      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
+    )
+    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }

@@ -13,13 +13,16 @@ export interface Loaders {
    * arguments, so it has a loader of its own. `createBatch` runs once per place.
    */
   at<Value>(info: GraphQLResolveInfo, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
-  /** Forgets all rows: a subscription answers again and again in one context. */
+  /** A value that is the same whoever asks for it by this name: read for the first, and kept for the others. */
+  once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
+  /** Forgets everything: a subscription answers again and again in one context. */
   clear(): void;
 }
 
 export function createLoaders(): Loaders {
   // A place always creates the same type of loader, which a map of all of them cannot express.
   const loaders = new Map<string, DataLoader<number, never>>();
+  const values = new Map<string, Promise<never>>();
   return {
     at(info, createBatch) {
       const place = placeOf(info);
@@ -34,15 +37,29 @@ export function createLoaders(): Loaders {
       }
       return loader;
     },
-    clear: () => loaders.clear(),
+    once(name, read) {
+      let value = values.get(name);
+      if (!value) {
+        value = read() as Promise<never>;
+        values.set(name, value);
+      }
+      return value;
+    },
+    clear() {
+      loaders.clear();
+      values.clear();
+    },
   };
 }
 
-/** The response path without list indices, and the type, since one path can lead to several under an interface. */
-function placeOf({ parentType, path }: GraphQLResolveInfo): string {
-  let place = parentType.name;
+/**
+ * The response path without list indices, each step with its type: under an interface, one path can lead through
+ * several types, and the fields beneath each may have arguments and selections of their own.
+ */
+export function placeOf({ path }: GraphQLResolveInfo): string {
+  let place = '';
   for (let step: typeof path | undefined = path; step; step = step.prev) {
-    if (typeof step.key === 'string') place += `/${step.key}`;
+    if (typeof step.key === 'string') place += `/${step.typename}.${step.key}`;
   }
   return place;
 }

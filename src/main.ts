@@ -6,11 +6,12 @@ import { type Gateway, openGateway } from './gateway.ts';
 /** Serves until SIGINT or SIGTERM. */
 export async function serve(): Promise<void> {
   const gateway = await openGateway(readConfig(process.env));
-  process.stdout.write(welcome(gateway));
-  await new Promise<void>((settle) => {
+  const told = new Promise<void>((settle) => {
     process.once('SIGINT', () => settle());
     process.once('SIGTERM', () => settle());
   });
+  process.stdout.write(welcome(gateway));
+  await told;
   await gateway.close();
 }
 

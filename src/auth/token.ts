@@ -1,6 +1,6 @@
 /** API tokens: opaque, random, and stored only as a digest. */
 
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
@@ -23,14 +23,19 @@ export class TokenError extends Error {
   override name = 'TokenError';
 }
 
-/** SHA-256 suffices where a password would need more: 256 random bits cannot be guessed. */
-export function digestOf(token: string): Buffer<ArrayBuffer> {
-  return createHash('sha256').update(token).digest() as Buffer<ArrayBuffer>;
+/** SHA-256 in hex. It suffices where a password would need more: 256 random bits cannot be guessed. */
+export function digestOf(token: string): string {
+  return hash('sha256', token, 'hex');
 }
 
-/** Whether the text could be a token at all, so that nonsense costs no look-up. */
-export function isWellFormed(token: string): boolean {
-  return format.test(token);
+/** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
+export async function findToken(database: PrismaClient, token: string) {
+  if (!format.test(token)) return null;
+  const found = await database.apiToken.findUnique({
+    where: { digest: Buffer.from(digestOf(token), 'hex') },
+    select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
+  });
+  return found?.revokedAt ? null : found;
 }
 
 /** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
@@ -53,7 +58,7 @@ export async function createToken(
         _count: { select: { tokens: { where: { revokedAt: null } } } },
       },
     });
-    if (!user) throw new TokenError(`There is no user named ${JSON.stringify(username)}.`);
+    if (!user) throw unknownUser(username);
     if (user.subscriptionTier !== requiredTier) {
       throw new TokenError(
         `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
@@ -63,20 +68,33 @@ export async function createToken(
       throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
     }
     const { id } = await transaction.apiToken.create({
-      data: { userId: user.id, name, digest: digestOf(token) },
+      data: { userId: user.id, name, digest: Buffer.from(digestOf(token), 'hex') },
       select: { id: true },
     });
     return { id, token };
   });
 }
 
-/** The user's tokens without their secrets, newest first. */
-export function listTokens(database: PrismaClient, username: string) {
-  return database.apiToken.findMany({
-    where: { user: { username } },
-    select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
-    orderBy: { id: 'desc' },
+/**
+ * The user's tokens without their secrets, newest first.
+ * @throws {TokenError} for an unknown user.
+ */
+export async function listTokens(database: PrismaClient, username: string) {
+  const user = await database.user.findUnique({
+    where: { username },
+    select: {
+      tokens: {
+        select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+        orderBy: { id: 'desc' },
+      },
+    },
   });
+  if (!user) throw unknownUser(username);
+  return user.tokens;
+}
+
+function unknownUser(username: string): TokenError {
+  return new TokenError(`There is no user named ${JSON.stringify(username)}.`);
 }
 
 /** @throws {TokenError} when no active token has the id. */

@@ -1,10 +1,9 @@
 /** The viewer: the user whose token came with the request, and the only way into the data. */
 
-import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/feed.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { isWellFormed } from './token.ts';
+import { digestOf, findToken } from './token.ts';
 
 export interface Viewer {
   readonly id: number;
@@ -47,8 +46,13 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
     const now = Date.now();
     if (now - entry.noted < lastUsedPrecision) return;
     entry.noted = now;
+    const stale = new Date(now - lastUsedPrecision);
+    // The condition is asked again by the write: another process, or another request of a burst, may have written.
     database.apiToken
-      .updateMany({ where: { id: entry.viewer.tokenId }, data: { lastUsedAt: new Date(now) } })
+      .updateMany({
+        where: { id: entry.viewer.tokenId, OR: [{ lastUsedAt: null }, { lastUsedAt: { lte: stale } }] },
+        data: { lastUsedAt: new Date(now) },
+      })
       .catch(() => {});
   }
 
@@ -62,18 +66,13 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
 
     async authenticate(header) {
       const token = tokenIn(header);
-      if (token === undefined || !isWellFormed(token)) return null;
-      const digest = digestOf(token);
       const before = changes;
-      const found = await database.apiToken.findUnique({
-        where: { digest: Buffer.from(digest, 'hex') },
-        select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
-      });
-      if (!found || found.revokedAt) return null;
+      const found = token === undefined ? null : await findToken(database, token);
+      if (token === undefined || !found) return null;
       const viewer = { id: found.userId, tokenId: found.id };
       const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
       // Revoked in the meantime, perhaps: then the answer must not outlive this request.
-      if (changes === before) known.set(digest, entry);
+      if (changes === before) known.set(digestOf(token), entry);
       note(entry);
       return viewer;
     },
@@ -87,8 +86,4 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
 /** The scheme's name is case-insensitive (RFC 9110, section 11.1). */
 function tokenIn(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +(\S+) *$/i)?.[1];
-}
-
-function digestOf(token: string): string {
-  return hash('sha256', token, 'hex');
 }

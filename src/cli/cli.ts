@@ -11,7 +11,6 @@ import { tokenCommand } from './token.ts';
 
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
-  .showHelpAfterError('(dovetail --help says what there is)')
   .addCommand(new Command('serve').description('run the gateway').action(serve))
   .addCommand(tokenCommand)
   .addCommand(syncCommand);

@@ -1,11 +1,17 @@
 /** The demo account: what the embedded database starts with, so that every query has something to answer. */
 
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createToken } from '../auth/token.ts';
+import { createToken, findToken } from '../auth/token.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 
 export const demoUsername = 'demo';
+
+/** Told apart by its name from the tokens that somebody creates for the account. */
+const tokenName = 'demo-token';
+
+/** Loading takes a second; a slow machine may take much longer than Prisma's five seconds for a transaction. */
+const loadingLimit = 120_000;
 
 /**
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, kept
@@ -14,16 +20,19 @@ export const demoUsername = 'demo';
 export async function prepareDemo(database: PrismaClient, dataDir: string): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await database.mirror.count()) > 0) return undefined;
-  const file = join(dataDir, 'demo-token');
-  if ((await database.user.count()) === 0)
-    await database.$transaction(async (transaction) => load(transaction));
-  const kept = await readFile(file, 'utf8').catch(() => undefined);
-  if (kept !== undefined) return kept.trim();
+  if ((await database.user.count()) === 0) await database.$transaction(load, { timeout: loadingLimit });
   const demo = await database.user.findUnique({ where: { username: demoUsername }, select: { id: true } });
   if (!demo) return undefined;
-  // Whether the file was lost or never written, an earlier token of this name is out of reach now.
-  await database.apiToken.deleteMany({ where: { userId: demo.id, name: 'demo' } });
-  const { token } = await createToken(database, demoUsername, 'demo');
+
+  const file = join(dataDir, 'demo-token');
+  const kept = await readFile(file, 'utf8').catch(() => '');
+  if ((await findToken(database, kept.trim()))?.userId === demo.id) return kept.trim();
+
+  // The file was lost or never written, or its token is not of this database or revoked. An earlier one, whose
+  // secret nobody knows, gives its place to the new one.
+  await database.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
+  const { token } = await createToken(database, demoUsername, tokenName);
+  await rm(`${file}.new`, { force: true });
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
   return token;

@@ -5,7 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { SetupError } from '../config.ts';
 
-const folder = new URL('../../prisma/migrations/', import.meta.url);
+const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
 /** The lock under which one process migrates: any number that nothing else on the server uses. */
 const migrationLock = 0xd07e7a11;
@@ -31,11 +31,13 @@ const ledger = `
  * moment take turns.
  * @throws {SetupError} when a migration fails, or the database was migrated by a later version.
  */
-export async function migrate(connection: pg.ClientConfig): Promise<string[]> {
-  const migrations = await readMigrations();
+export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
+  const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
-  await client.connect();
+  // A lost connection fails the query at hand; without a listener it would end the process as well.
+  client.on('error', () => {});
   try {
+    await client.connect();
     await client.query('BEGIN');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await client.query(ledger);
@@ -46,7 +48,9 @@ export async function migrate(connection: pg.ClientConfig): Promise<string[]> {
     const pending = migrations.filter(({ name }) => !applied.delete(name));
     if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
     for (const { name, sql } of pending) {
-      await client.query(sql);
+      await client.query(sql).catch((error: Error) => {
+        throw new Error(`${name}: ${error.message}`, { cause: error });
+      });
       await client.query(
         `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
          VALUES ($1, $2, $3, now(), 1)`,
@@ -63,8 +67,8 @@ export async function migrate(connection: pg.ClientConfig): Promise<string[]> {
   }
 }
 
-/** The checked-in migrations, oldest first. */
-async function readMigrations(): Promise<{ name: string; sql: string }[]> {
+/** The migrations, oldest first. */
+async function readMigrations(folder: URL): Promise<{ name: string; sql: string }[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(

@@ -52,7 +52,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
       return send(request, response, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
     }
     if (viewer && body) {
-      const answer = await express(request, body, viewer);
+      const answer = await express(request, target, body, viewer);
       if (answer) return send(request, response, answer);
     }
     if (viewer && isRead && /[?&]query=/.test(target)) {
@@ -68,6 +68,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   /** The express lane. Undefined for a request that is not for it. */
   async function express(
     request: IncomingMessage,
+    target: string,
     body: Buffer,
     viewer: Viewer,
   ): Promise<Answer | undefined> {
@@ -81,13 +82,21 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const plain = readPlainRequest(body);
     const operation = plain && findOperation(plain);
     if (!operation) return undefined;
-    const run = async (): Promise<Computed> => {
-      const result = await operation.run(plain.variables, createContext(viewer));
-      return { answer: answerOf(result, type), keep: result.errors === undefined };
-    };
-    if (operation.type === OperationTypeNode.QUERY) return kept.compute(viewer.id, key, run);
+    if (operation.type === OperationTypeNode.QUERY) {
+      return kept.compute(viewer.id, key, async () => {
+        const result = await operation.run(plain.variables, createContext(viewer));
+        if (!result.errors) return { answer: answerOf(result, type), keep: true };
+        // Compiled code words its errors in its own way, so a query that failed is asked once more.
+        return {
+          answer: await answerFrom(await ask(request, target, body, newContext(viewer))),
+          keep: false,
+        };
+      });
+    }
     try {
-      return (await run()).answer;
+      const result = await operation.run(plain.variables, createContext(viewer));
+      // Without data nothing was executed, and Yoga says why.
+      return result.data === undefined ? undefined : answerOf(result, type);
     } finally {
       // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
       kept.changed(viewer.id);
@@ -95,15 +104,9 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   }
 
   function answerOf({ data, errors }: ExecutionResult, type: string): Answer {
-    const shown = errors?.map((error) => {
-      const { message, locations, path, extensions } = errorForClient(error, onError);
-      return { message, locations, path, extensions: { code: extensions?.code } };
-    });
-    const unauthenticated = shown?.some(({ extensions }) => extensions.code === 'UNAUTHENTICATED');
-    // Without data nothing was executed (GraphQL over HTTP, section 6.4).
-    const status = unauthenticated ? 401 : data === undefined && type === graphqlType ? 400 : 200;
+    const shown = errors?.map((error) => errorForClient(error, onError));
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
-    return jsonAnswer(status, JSON.stringify({ errors: shown, data }), headers);
+    return jsonAnswer(200, JSON.stringify({ errors: shown, data }), headers);
   }
 
   /** A query in the target of a GET, which clients may ask for conditionally. */

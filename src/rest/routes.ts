@@ -25,6 +25,8 @@ export interface Route {
   readonly method: 'GET' | 'POST';
   /** Below `/api/v1`; `{id}` stands for the id, always as the last segment. */
   readonly path: string;
+  /** What it answers, in the words of the schema. */
+  readonly description: string;
   readonly operation: OperationDefinitionNode;
   /** The operation with its fragments, and without the directives that only the REST door understands. */
   readonly document: DocumentNode;
@@ -68,6 +70,7 @@ function loadRoutes(): Route[] {
       return {
         method,
         path,
+        description: descriptionOf(operation),
         operation,
         document,
         missing,
@@ -93,6 +96,12 @@ function prepareRoute(document: DocumentNode): Route['run'] {
     if (result.data) for (const path of spread) spreadAt(result.data, path);
     return result;
   };
+}
+
+function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
+  const [data] = selectionSet.selections;
+  const fields = schema.getRootType(operation)?.getFields() ?? {};
+  return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
 function isOfRestDoor(node: DirectiveNode): boolean {

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { clientError } from '../errors.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import { getDatamodel } from '../generated/pothos.ts';
-import { visible } from './reads.ts';
+import { readNodes, visible } from './reads.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;
@@ -64,9 +64,9 @@ export const builder = new SchemaBuilder<BuilderTypes>({
       description:
         'The records with these global ids, in the same order, null where the viewer has none such.',
       args: { ids: { description: 'Global ids, as any `id` field gives them. At most 100.' } },
-      resolve: (_root, { ids }, _context, _info, resolveNodes) => {
+      resolve: (_root, { ids }, context, info) => {
         if (ids.length > 100) throw clientError('BAD_USER_INPUT', 'ids must have at most 100 items');
-        return resolveNodes(ids);
+        return readNodes(ids, context, info);
       },
     },
     encodeGlobalID: (type, id) => Buffer.from(`${type}:${id}`).toString('base64url'),

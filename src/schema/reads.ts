@@ -10,6 +10,7 @@ import type { Context } from '../context.ts';
 import type { Table } from '../database/feed.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import { placeOf } from '../loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './page.ts';
 
 type Model = keyof typeof visible;
@@ -52,6 +53,19 @@ const orders: { [M in Model]: Order } = {
   OssmDevice: { by: 'lastVisited', nullable: true },
 };
 
+/**
+ * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
+ * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
+ */
+async function visibleInList(model: Model, { database, viewer, loaders }: Context): Promise<object> {
+  if (model !== 'DttTemplate') return visible[model](viewer);
+  const imports = await loaders.once('imports of the viewer', () =>
+    database.dttTemplateImport.findMany({ where: { userId: viewer.id }, select: { templateId: true } }),
+  );
+  if (imports.length === 0) return owned(viewer);
+  return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
+}
+
 /** What is used of a Prisma delegate. */
 interface Delegate<R> {
   findFirst(query: object): Promise<R | null>;
@@ -66,6 +80,15 @@ function delegateOf<M extends Model>(database: PrismaClient, model: M): Delegate
   >;
 }
 
+/**
+ * What the field needs of its rows: the relations beneath it, as a part of a Prisma query. Pothos notes that they
+ * are loaded, for this one place in the answer. So a field that shares its query with the same field of other
+ * parents still calls this for each of them; where it did not, Pothos would load the relations row by row.
+ */
+function selectionOf(context: Context, info: GraphQLResolveInfo, paths?: string[][]): object {
+  return queryFromInfo({ context, info, ...(paths && { paths }) });
+}
+
 /** The one row that the condition names, if the viewer may see it. */
 export function readOne<M extends Model>(
   model: M,
@@ -74,9 +97,29 @@ export function readOne<M extends Model>(
   info: GraphQLResolveInfo,
 ) {
   return delegateOf(context.database, model).findFirst({
-    ...queryFromInfo({ context, info }),
+    ...selectionOf(context, info),
     where: { AND: [where, visible[model](context.viewer)] },
   });
+}
+
+/** The rows that global ids name, in the same order, null where the viewer may not see one: a statement per type. */
+export async function readNodes(
+  ids: readonly { typename: string; id: string }[],
+  context: Context,
+  info: GraphQLResolveInfo,
+): Promise<(object | null)[]> {
+  const rows = new Map<string, object>();
+  const readType = async (typename: Model) => {
+    const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
+    const found = await delegateOf(context.database, typename).findMany({
+      ...queryFromInfo({ context, info, typeName: typename }),
+      where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
+    });
+    for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
+  };
+  // Only types that are visible have global ids.
+  await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
+  return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
 /** Finds the row of a Relay node: the condition that names it, and that the viewer may see it. */
@@ -131,7 +174,7 @@ export const newest =
   <M extends Model>(model: M) =>
   (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
     delegateOf(context.database, model).findFirst({
-      ...queryFromInfo({ context, info }),
+      ...selectionOf(context, info),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
     });
@@ -147,28 +190,33 @@ export const link =
   ): Promise<Row<M> | null> => {
     const id = idOf(parent);
     if (id === null) return null;
-    const loader = context.loaders.at(info, () => {
-      const query = queryFromInfo({ context, info });
-      return async (ids) => {
-        const rows = await delegateOf(context.database, model).findMany({
-          ...query,
-          where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
-        });
-        return new Map(rows.map((row) => [row.id, row]));
-      };
+    const selection = selectionOf(context, info);
+    const loader = context.loaders.at(info, () => async (ids) => {
+      const rows = await delegateOf(context.database, model).findMany({
+        ...selection,
+        where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
+      });
+      return new Map(rows.map((row) => [row.id, row]));
     });
     return (await loader.load(id)) ?? null;
   };
 
-/** Resolver of a list of all the viewer's records of a kind. */
+/** Resolver of a list of all the viewer's records of a kind: the same for all parents, so it is read once. */
 export const list =
   <M extends Model>(model: M) =>
   async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
     const delegate = delegateOf(context.database, model);
-    const where = visible[model](context.viewer);
     const page = planPage(orders[model], args);
-    const rows = await delegate.findMany(pageQuery(page, where, context, info));
-    return { ...page.connect(rows), totalCount: () => delegate.count({ where }) };
+    const selection = selectionOf(context, info, nodePaths);
+    const where = await visibleInList(model, context);
+    const rows = await context.loaders.once(placeOf(info), () =>
+      delegate.findMany({ ...selection, ...inScope(page, where) }),
+    );
+    return {
+      ...page.connect(rows),
+      totalCount: (countInfo: GraphQLResolveInfo) =>
+        context.loaders.once(placeOf(countInfo), () => delegate.count({ where })),
+    };
   };
 
 /**
@@ -180,6 +228,7 @@ export const listUnder =
   async (parent: { id: number }, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
     const where = visible[model](context.viewer);
     const page = planPage(orders[model], args);
+    const query = { ...selectionOf(context, info, nodePaths), ...inScope(page, where) };
     const fromParents =
       <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
       async (ids: readonly number[]) => {
@@ -192,12 +241,7 @@ export const listUnder =
 
     // What Prisma answers follows from the `select` beside each of the two casts.
     const rows = await context.loaders
-      .at(info, () =>
-        fromParents(
-          { [relation]: pageQuery(page, where, context, info) },
-          (row) => row[relation] as Row<M>[],
-        ),
-      )
+      .at(info, () => fromParents({ [relation]: query }, (row) => row[relation] as Row<M>[]))
       .load(parent.id);
     return {
       ...page.connect(rows ?? []),
@@ -213,12 +257,9 @@ export const listUnder =
     };
   };
 
-/** The Prisma query for the rows of a connection field. */
-function pageQuery(page: PagePlan, where: object, context: Context, info: GraphQLResolveInfo): object {
-  const selection = queryFromInfo({ context, info, paths: [['nodes'], ['edges', 'node']] });
-  return {
-    ...selection,
-    ...page.query,
-    where: page.query.where ? { AND: [where, page.query.where] } : where,
-  };
+/** Where the rows of a connection are in the selection of its field. */
+const nodePaths = [['nodes'], ['edges', 'node']];
+
+function inScope({ query }: PagePlan, where: object): object {
+  return { ...query, where: query.where ? { AND: [where, query.where] } : where };
 }

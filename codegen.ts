@@ -1,0 +1,26 @@
+/** Typed documents: `npm run codegen` checks every operation against the schema and writes their types. */
+
+import type { CodegenConfig } from '@graphql-codegen/cli';
+
+const config: CodegenConfig = {
+  emitLegacyCommonJSImports: false,
+  generates: {
+    // For frontends, and for the worked example of one in test/client.
+    'test/generated/client/': {
+      preset: 'client',
+      schema: 'schema.graphql',
+      documents: ['test/client/**/*.ts', 'src/graphql/*.graphql'],
+      config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
+    },
+    // The REST answers, whose names are the aliases of the operations.
+    'test/generated/rest/': {
+      preset: 'client',
+      schema: ['schema.graphql', 'src/rest/directives.graphql'],
+      documents: 'src/rest/operations.graphql',
+      config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
+      presetConfig: { fragmentMasking: false },
+    },
+  },
+};
+
+export default config;

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { readConfig, SetupError } from '../src/config.ts';
+
+function complaintAbout(env: Record<string, string>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof SetupError) return error.message;
+    throw error;
+  }
+  throw new Error('nothing was wrong');
+}
+
+describe('readConfig', () => {
+  const defaults = {
+    HOST: '127.0.0.1',
+    PORT: 4000,
+    DATABASE_URL: undefined,
+    DATA_DIR: '.data',
+    LOG_LEVEL: 'info',
+  };
+
+  it.each([
+    ['nothing is set', {}],
+    ['everything is set to nothing', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
+    ['something else is set', { USER: 'me', HOSTNAME: 'here' }],
+  ])('has defaults where %s', (_, env) => {
+    expect(readConfig(env)).toEqual(defaults);
+  });
+
+  it.each([
+    [{ HOST: '::' }, { HOST: '::' }],
+    [{ HOST: 'localhost' }, { HOST: 'localhost' }],
+    [{ PORT: '0' }, { PORT: 0 }],
+    [{ PORT: '65535' }, { PORT: 65535 }],
+    [{ DATABASE_URL: 'postgres://u:p@h/d' }, { DATABASE_URL: 'postgres://u:p@h/d' }],
+    [
+      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+    ],
+    [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
+    [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
+  ])('takes %o', (env, expected) => {
+    expect(readConfig(env)).toEqual({ ...defaults, ...expected });
+  });
+
+  const url = 'a URL such as postgresql://user:password@host:5432/database';
+  const wrongSettings: [name: string, wrong: string, takes: string][] = [
+    ['HOST', 'a b', 'a host name or IP address'],
+    ['HOST', ' ', 'a host name or IP address'],
+    ['LOG_LEVEL', 'INFO', 'one of fatal, error, warn, info, debug, trace, silent'],
+  ];
+  for (const wrong of ['http', '-1', '65536', '80.5', '1e3', '0x50', ' 80', '99999999999999999999'])
+    wrongSettings.push(['PORT', wrong, 'an integer from 0 to 65535']);
+  for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
+    wrongSettings.push(['DATABASE_URL', wrong, url]);
+
+  it.each(wrongSettings)('refuses %s=%j: it takes %s', (name, wrong, takes) => {
+    expect(complaintAbout({ [name]: wrong })).toBe(
+      `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
+    );
+  });
+
+  it('names every wrong setting, a line each', () => {
+    const lines = complaintAbout({ PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c' }).split('\n');
+    expect(lines.map((line) => line.split(' ', 1)[0])).toEqual(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
+  });
+
+  it.each([
+    ['mysql://me:hunter2@host/app', 'mysql://me:***@host/app'],
+    ['mysql://me:hun:ter@2@host/app', 'mysql://me:***@host/app'],
+    ['mysql://:hunter2@host/app', 'mysql://:***@host/app'],
+    ['mysql://host/app?user=me&password=hunter2&x=1', 'mysql://host/app?user=me&password=***&x=1'],
+    ['mysql://me@host/app', 'mysql://me@host/app'],
+    ['me:hunter2@host/app', '***@host/app'],
+    ['postgresql:me:hunter2@host', '***@host'],
+    ['postgresql//me:hunter2@host', '***@host'],
+    ['postgresql://me:hun\nter2@a b', 'postgresql://me:***@a b'],
+  ])('shows %j without its password', (wrong, shown) => {
+    expect(complaintAbout({ DATABASE_URL: wrong })).toContain(
+      `DATABASE_URL is ${JSON.stringify(shown)}, but`,
+    );
+  });
+});

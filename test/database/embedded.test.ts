@@ -1,0 +1,169 @@
+import { cp, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { type EmbeddedPostgres, findEmbedded, openEmbedded } from '../../src/database/embedded.ts';
+import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
+
+const built = new URL('../../dist/database/embedded.js', import.meta.url);
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-embedded-'));
+  // To copy a database is much faster than to create one.
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
+});
+afterEach(async () => {
+  await endProcesses();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A process that opens the folder, says so, and holds it until it is ended. It may be told what to do first. */
+function startHolder(dataDir: string, work = ''): RunningProcess {
+  return startScript(
+    `import { openEmbedded } from ${JSON.stringify(built.href)};
+     try {
+       const { engine, connection } = await openEmbedded(process.argv[1]);
+       ${work}
+       console.log('open');
+       setInterval(() => {}, 1000);
+     } catch (error) {
+       console.log(error.message);
+     }`,
+    dataDir,
+  );
+}
+
+async function query<Row extends pg.QueryResultRow>({ connection }: EmbeddedPostgres, sql: string) {
+  const client = new pg.Client(connection);
+  await client.connect();
+  const { rows } = await client.query<Row>(sql);
+  await client.end();
+  return rows;
+}
+
+async function openAndQuery<Row extends pg.QueryResultRow>(dataDir: string, sql: string) {
+  const opened = await openEmbedded(dataDir);
+  try {
+    return await query<Row>(opened, sql);
+  } finally {
+    await opened.close();
+  }
+}
+
+describe('a folder', () => {
+  it('keeps its data', async () => {
+    await openAndQuery(folder, 'CREATE TABLE kept AS SELECT 7 AS value');
+    expect(await openAndQuery(folder, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+  });
+
+  it('is created for its owner alone, with its parents, and has no socket left in it once closed', async () => {
+    const dataDir = join(folder, 'a', 'b');
+    const { close } = await openEmbedded(dataDir);
+    const modes = ['.', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, name))).mode & 0o777);
+    expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
+    await close();
+    // Not every tool can copy a socket.
+    const entries = await readdir(dataDir, { withFileTypes: true });
+    expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
+  });
+
+  it('may be deeper than the address of a socket is long', async () => {
+    const dataDir = join(folder, ...Array.from({ length: 8 }, () => 'deep'.repeat(12)));
+    const opened = await openEmbedded(dataDir);
+    expect(await query(opened, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    const found = await findEmbedded(dataDir);
+    expect(found).toBeDefined();
+    await found?.close();
+    await expect(openEmbedded(dataDir)).rejects.toThrow(`is in use by process ${process.pid}.`);
+    await opened.close();
+    expect(await findEmbedded(dataDir)).toBeUndefined();
+  });
+
+  it.each([
+    ['a file', 'file'],
+    ['below a file', 'file/data'],
+  ])('cannot be %s, which one line says', async (_, name) => {
+    await writeFile(join(folder, 'file'), '');
+    const dataDir = join(folder, name);
+    await expect(openEmbedded(dataDir)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
+    );
+  });
+});
+
+describe('a second process', () => {
+  it('is refused with a line that names the first, which is not harmed', async () => {
+    const opened = await openEmbedded(folder);
+    await query(opened, 'CREATE TABLE kept AS SELECT 7 AS value');
+    // Several at once, since each of them looks at the lock.
+    const refused = await Promise.all(
+      Array.from({ length: 3 }, () => startHolder(folder)).map(({ exit }) => exit),
+    );
+    for (const { stdout } of refused) {
+      expect(stdout).toBe(
+        `DATA_DIR ${JSON.stringify(folder)} is in use by process ${process.pid}. Stop it, or set DATA_DIR to another folder.\n`,
+      );
+    }
+    expect(await query(opened, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+    await opened.close();
+    expect(await openAndQuery(folder, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+  });
+
+  it('finds the engine of the first by its socket', async () => {
+    expect(await findEmbedded(folder)).toBeUndefined();
+    const holder = startHolder(folder, "await engine.exec('CREATE TABLE kept AS SELECT 7 AS value');");
+    await written(holder, /open/);
+    const { connection, close } = (await findEmbedded(folder)) ?? {};
+    const client = new pg.Client(connection);
+    await client.connect();
+    expect((await client.query('SELECT value FROM kept')).rows).toEqual([{ value: 7 }]);
+    await client.end();
+    await close?.();
+  });
+
+  it('takes over what one that was killed left behind', async () => {
+    const holder = startHolder(folder);
+    await written(holder, /open/);
+    holder.child.kill('SIGKILL');
+    await holder.exit;
+    const left = await readdir(folder);
+    expect(left).toContain('.s.PGSQL.5432');
+    expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('what was acknowledged', () => {
+  it('is there after a process was killed while it wrote', async () => {
+    const rounds = 4;
+    // Counts what it finds, and then writes row after row, and says so, until it is killed.
+    const work = `
+      const { default: pg } = await import('pg');
+      const client = new pg.Client(connection);
+      await client.connect();
+      await client.query('CREATE TABLE IF NOT EXISTS note (id serial PRIMARY KEY, body text NOT NULL)');
+      const { rows } = await client.query('SELECT count(*)::int, coalesce(max(id), 0) AS max FROM note');
+      console.log('found ' + rows[0].count + ' ' + rows[0].max);
+      for (;;) {
+        const { rows } = await client.query("INSERT INTO note (body) VALUES (repeat('x', 2000)) RETURNING id");
+        console.log('wrote ' + rows[0].id);
+      }`;
+    let acknowledged = 0;
+    for (let round = 0; round < rounds; round++) {
+      const holder = startHolder(folder, work);
+      const [, count] = /found (\d+)/.exec(await written(holder, /found .*\n/)) ?? [];
+      expect(Number(count)).toBeGreaterThanOrEqual(acknowledged);
+      // One row may have been written whose acknowledgement was not.
+      expect(Number(count)).toBeLessThanOrEqual(acknowledged + round);
+      await written(holder, new RegExp(`(wrote .*\\n){${20 + round * 7}}`));
+      holder.child.kill('SIGKILL');
+      const { stdout } = await holder.exit;
+      acknowledged = Number(count) + (stdout.match(/wrote \d+\n/g)?.length ?? 0);
+    }
+  });
+});

@@ -1,0 +1,95 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { claim } from '../../src/database/lock.ts';
+import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
+
+const built = new URL('../../dist/database/lock.js', import.meta.url);
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-lock-'));
+});
+afterEach(async () => {
+  await endProcesses();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A process that claims the folder each time it is told to, and says how that went. */
+function startContender(): RunningProcess {
+  return startScript(
+    `import { claim } from ${JSON.stringify(built.href)};
+     process.stdin.on('data', async () => console.log('holder' in (await claim(process.argv[1])) ? 'refused' : 'won'));
+     console.log('ready');`,
+    folder,
+  );
+}
+
+async function kill({ child, exit }: RunningProcess): Promise<void> {
+  child.kill('SIGKILL');
+  await exit;
+}
+
+describe('a claimed folder', () => {
+  it('is refused to everybody else, with the name of the holder', async () => {
+    const claimed = await claim(folder);
+    expect(claimed).toHaveProperty('release');
+    const others = await Promise.all(Array.from({ length: 10 }, () => claim(folder)));
+    for (const other of others) expect(other).toEqual({ holder: `process ${process.pid}` });
+    if ('release' in claimed) await claimed.release();
+  });
+
+  it('can be claimed again once released, and leaves one file however often', async () => {
+    for (let round = 0; round < 5; round++) {
+      const claimed = await claim(folder);
+      if ('holder' in claimed) throw new Error(`round ${round} was refused`);
+      await claimed.release();
+    }
+    expect(await readdir(folder)).toEqual(['.lock.5']);
+  });
+
+  it('is free at once when its process is killed', async () => {
+    const contender = startContender();
+    await written(contender, /ready/);
+    contender.child.stdin.write('go\n');
+    await written(contender, /won/);
+    expect(await claim(folder)).toEqual({ holder: `process ${contender.child.pid}` });
+    await kill(contender);
+    const claimed = await claim(folder);
+    expect(claimed).toHaveProperty('release');
+    if ('release' in claimed) await claimed.release();
+  });
+});
+
+describe('claims at the same moment', () => {
+  it('leave one winner, round after round, over the lock of the killed one before', async () => {
+    let contenders = Array.from({ length: 6 }, startContender);
+    await Promise.all(contenders.map((each) => written(each, /ready/)));
+    while (contenders.length > 1) {
+      for (const { child, output } of contenders) {
+        output.stdout = '';
+        child.stdin.write('go\n');
+      }
+      await Promise.all(contenders.map((each) => written(each, /won|refused/)));
+      const winners = contenders.filter(({ output }) => output.stdout.includes('won'));
+      expect(winners).toHaveLength(1);
+      await Promise.all(winners.map(kill));
+      contenders = contenders.filter((each) => !winners.includes(each));
+    }
+  });
+
+  it('leave one winner, however finely their steps alternate', async () => {
+    for (let round = 0; round < 50; round++) {
+      const claims = await Promise.all(Array.from({ length: 8 }, () => claim(folder)));
+      const won = claims.flatMap((each) => ('release' in each ? each : []));
+      expect(won).toHaveLength(1);
+      // Some come while the holder gives up: one of them may win, and no more.
+      const late = Promise.all(Array.from({ length: 3 }, () => claim(folder)));
+      await won[0]?.release();
+      const lateWon = (await late).flatMap((each) => ('release' in each ? each : []));
+      expect(lateWon.length).toBeLessThanOrEqual(1);
+      await lateWon[0]?.release();
+    }
+  });
+});

@@ -1,0 +1,214 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { SetupError } from '../../src/config.ts';
+import type { Database } from '../../src/database/database.ts';
+import { draftMigration } from '../../src/database/draft.ts';
+import { migrate } from '../../src/database/migrate.ts';
+import { createAccount } from '../accounts.ts';
+import { openTestDatabase } from '../gateway.ts';
+
+let database: Database;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+/** Applies the migrations of a folder, or the checked-in ones, over a connection of their own. */
+const apply = (folder?: URL) => migrate(database.pool.options, folder);
+
+const empty = () => database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+
+async function names(sql: string): Promise<string[]> {
+  const { rows } = await database.pool.query<{ name: string }>(sql);
+  return rows.map(({ name }) => name);
+}
+
+const tables = () =>
+  names(
+    `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1`,
+  );
+const ledger = () => names('SELECT migration_name AS name FROM _prisma_migrations ORDER BY started_at, 1');
+
+const checkedIn = async () =>
+  (await readdir('prisma/migrations', { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+
+describe('migrate', () => {
+  beforeEach(empty);
+
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'dovetail-migrations-'));
+  });
+  afterEach(async () => {
+    for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  /** Applies migrations of the test's own. */
+  async function applyThese(migrations: Record<string, string>): Promise<string[]> {
+    for (const [name, sql] of Object.entries(migrations)) {
+      await mkdir(join(folder, name), { recursive: true });
+      await writeFile(join(folder, name, 'migration.sql'), sql);
+    }
+    return apply(pathToFileURL(`${folder}/`));
+  }
+
+  it('applies what is checked in, once', async () => {
+    const all = await checkedIn();
+    expect(await apply()).toEqual(all);
+    expect(await tables()).toContain('DttSession');
+    expect(await apply()).toEqual([]);
+    expect(await ledger()).toEqual(all);
+  });
+
+  it('applies in order of name, and later what was added', async () => {
+    const first = {
+      '2_b': 'ALTER TABLE a ADD COLUMN b int',
+      '1_a': 'CREATE TABLE a (a int); CREATE TABLE also ()',
+    };
+    expect(await applyThese(first)).toEqual(['1_a', '2_b']);
+    expect(await applyThese({ '3_c': 'ALTER TABLE a ADD COLUMN c int' })).toEqual(['3_c']);
+    expect(await ledger()).toEqual(['1_a', '2_b', '3_c']);
+  });
+
+  it('applies each migration once, however many gateways start at the same moment', async () => {
+    const results = await Promise.all(Array.from({ length: 6 }, () => apply()));
+    const all = await checkedIn();
+    expect(results.flat().sort()).toEqual(all);
+    expect(await ledger()).toEqual(all);
+  });
+
+  it('leaves nothing of a run in which one fails, and names it', async () => {
+    const good = 'CREATE TABLE a (a int)';
+    const failing = applyThese({ '1_a': good, '2_b': 'CREATE TABLE b (b int); SELEC' });
+    await expect(failing).rejects.toThrow(SetupError);
+    await expect(failing).rejects.toThrow(
+      /^The database could not be migrated: 2_b: syntax error .*"SELEC"$/,
+    );
+    expect(await tables()).toEqual([]);
+    // Mended, it goes through.
+    expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
+  });
+
+  it('refuses a database of a later version, which stays as it is', async () => {
+    await apply();
+    const before = await tables();
+    await database.pool.query(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
+    );
+    await expect(apply()).rejects.toThrow(
+      new SetupError('The database could not be migrated: it has migrations of a later version: 2999_later'),
+    );
+    expect(await tables()).toEqual(before);
+  });
+
+  it('passes over what the ledger says was rolled back or never finished', async () => {
+    await applyThese({ '1_a': 'CREATE TABLE a (a int)' });
+    await database.pool.query(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, rolled_back_at)
+       VALUES ('x', 'x', '2_b', now(), now()), ('y', 'y', '3_c', NULL, NULL)`,
+    );
+    expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['2_b']);
+  });
+});
+
+/** All that `schema.prisma` can describe, each column, constraint, index and enum as a line. */
+async function catalog(): Promise<Set<string>> {
+  return new Set(
+    await names(`
+      SELECT format('%s.%s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+                    CASE WHEN a.attnotnull THEN 'NOT NULL' END, pg_get_expr(d.adbin, d.adrelid)) AS name
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+       WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+         AND c.relname <> '_prisma_migrations'
+      UNION ALL
+      SELECT format('%s %s %s', c.relname, conname, pg_get_constraintdef(k.oid))
+        FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+       WHERE c.relnamespace = 'public'::regnamespace AND c.relname <> '_prisma_migrations'
+      UNION ALL
+      SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> '_prisma_migrations'
+      UNION ALL
+      SELECT format('%s.%s %s', typname, enumlabel, enumsortorder) FROM pg_enum JOIN pg_type t ON t.oid = enumtypid`),
+  );
+}
+
+describe('the schema that the migrations build', () => {
+  /** What the schema language of Prisma cannot say: what a migration has instead of what Prisma would. */
+  const additions = {
+    onlyMigrated: [
+      'CREATE UNIQUE INDEX "LockSession_one_active_per_owner" ON public."LockSession" USING btree ("ownerId") WHERE "isActive"',
+      ...['DttDevice', 'LkbxDevice', 'OssmDevice'].map((table) => byLastVisited(table, 'DESC NULLS LAST')),
+    ],
+    onlyDrafted: ['DttDevice', 'LkbxDevice', 'OssmDevice'].map((table) => byLastVisited(table, 'DESC')),
+  };
+
+  function byLastVisited(table: string, order: string): string {
+    return `CREATE INDEX "${table}_ownerId_lastVisited_id_idx" ON public."${table}" USING btree ("ownerId", "lastVisited" ${order}, id DESC)`;
+  }
+
+  it('is that of schema.prisma, but for what is named here', async () => {
+    await empty();
+    await apply();
+    const migrated = await catalog();
+    await empty();
+    await database.pool.query(await draftMigration('', await readFile('prisma/schema.prisma', 'utf8')));
+    const drafted = await catalog();
+    expect(migrated.size).toBeGreaterThan(100);
+    expect({
+      onlyMigrated: [...migrated].filter((line) => !drafted.has(line)).sort(),
+      onlyDrafted: [...drafted].filter((line) => !migrated.has(line)).sort(),
+    }).toEqual({ onlyMigrated: additions.onlyMigrated.sort(), onlyDrafted: additions.onlyDrafted.sort() });
+  });
+});
+
+describe('the database', () => {
+  let data: Database;
+  beforeAll(async () => {
+    data = await openTestDatabase();
+    await createAccount(data.client, 'alice');
+    await createAccount(data.client, 'bob');
+  });
+  afterAll(() => data?.close());
+
+  const copyOf = (table: string, column: string) =>
+    `UPDATE "${table}" SET "${column}" = (SELECT min("${column}") FROM "${table}")`;
+  const toNowhere = (table: string, column: string) => `UPDATE "${table}" SET "${column}" = 1000000`;
+
+  it.each([
+    ...['DttDevice', 'DttTemplate', 'DttSession', 'LkbxDevice', 'LockSession', 'OssmDevice'].map(
+      (table) => [copyOf(table, 'bubbleId'), `${table}_bubbleId_key`] as const,
+    ),
+    [copyOf('LockSession', 'publicId'), 'LockSession_publicId_key'] as const,
+    [copyOf('User', 'username'), 'User_username_key'] as const,
+    ['UPDATE "DttTemplateSegment" SET position = 0', 'DttTemplateSegment_templateId_position_key'] as const,
+    ['UPDATE "LockSession" SET "isActive" = true', 'LockSession_one_active_per_owner'] as const,
+    ...['DttDevice', 'DttTemplate', 'DttSession', 'LkbxDevice', 'LockTemplate', 'OssmDevice'].map(
+      (table) => [toNowhere(table, 'ownerId'), `${table}_ownerId_fkey`] as const,
+    ),
+    [`${toNowhere('LockSession', 'ownerId')} WHERE NOT "isActive"`, 'LockSession_ownerId_fkey'] as const,
+    [toNowhere('User', 'activeTemplateId'), 'User_activeTemplateId_fkey'] as const,
+    [toNowhere('DttSession', 'trainerId'), 'DttSession_trainerId_fkey'] as const,
+    [toNowhere('DttSession', 'templateId'), 'DttSession_templateId_fkey'] as const,
+    [toNowhere('LockSession', 'templateId'), 'LockSession_templateId_fkey'] as const,
+    [toNowhere('TrainerSegment', 'sessionId'), 'TrainerSegment_sessionId_fkey'] as const,
+    [toNowhere('LockSegment', 'sessionId'), 'LockSegment_sessionId_fkey'] as const,
+    [toNowhere('ApiToken', 'userId'), 'ApiToken_userId_fkey'] as const,
+    ['DELETE FROM "DttDevice"', 'DttSession_trainerId_fkey'] as const,
+  ])('refuses %s', async (sql, constraint) => {
+    await expect(data.pool.query(sql)).rejects.toThrow(`"${constraint}"`);
+  });
+
+  it('lets an active lock session follow one that is over', async () => {
+    await data.pool.query('UPDATE "LockSession" SET "isActive" = false');
+    await data.pool.query(
+      'UPDATE "LockSession" SET "isActive" = true WHERE id IN (SELECT max(id) FROM "LockSession" GROUP BY "ownerId")',
+    );
+  });
+});

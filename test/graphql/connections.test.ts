@@ -1,0 +1,245 @@
+/** Lists as Relay connections: every row exactly once, whichever way one goes through them. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/token.ts';
+import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { idsOf, listOf } from '../rest/answers.ts';
+
+let gateway: TestGateway;
+let token: string;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  token = await createOwner(gateway.database.client);
+});
+afterAll(() => gateway?.close());
+
+/** The lists, each with the REST route that has the same order. */
+const lists = [
+  ['dttDevices', '/dtt'],
+  ['dttTemplates', '/dtt/templates'],
+  ['dttSessions', '/dtt/sessions'],
+  ['lkbxDevices', '/lkbx'],
+  ['lockTemplates', '/lkbx/templates'],
+  ['lockSessions', '/lkbx/sessions'],
+  ['ossmDevices', '/ossm'],
+] as const;
+
+interface Page {
+  readonly totalCount: number;
+  readonly nodes: { databaseId: number }[];
+  readonly edges: { cursor: string; node: { databaseId: number } }[];
+  readonly pageInfo: {
+    hasNextPage: boolean;
+    hasPreviousPage: boolean;
+    startCursor: string | null;
+    endCursor: string | null;
+  };
+}
+
+async function read(list: string, args: Record<string, unknown> = {}): Promise<Page> {
+  const given = Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  const { data, errors } = await graphql(
+    gateway,
+    token,
+    `{ ${list} ${given.length > 0 ? `(${given.join(', ')})` : ''} {
+      totalCount
+      nodes { databaseId }
+      edges { cursor node { databaseId } }
+      pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+    } }`,
+  );
+  expect(errors).toBeUndefined();
+  const page: Page = data[list];
+  expect(page.edges.map(({ node }) => node)).toEqual(page.nodes);
+  expect(page.pageInfo.startCursor).toBe(page.edges[0]?.cursor ?? null);
+  expect(page.pageInfo.endCursor).toBe(page.edges.at(-1)?.cursor ?? null);
+  return page;
+}
+
+const ids = ({ nodes }: Page) => nodes.map(({ databaseId }) => databaseId);
+
+describe.each(lists)('%s', (list, path) => {
+  const everyRow = async () => idsOf(listOf(await rest(gateway, token, path)).data);
+
+  it('has the rows of the REST route in the same order, and counts them', async () => {
+    const page = await read(list);
+    expect(ids(page)).toEqual(await everyRow());
+    expect(page.totalCount).toBe(7);
+    expect(page.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: false });
+  });
+
+  it.each([1, 3])('has every row exactly once forward, in pages of %i', async (first) => {
+    const found: number[] = [];
+    let after: string | null = null;
+    for (let more = true; more; ) {
+      const page: Page = await read(list, { first, ...(after !== null && { after }) });
+      expect(page.totalCount).toBe(7);
+      expect(page.pageInfo.hasPreviousPage).toBe(after !== null);
+      expect(page.nodes.length).toBeGreaterThan(0);
+      found.push(...ids(page));
+      after = page.pageInfo.endCursor;
+      more = page.pageInfo.hasNextPage;
+    }
+    expect(found).toEqual(await everyRow());
+  });
+
+  it.each([1, 3])('has every row exactly once backward, in pages of %i', async (last) => {
+    const found: number[] = [];
+    let before: string | null = null;
+    for (let more = true; more; ) {
+      const page: Page = await read(list, { last, ...(before !== null && { before }) });
+      expect(page.totalCount).toBe(7);
+      expect(page.pageInfo.hasNextPage).toBe(before !== null);
+      expect(page.nodes.length).toBeGreaterThan(0);
+      found.unshift(...ids(page));
+      before = page.pageInfo.startCursor;
+      more = page.pageInfo.hasPreviousPage;
+    }
+    expect(found).toEqual(await everyRow());
+  });
+
+  it('has every row exactly once by offset', async () => {
+    const found: number[] = [];
+    for (let offset = 0; offset < 8; offset += 2) {
+      const page = await read(list, { first: 2, offset });
+      expect(page.pageInfo).toMatchObject({ hasNextPage: offset < 6, hasPreviousPage: offset > 0 });
+      found.push(...ids(page));
+    }
+    expect(found).toEqual(await everyRow());
+  });
+
+  it('has between two cursors the rows between them, from either end', async () => {
+    const { edges } = await read(list);
+    const rows = await everyRow();
+    for (const [from, to] of [
+      [0, 6],
+      [1, 4],
+      [2, 3],
+      [3, 3],
+      [4, 1],
+    ] as const) {
+      const bounds = { after: edges[from]?.cursor, before: edges[to]?.cursor };
+      const between = rows.slice(from + 1, to);
+      expect(ids(await read(list, { ...bounds, first: 2 }))).toEqual(between.slice(0, 2));
+      expect(ids(await read(list, { ...bounds, last: 2 }))).toEqual(between.slice(-2));
+    }
+  });
+
+  it('counts the offset from behind the cursor', async () => {
+    const { edges } = await read(list);
+    const page = await read(list, { after: edges[1]?.cursor, offset: 2, first: 2 });
+    expect(ids(page)).toEqual((await everyRow()).slice(4, 6));
+  });
+
+  it('is empty behind its end and before its start, and still counts all', async () => {
+    const { pageInfo } = await read(list);
+    for (const args of [
+      { after: pageInfo.endCursor },
+      { before: pageInfo.startCursor },
+      { last: 3, before: pageInfo.startCursor },
+      { offset: 7 },
+      { offset: 2 ** 31 - 1 },
+    ]) {
+      const page = await read(list, args);
+      expect(page.nodes).toEqual([]);
+      expect(page.totalCount).toBe(7);
+      expect(page.pageInfo).toMatchObject({ startCursor: null, endCursor: null });
+    }
+  });
+});
+
+describe('a cursor', () => {
+  it('keeps its place when its row is gone', async () => {
+    const rows = ids(await read('lockTemplates'));
+    const { edges } = await read('lockTemplates', { first: 3 });
+    const { client } = gateway.database;
+    const third = await client.lockTemplate.delete({ where: { id: rows[2] ?? 0 } });
+    try {
+      const after = edges[2]?.cursor;
+      expect(ids(await read('lockTemplates', { after }))).toEqual(rows.slice(3));
+      expect(ids(await read('lockTemplates', { before: after }))).toEqual(rows.slice(0, 2));
+    } finally {
+      await client.lockTemplate.create({ data: third });
+    }
+  });
+});
+
+describe('a list below a record', () => {
+  it('pages like any other, for each record on its own', async () => {
+    const page = 'totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage }';
+    const { data } = await graphql(
+      gateway,
+      token,
+      `{ dttDevices { nodes { databaseId all: sessions { ${page} } newest: sessions(first: 1) { ${page} } oldest: sessions(last: 1) { ${page} } second: sessions(first: 1, offset: 1) { ${page} } } } }`,
+    );
+    const withSessions = data.dttDevices.nodes.filter(({ all }: { all: Page }) => all.totalCount > 0);
+    expect(withSessions.map(({ all }: { all: Page }) => all.totalCount).sort()).toEqual([3, 4]);
+    for (const { all, newest, oldest, second } of withSessions) {
+      const rows = ids(all);
+      expect(rows).toHaveLength(all.totalCount);
+      expect(ids(newest)).toEqual(rows.slice(0, 1));
+      expect(ids(oldest)).toEqual(rows.slice(-1));
+      expect(ids(second)).toEqual(rows.slice(1, 2));
+      for (const { totalCount } of [newest, oldest, second]) expect(totalCount).toBe(all.totalCount);
+      expect(newest.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: false });
+      expect(oldest.pageInfo).toEqual({ hasNextPage: false, hasPreviousPage: true });
+      expect(second.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: true });
+    }
+  });
+});
+
+/** A user with seven of everything: some share their time, some devices never called in. */
+async function createOwner(database: PrismaClient): Promise<string> {
+  const { id: ownerId } = await database.user.create({
+    data: { username: 'owner', subscriptionTier: 'ultra' },
+  });
+  const days = [3, 1, 2, 2, 3, 2, 1].map((day) => new Date(`2026-01-0${day}T00:00:00.123Z`));
+  const visits = days.map((day, index) => (index % 3 === 0 ? null : day));
+  const select = { id: true };
+  const device = (lastVisited: Date | null, index: number) => ({
+    ownerId,
+    bubbleId: `owner-${index}`,
+    macAddress: 'x',
+    lastVisited,
+  });
+  const devices = await database.dttDevice.createManyAndReturn({ data: visits.map(device), select });
+  await database.lkbxDevice.createMany({ data: visits.map(device) });
+  await database.ossmDevice.createMany({
+    data: visits.map((visit, index) => ({ ...device(visit, index), chip: 'ESP32-S3' })),
+  });
+  await database.dttTemplate.createMany({
+    data: days.map((createdDate, index) => ({
+      ownerId,
+      bubbleId: `owner-${index}`,
+      name: `${index}`,
+      targetDepth: 1,
+      targetWindow: 1,
+      createdDate,
+    })),
+  });
+  await database.dttSession.createMany({
+    data: days.map((createdAt, index) => ({
+      ownerId,
+      bubbleId: `owner-${index}`,
+      trainerId: devices[index % 2]?.id ?? 0,
+      createdAt,
+    })),
+  });
+  await database.lockTemplate.createMany({
+    data: days.map((createdAt, index) => ({ ownerId, name: `${index}`, duration: 1, createdAt })),
+  });
+  await database.lockSession.createMany({
+    data: days.map((startDate, index) => ({
+      ownerId,
+      bubbleId: `owner-${index}`,
+      publicId: `owner-${index}`,
+      lockState: 'completed',
+      duration: 1,
+      startDate,
+    })),
+  });
+  const { token } = await createToken(database, 'owner', 'test');
+  return token;
+}

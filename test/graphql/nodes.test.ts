@@ -1,0 +1,153 @@
+/** Relay's `node` and `nodes`: any record of the viewer by its global id, and nothing else. */
+
+import { assertInterfaceType } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount } from '../accounts.ts';
+import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+interface Found {
+  readonly __typename: string;
+  readonly id: string;
+  readonly databaseId: number;
+}
+
+/** One record of each type that has a global id. */
+async function oneOfEach(account: Account): Promise<Found[]> {
+  const { data } = await graphql(
+    gateway,
+    account.token,
+    `{
+      viewer { ...Ids }
+      dttDevices(first: 1) { nodes { ...Ids } }
+      dttTemplates(first: 1) { nodes { ...Ids segments { ...Ids } } }
+      dttSessions(first: 1) { nodes { ...Ids segments { ...Ids } } }
+      lkbxDevices(first: 1) { nodes { ...Ids } }
+      lockTemplates(first: 1) { nodes { ...Ids } }
+      lockSessions(first: 1) { nodes { ...Ids segments { ...Ids } } }
+      ossmDevices(first: 1) { nodes { ...Ids } }
+    }
+    fragment Ids on Node { __typename id ${types.map((type) => `... on ${type} { databaseId }`).join(' ')} }`,
+  );
+  const found = new Map<string, Found>();
+  JSON.stringify(data, (_key, value) => {
+    if (value?.__typename && value.id) {
+      const { __typename, id, databaseId } = value;
+      found.set(__typename, { __typename, id, databaseId });
+    }
+    return value;
+  });
+  return [...found.values()];
+}
+
+const types = schema
+  .getPossibleTypes(assertInterfaceType(schema.getType('Node')))
+  .map(({ name }) => name)
+  .sort();
+const selection = `__typename id ${types.map((type) => `... on ${type} { databaseId }`).join(' ')}`;
+const node = `query ($id: ID!) { node(id: $id) { ${selection} } }`;
+const nodes = `query ($ids: [ID!]!) { nodes(ids: $ids) { ${selection} } }`;
+
+describe('a node', () => {
+  it('is any record of the viewer, of every type that has a global id', async () => {
+    const records = await oneOfEach(alice);
+    expect(records.map(({ __typename }) => __typename).sort()).toEqual(types);
+    for (const record of records) {
+      const { data, errors } = await graphql(gateway, alice.token, node, { id: record.id });
+      expect(errors).toBeUndefined();
+      expect(data.node).toEqual(record);
+    }
+  });
+
+  it('of somebody else is answered like one that does not exist', async () => {
+    for (const { __typename, id } of await oneOfEach(bob)) {
+      const missing = Buffer.from(`${__typename}:2147483647`).toString('base64url');
+      for (const each of [id, missing]) {
+        const { data, errors } = await graphql(gateway, alice.token, node, { id: each });
+        expect(errors).toBeUndefined();
+        expect(data).toEqual({ node: null });
+      }
+    }
+  });
+
+  it('leads on to what it is linked to', async () => {
+    const [id] = alice.dttSessions;
+    const { data } = await graphql(
+      gateway,
+      alice.token,
+      'query ($id: ID!) { node(id: $id) { ... on DttSession { trainer { bubbleId } segments { type } } } }',
+      { id: Buffer.from(`DttSession:${id}`).toString('base64url') },
+    );
+    expect(data.node).toEqual({
+      trainer: { bubbleId: 'alice-dtt-0' },
+      segments: [{ type: 'repetition' }, { type: 'endurance' }],
+    });
+  });
+});
+
+describe('nodes', () => {
+  it('come in the order of their ids, as often as they are named, null for what is not there', async () => {
+    const [own, foreign] = [await oneOfEach(alice), await oneOfEach(bob)];
+    const wanted = [...own, ...foreign, ...[...own].reverse()];
+    const { data, errors } = await graphql(gateway, alice.token, nodes, { ids: wanted.map(({ id }) => id) });
+    expect(errors).toBeUndefined();
+    expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
+  });
+
+  it('may be none', async () => {
+    const { data } = await graphql(gateway, alice.token, nodes, { ids: [] });
+    expect(data).toEqual({ nodes: [] });
+  });
+
+  it('of different types keep the arguments and selections of each apart, however alike their paths are', async () => {
+    const ids = [`DttDevice:${alice.dttDevices[0]}`, `DttTemplate:${alice.dttTemplates[0]}`];
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `query ($ids: [ID!]!) { nodes(ids: $ids) {
+        ... on DttDevice { sessions(first: 1) { nodes { template { sessions(first: 1) { nodes { databaseId } } } } } }
+        ... on DttTemplate { sessions(first: 1) { nodes { template {
+          sessions(first: 3) { nodes { databaseId segments { type } } }
+          segments { duration }
+        } } } }
+      } }`,
+      { ids: ids.map((id) => Buffer.from(id).toString('base64url')) },
+    );
+    expect(errors).toBeUndefined();
+    // Sessions 0, 2 and 4 were on the first device, and with the first template.
+    const [first, , second, , third] = alice.dttSessions;
+    const segments = [{ type: 'repetition' }, { type: 'endurance' }];
+    expect(data.nodes).toEqual([
+      { sessions: { nodes: [{ template: { sessions: { nodes: [{ databaseId: first }] } } }] } },
+      {
+        sessions: {
+          nodes: [
+            {
+              template: {
+                sessions: {
+                  nodes: [
+                    { databaseId: first, segments },
+                    { databaseId: second, segments },
+                    { databaseId: third, segments },
+                  ],
+                },
+                segments: [{ duration: 60 }, { duration: 300 }],
+              },
+            },
+          ],
+        },
+      },
+    ]);
+  });
+});

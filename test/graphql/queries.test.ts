@@ -1,0 +1,261 @@
+/** What can be asked: the root fields, and the links from one record to another, both ways. */
+
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount } from '../accounts.ts';
+import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let newcomer: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  const { client } = gateway.database;
+  alice = await createAccount(client, 'alice');
+  await client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: alice.dttTemplates[1], scheduleType: 'weekly' },
+  });
+  newcomer = await createAccount(client, 'newcomer');
+  // Sessions first, since they hold on to their devices.
+  const { userId: ownerId } = newcomer;
+  await client.dttSession.deleteMany({ where: { ownerId } });
+  await client.lockSession.deleteMany({ where: { ownerId } });
+});
+afterAll(() => gateway?.close());
+
+async function ask(query: string, account = alice) {
+  const { status, data, errors } = await graphql(gateway, account.token, query);
+  expect(errors).toBeUndefined();
+  expect(status).toBe(200);
+  return data;
+}
+
+const databaseIds = (ids: readonly number[]) => ids.map((databaseId) => ({ databaseId }));
+
+describe('a record', () => {
+  const records: readonly [string, (account: Account) => readonly number[]][] = [
+    ['user', ({ userId }) => [userId]],
+    ['dttDevice', ({ dttDevices }) => dttDevices],
+    ['dttTemplate', ({ dttTemplates }) => dttTemplates],
+    ['dttSession', ({ dttSessions }) => dttSessions],
+    ['lkbxDevice', ({ lkbxDevices }) => lkbxDevices],
+    ['lockTemplate', ({ lockTemplates }) => lockTemplates],
+    ['lockSession', ({ lockSessions }) => lockSessions],
+    ['ossmDevice', ({ ossmDevices }) => ossmDevices],
+  ];
+
+  it('can be asked for by each field that takes a databaseId', () => {
+    const fields = Object.values(schema.getQueryType()?.getFields() ?? {});
+    const byDatabaseId = fields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
+    expect(byDatabaseId.map(({ name }) => name).sort()).toEqual(records.map(([name]) => name).sort());
+  });
+
+  it.each(records)(
+    'is found by its databaseId, and has a global id that leads back to it: %s',
+    async (field, ids) => {
+      for (const databaseId of ids(alice)) {
+        const data = await ask(`{ ${field}(databaseId: ${databaseId}) { __typename id databaseId } }`);
+        const record = data[field];
+        expect(record.databaseId).toBe(databaseId);
+        const { node } = await ask(`{ node(id: "${record.id}") { __typename id } }`);
+        expect(node).toEqual({ __typename: record.__typename, id: record.id });
+      }
+    },
+  );
+
+  it.each(records)('is null where the viewer has none: %s', async (field, ids) => {
+    for (const databaseId of [...ids(newcomer), 0, -1, 2 ** 31 - 1, -(2 ** 31)]) {
+      expect(await ask(`{ ${field}(databaseId: ${databaseId}) { id } }`)).toEqual({ [field]: null });
+    }
+  });
+});
+
+describe('the viewer', () => {
+  it('has a profile and everything that is theirs', async () => {
+    const { viewer, users } = await ask(`{
+      viewer {
+        databaseId username subscriptionTier profileTitle scheduleType
+        activeDttTemplate { databaseId isActive }
+        dttDevices { nodes { databaseId } }
+        dttTemplates { nodes { databaseId } }
+        dttSessions { nodes { databaseId } }
+        lkbxDevices { nodes { databaseId } }
+        lockTemplates { nodes { databaseId } }
+        lockSessions { nodes { databaseId } }
+        ossmDevices { nodes { databaseId } }
+      }
+      users { totalCount nodes { databaseId } }
+    }`);
+    expect(viewer).toEqual({
+      databaseId: alice.userId,
+      username: 'alice',
+      subscriptionTier: 'ultra',
+      profileTitle: 'Title of alice',
+      scheduleType: 'weekly',
+      activeDttTemplate: { databaseId: alice.dttTemplates[1], isActive: true },
+      dttDevices: { nodes: databaseIds(alice.dttDevices) },
+      dttTemplates: { nodes: databaseIds(alice.dttTemplates) },
+      dttSessions: { nodes: databaseIds(alice.dttSessions) },
+      lkbxDevices: { nodes: databaseIds(alice.lkbxDevices) },
+      lockTemplates: { nodes: databaseIds(alice.lockTemplates) },
+      lockSessions: { nodes: databaseIds(alice.lockSessions) },
+      ossmDevices: { nodes: databaseIds(alice.ossmDevices) },
+    });
+    expect(users).toEqual({ totalCount: 1, nodes: databaseIds([alice.userId]) });
+  });
+});
+
+describe('what is active or latest', () => {
+  const fields = [
+    'activeDttTemplate',
+    'latestDttSession',
+    'activeLockTemplate',
+    'activeLockSession',
+    'latestLockSession',
+  ];
+  const query = `{ ${fields.map((field) => `${field} { databaseId }`).join(' ')} }`;
+
+  it('is one record', async () => {
+    const expected = [
+      alice.dttTemplates[1],
+      alice.dttSessions[0],
+      alice.lockTemplates[0],
+      alice.lockSessions[0],
+      alice.lockSessions[0],
+    ];
+    expect(Object.values(await ask(query))).toEqual(expected.map((databaseId) => ({ databaseId })));
+  });
+
+  it('is null where there is none', async () => {
+    expect(await ask(query, newcomer)).toEqual(Object.fromEntries(fields.map((field) => [field, null])));
+  });
+
+  it('is no template where the active lock session has none', async () => {
+    const { client } = gateway.database;
+    const where = { id: alice.lockSessions[0] };
+    await client.lockSession.update({ where, data: { templateId: null } });
+    try {
+      expect(await ask('{ activeLockTemplate { id } activeLockSession { template { id } } }')).toEqual({
+        activeLockTemplate: null,
+        activeLockSession: { template: null },
+      });
+    } finally {
+      await client.lockSession.update({ where, data: { templateId: alice.lockTemplates[0] } });
+    }
+  });
+});
+
+describe('a link', () => {
+  const [even, odd] = [
+    [0, 2, 4],
+    [1, 3],
+  ];
+  const sessions = (indices: readonly number[] | undefined) =>
+    (indices ?? []).map((index) => ({ databaseId: alice.dttSessions[index] }));
+
+  it('leads from a session to its owner, trainer and template, and back', async () => {
+    const { dttSessions } = await ask(`{ dttSessions { nodes {
+      owner { username }
+      trainer { databaseId owner { username } sessions { totalCount } }
+      template { databaseId isActive owner { username } sessions { nodes { databaseId } } }
+    } } }`);
+    const owner = { username: 'alice' };
+    const template = (index: 0 | 1, of: readonly number[] | undefined) => ({
+      databaseId: alice.dttTemplates[index],
+      isActive: index === 1,
+      owner,
+      sessions: { nodes: sessions(of) },
+    });
+    const session = (index: 0 | 1) => ({
+      owner,
+      trainer: { databaseId: alice.dttDevices[index], owner, sessions: { totalCount: 3 } },
+      template: index === 0 ? template(0, even) : template(1, odd),
+    });
+    const withoutTemplate = { ...session(1), template: null };
+    expect(dttSessions.nodes).toEqual([
+      session(0),
+      session(1),
+      session(0),
+      session(1),
+      session(0),
+      withoutTemplate,
+    ]);
+  });
+
+  it('leads from a device to its sessions', async () => {
+    const { dttDevices } = await ask('{ dttDevices { nodes { sessions { nodes { databaseId } } } } }');
+    expect(dttDevices.nodes).toEqual([
+      { sessions: { nodes: sessions(even) } },
+      { sessions: { nodes: sessions([1, 3, 5]) } },
+      { sessions: { nodes: [] } },
+    ]);
+  });
+
+  it('leads from a lock session to its template and owner, and back', async () => {
+    const { lockSessions, lockTemplates } = await ask(`{
+      lockSessions { nodes { template { databaseId } owner { username } } }
+      lockTemplates { nodes { owner { username } sessions { totalCount nodes { databaseId } } } }
+    }`);
+    const owner = { username: 'alice' };
+    expect(lockSessions.nodes).toEqual(
+      alice.lockTemplates.map((databaseId) => ({ template: { databaseId }, owner })),
+    );
+    expect(lockTemplates.nodes).toEqual(
+      alice.lockSessions.map((databaseId) => ({
+        owner,
+        sessions: { totalCount: 1, nodes: [{ databaseId }] },
+      })),
+    );
+  });
+
+  it('leads from a device of any kind to its owner', async () => {
+    const data = await ask(`{
+      dttDevices(first: 1) { nodes { ...AnyDevice } }
+      lkbxDevices(first: 1) { nodes { ...AnyDevice } }
+      ossmDevices(first: 1) { nodes { ...AnyDevice } }
+    }
+    fragment AnyDevice on Device { macAddress ownerId owner { databaseId } }`);
+    const device = (macAddress: string) => ({
+      nodes: [{ macAddress, ownerId: alice.userId, owner: { databaseId: alice.userId } }],
+    });
+    expect(data).toEqual({
+      dttDevices: device('alice:dtt:0'),
+      lkbxDevices: device('alice:lkbx:0'),
+      ossmDevices: device('alice:ossm'),
+    });
+  });
+});
+
+describe('segments', () => {
+  it('come in program order, in order, and oldest first', async () => {
+    const data = await ask(`{
+      dttTemplates(first: 1) { nodes { segments { type duration repeat } } }
+      dttSessions(first: 1) { nodes { segments { type order } } }
+      lockSessions(first: 1) { nodes { segments { type isLocked } } }
+    }`);
+    expect(data.dttTemplates.nodes[0].segments).toEqual([
+      { type: 'warmup', duration: 60, repeat: 1 },
+      { type: 'training', duration: 300, repeat: 3 },
+    ]);
+    expect(data.dttSessions.nodes[0].segments).toEqual([
+      { type: 'repetition', order: 0 },
+      { type: 'endurance', order: 1 },
+    ]);
+    expect(data.lockSessions.nodes[0].segments).toEqual([
+      { type: 'start', isLocked: true },
+      { type: 'end', isLocked: false },
+    ]);
+  });
+});
+
+describe('the example that GraphiQL opens with', () => {
+  it('works', async () => {
+    const example = readFileSync(new URL('../../src/graphql/examples.graphql', import.meta.url), 'utf8');
+    const data = await ask(example);
+    expect(data.viewer.username).toBe('alice');
+    expect(data.dttDevices.totalCount).toBe(3);
+  });
+});

@@ -1,0 +1,223 @@
+/** The one thing that changes: which template is active (interface, States and transitions). */
+
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { ScheduleType } from '../../src/generated/prisma/client.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { graphql, openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+  await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
+});
+afterAll(() => gateway?.close());
+
+beforeEach(() => put('auto', null));
+
+/** Sets how Alice's schedule stands before a test. */
+async function put(scheduleType: ScheduleType, activeTemplateId: number | null): Promise<void> {
+  await gateway.database.client.user.update({
+    where: { id: alice.userId },
+    data: { scheduleType, activeTemplateId },
+  });
+}
+
+interface Outcome {
+  readonly scheduleTypeChanged?: unknown;
+  readonly error?: string;
+}
+
+/** The two doors, each with how it activates a template of Alice's. */
+const doors: readonly [string, (id: number) => Promise<Outcome>][] = [
+  [
+    'REST',
+    async (id) => {
+      const { body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, { isActive: true });
+      if (body.error !== undefined) return { error: body.error };
+      expect(body.data).toMatchObject({ id, isActive: true });
+      return { scheduleTypeChanged: Object(body.data).scheduleTypeChanged };
+    },
+  ],
+  [
+    'GraphQL',
+    async (databaseId) => {
+      const { data, errors } = await graphql(
+        gateway,
+        alice.token,
+        `mutation ($databaseId: Int!) { activateTemplate(databaseId: $databaseId) {
+          scheduleTypeChanged
+          template { databaseId isActive }
+        } }`,
+        { databaseId },
+      );
+      if (errors?.[0]) return { error: errors[0].message };
+      expect(data.activateTemplate.template).toEqual({ databaseId, isActive: true });
+      return { scheduleTypeChanged: data.activateTemplate.scheduleTypeChanged };
+    },
+  ],
+];
+
+/** What both doors say is active, after checking that they agree, in lists as in single answers. */
+async function active(): Promise<number | null> {
+  const { data } = await graphql(
+    gateway,
+    alice.token,
+    `{
+      activeDttTemplate { databaseId isActive }
+      viewer { activeDttTemplate { databaseId } }
+      dttTemplates(first: 100) { nodes { databaseId isActive } }
+    }`,
+  );
+  const id: number | null = data.activeDttTemplate?.databaseId ?? null;
+  expect(data.viewer.activeDttTemplate?.databaseId ?? null).toBe(id);
+  const flagged = data.dttTemplates.nodes.filter(({ isActive }: { isActive: boolean }) => isActive);
+  expect(flagged).toEqual(id === null ? [] : [{ databaseId: id, isActive: true }]);
+  const { body } = await rest(gateway, alice.token, '/dtt/templates/active');
+  expect(Object(body.data).id ?? null).toBe(id);
+  return id;
+}
+
+const scheduleType = async () => {
+  const { data } = await graphql(gateway, alice.token, '{ viewer { scheduleType } }');
+  return data.viewer.scheduleType;
+};
+
+const refusal = { error: 'Template not found or not owned by user' };
+
+describe.each(doors)('activating a template through %s', (_, activate) => {
+  it.each<[ScheduleType, boolean]>([
+    ['auto', true],
+    ['weekly', true],
+    ['single', false],
+  ])('makes it the active one, and the schedule single, from %s', async (before, scheduleTypeChanged) => {
+    await put(before, null);
+    expect(await activate(alice.dttTemplates[1])).toEqual({ scheduleTypeChanged });
+    expect(await active()).toBe(alice.dttTemplates[1]);
+    expect(await scheduleType()).toBe('single');
+  });
+
+  it('makes the one that was active inactive', async () => {
+    await put('single', alice.dttTemplates[0]);
+    await activate(alice.dttTemplates[2]);
+    expect(await active()).toBe(alice.dttTemplates[2]);
+  });
+
+  it('makes an imported one that was active inactive', async () => {
+    await put('single', bob.dttTemplates[0]);
+    expect(await active()).toBe(bob.dttTemplates[0]);
+    await activate(alice.dttTemplates[0]);
+    expect(await active()).toBe(alice.dttTemplates[0]);
+  });
+
+  it('again succeeds, and changes nothing', async () => {
+    await activate(alice.dttTemplates[0]);
+    const before = await gateway.database.client.user.findUnique({ where: { id: alice.userId } });
+    expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: false });
+    expect(await active()).toBe(alice.dttTemplates[0]);
+    expect(await gateway.database.client.user.findUnique({ where: { id: alice.userId } })).toEqual(before);
+  });
+
+  it.each<[string, () => number]>([
+    ['an imported', () => bob.dttTemplates[0]],
+    ['a foreign', () => bob.dttTemplates[1]],
+    ['a missing', () => 2 ** 31 - 1],
+  ])('is refused for %s one, and changes nothing', async (_, id) => {
+    await put('weekly', alice.dttTemplates[1]);
+    expect(await activate(id())).toEqual(refusal);
+    expect(await active()).toBe(alice.dttTemplates[1]);
+    expect(await scheduleType()).toBe('weekly');
+  });
+
+  it('touches nobody else', async () => {
+    const others = { where: { id: { not: alice.userId } }, orderBy: { id: 'asc' } } as const;
+    const before = await gateway.database.client.user.findMany(others);
+    await activate(alice.dttTemplates[0]);
+    await activate(bob.dttTemplates[1]);
+    expect(await gateway.database.client.user.findMany(others)).toEqual(before);
+  });
+});
+
+describe('fifty activations at once, through both doors', () => {
+  it('all succeed, leave exactly one active, and change the schedule type once', async () => {
+    const templates = await gateway.database.client.dttTemplate.createManyAndReturn({
+      data: Array.from({ length: 50 }, (_, index) => ({
+        ownerId: alice.userId,
+        bubbleId: `concurrent-${index}`,
+        name: `Concurrent ${index}`,
+        targetDepth: 50,
+        targetWindow: 10,
+      })),
+      select: { id: true },
+    });
+    // A template may have been replaced by another by the time its own answer is read, so only what the
+    // activation itself says is looked at here.
+    const release = await holdViewer();
+    const answers = Promise.all(
+      templates.map(async ({ id }, index) => {
+        if (index % 2 === 0) {
+          const { status, body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, {
+            isActive: true,
+          });
+          return { status, id: Object(body.data).id, changed: Object(body.data).scheduleTypeChanged };
+        }
+        const { status, data } = await graphql(
+          gateway,
+          alice.token,
+          `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged template { databaseId } } }`,
+        );
+        const { template, scheduleTypeChanged } = data.activateTemplate;
+        return { status, id: template.databaseId, changed: scheduleTypeChanged };
+      }),
+    );
+    // Time for as many as there are connections to come up to the row, so that they do meet there.
+    await setTimeout(200);
+    await release();
+    const outcomes = await answers;
+    expect(outcomes.map(({ status, id }) => ({ status, id }))).toEqual(
+      templates.map(({ id }) => ({ status: 200, id })),
+    );
+    expect(outcomes.filter(({ changed }) => changed)).toHaveLength(1);
+    expect(templates.map(({ id }) => id)).toContain(await active());
+    expect(await scheduleType()).toBe('single');
+    await gateway.database.client.dttTemplate.deleteMany({
+      where: { id: { in: templates.map(({ id }) => id) } },
+    });
+  });
+});
+
+/** Locks Alice's row, so that activations wait for each other there until it is released. */
+async function holdViewer(): Promise<() => Promise<void>> {
+  const connection = await gateway.database.pool.connect();
+  await connection.query('BEGIN');
+  await connection.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [alice.userId]);
+  return async () => {
+    await connection.query('COMMIT');
+    connection.release();
+  };
+}
+
+describe('a template that was active', () => {
+  it('is not active any more once it is deleted, or not imported any more', async () => {
+    const { client } = gateway.database;
+    const { id } = await client.dttTemplate.create({
+      data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
+    });
+    await put('single', id);
+    await client.dttTemplate.delete({ where: { id } });
+    expect(await active()).toBeNull();
+
+    const [, imported] = bob.dttTemplates;
+    const userId_templateId = { userId: alice.userId, templateId: imported };
+    await importTemplate(client, alice, imported);
+    await put('single', imported);
+    expect(await active()).toBe(imported);
+    await client.dttTemplateImport.delete({ where: { userId_templateId } });
+    expect(await active()).toBeNull();
+  });
+});

@@ -1,0 +1,388 @@
+/** Two accounts with comparable data: neither ever sees, counts or changes anything of the other. */
+
+import {
+  assertInterfaceType,
+  type GraphQLField,
+  type GraphQLObjectType,
+  getNamedType,
+  isInterfaceType,
+  isLeafType,
+  isNonNullType,
+  isObjectType,
+} from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { routes } from '../../src/rest/routes.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { pathsFor, withId } from '../rest/answers.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+/** Bob's public template that Alice has imported: the one thing of his that she sees. */
+let imported: number;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  const { client } = gateway.database;
+  // Created in turn, so that the ids of one are never those of the other for the same kind of record.
+  alice = await createAccount(client, 'alice');
+  bob = await createAccount(client, 'bob');
+  [imported] = bob.dttTemplates;
+  await importTemplate(client, alice, imported);
+  await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: imported } });
+  await client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: imported } });
+  // Alice has trained with Bob's template, as he has himself.
+  await client.dttSession.update({
+    where: { id: alice.dttSessions[1] ?? 0 },
+    data: { templateId: imported },
+  });
+});
+afterAll(() => gateway?.close());
+
+/** Each account with the one whose name nothing that it sees may contain. */
+const sides = () => [
+  { viewer: alice, other: bob },
+  { viewer: bob, other: alice },
+];
+
+/** What an answer says about the other account: nothing, except for the imported template's own texts. */
+function expectNothingOf(other: Account, answer: string): void {
+  const ownWords = answer.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
+  expect(ownWords).not.toContain(other.username);
+}
+
+/** Every selection that the schema allows, down to the given depth: each field, each link, each count. */
+function everything(type: GraphQLObjectType, depth: number): string {
+  const fields = Object.values(type.getFields()).flatMap((field) => {
+    const selection = selectionOf(field, depth);
+    return selection === undefined ? [] : [selection];
+  });
+  return `{ __typename ${fields.join(' ')} }`;
+}
+
+function selectionOf(field: GraphQLField<unknown, unknown>, depth: number): string | undefined {
+  if (field.args.some(({ type }) => isNonNullType(type))) return undefined;
+  const type = getNamedType(field.type);
+  if (isLeafType(type)) return field.name;
+  if (depth === 0) return undefined;
+  if (isInterfaceType(type)) {
+    const kinds = schema
+      .getPossibleTypes(type)
+      .map((kind) => `... on ${kind.name} ${everything(kind, depth - 1)}`);
+    return `${field.name} { ${kinds.join(' ')} }`;
+  }
+  if (!isObjectType(type)) return undefined;
+  // A connection is no step of its own: what counts is how many records deep the query goes.
+  const isRecord = type.getInterfaces().some(({ name }) => name === 'Node');
+  return `${field.name} ${everything(type, isRecord ? depth - 1 : depth)}`;
+}
+
+/** Answers as text, of every REST route that can be read, with the viewer's own ids. */
+async function readRest(viewer: Account, idsOf: Account): Promise<string[]> {
+  const paths = routes.filter(({ method }) => method === 'GET').flatMap(({ path }) => pathsFor(path, idsOf));
+  return Promise.all(
+    paths.map(async (path) => {
+      const { status, body } = await rest(gateway, viewer.token, path);
+      return JSON.stringify({ path, status, body });
+    }),
+  );
+}
+
+const rootFields = Object.values(schema.getQueryType()?.getFields() ?? {});
+const withoutArguments = rootFields.filter(({ args }) => !args.some(({ type }) => isNonNullType(type)));
+const byDatabaseId = rootFields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
+const nodeTypes = schema.getPossibleTypes(assertInterfaceType(schema.getType('Node')));
+
+/** The ids of what the account owns, by the type of the record. */
+const owned = (account: Account): Readonly<Record<string, readonly number[]>> => ({
+  User: [account.userId],
+  DttDevice: account.dttDevices,
+  DttTemplate: account.dttTemplates,
+  DttSession: account.dttSessions,
+  LkbxDevice: account.lkbxDevices,
+  LockTemplate: account.lockTemplates,
+  LockSession: account.lockSessions,
+  OssmDevice: account.ossmDevices,
+});
+
+/** The ids of all rows that belong to the account, segments included. */
+async function allOwned(account: Account): Promise<Readonly<Record<string, readonly number[]>>> {
+  const { client } = gateway.database;
+  const select = { id: true };
+  const session = { ownerId: account.userId };
+  const segments = {
+    DttTemplateSegment: await client.dttTemplateSegment.findMany({ where: { template: session }, select }),
+    TrainerSegment: await client.trainerSegment.findMany({ where: { session }, select }),
+    LockSegment: await client.lockSegment.findMany({ where: { session }, select }),
+  };
+  const ids = Object.entries(segments).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
+  return { ...owned(account), ...Object.fromEntries(ids) };
+}
+
+describe('through REST', () => {
+  it('neither sees anything of the other', async () => {
+    for (const { viewer, other } of sides()) {
+      const answers = await readRest(viewer, viewer);
+      for (const answer of answers) expectNothingOf(other, answer);
+      // There was something to search: every path answered, and most answers name their owner.
+      expect(answers.filter((answer) => !answer.includes('"ok":true'))).toEqual([]);
+      expect(answers.filter((answer) => answer.includes(viewer.username)).length).toBeGreaterThan(30);
+    }
+  });
+
+  it('a record of the other is answered byte for byte like one that does not exist', async () => {
+    for (const { viewer, other } of sides()) {
+      for (const { path } of routes.filter(({ method, path }) => method === 'GET' && path.includes('{id}'))) {
+        const missing = await bytesOf(viewer, withId(path, 2 ** 31 - 1));
+        expect(missing).toMatch(/^404 /);
+        const foreign = pathsFor(path, other).filter(
+          (each) => each !== withId('/dtt/templates/{id}', imported),
+        );
+        for (const each of foreign) {
+          if (viewer === alice && each === withId('/dtt/settings/{id}', imported)) continue;
+          expect(await bytesOf(viewer, each)).toBe(missing);
+        }
+      }
+    }
+  });
+
+  it('neither changes anything of the other', async () => {
+    const before = await stateOf(bob);
+    for (const id of [...bob.dttTemplates, ...Object.values(owned(bob)).flat()]) {
+      if (alice.dttTemplates.some((own) => own === id)) continue;
+      const options = {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: '{"isActive":true}',
+      };
+      const { status } = await rest(gateway, alice.token, `/dtt/templates/${id}`, options);
+      expect(status).toBe(404);
+    }
+    expect(await stateOf(bob)).toEqual(before);
+  });
+
+  /** The status and the whole answer, but for the time. */
+  async function bytesOf(viewer: Account, path: string): Promise<string> {
+    const headers = { Authorization: `Bearer ${viewer.token}` };
+    const response = await fetch(`${gateway.url}/api/v1${path}`, { headers });
+    const { date, ...others } = Object.fromEntries(response.headers);
+    return `${response.status} ${JSON.stringify(others)} ${await response.text()}`;
+  }
+});
+
+describe('through GraphQL', () => {
+  it.each(withoutArguments.map(({ name }) => name))(
+    'neither sees anything of the other under %s',
+    async (name) => {
+      const field = rootFields.find((candidate) => candidate.name === name);
+      if (!field) throw new Error('the field was found a moment ago');
+      for (const { viewer, other } of sides()) {
+        const { data, errors } = await graphql(gateway, viewer.token, `{ ${selectionOf(field, 3)} }`);
+        expect(errors).toBeUndefined();
+        const answer = JSON.stringify(data);
+        expectNothingOf(other, answer);
+        expect(answer).toContain(viewer.username);
+        const ids = await allOwned(viewer);
+        for (const { __typename, databaseId } of recordsIn(data)) {
+          const isOwn = ids[__typename]?.includes(databaseId);
+          const isVisible = isOwn || (viewer === alice && (await isOfImported(__typename, databaseId)));
+          expect({ __typename, databaseId, isVisible }).toEqual({ __typename, databaseId, isVisible: true });
+        }
+      }
+    },
+  );
+
+  it.each(nodeTypes.map(({ name }) => name))('neither gets a %s of the other by its id', async (name) => {
+    const type = schema.getType(name);
+    if (!isObjectType(type)) throw new Error('a node is an object');
+    for (const { viewer, other } of sides()) {
+      const ids = (await allOwned(other))[name] ?? [];
+      expect(ids.length).toBeGreaterThan(0);
+      for (const id of ids) {
+        const globalId = Buffer.from(`${name}:${id}`).toString('base64url');
+        const field = byDatabaseId.find((candidate) => getNamedType(candidate.type) === type);
+        const byId = field ? `record: ${field.name}(databaseId: ${id}) ${everything(type, 1)}` : '';
+        const { data, errors } = await graphql(
+          gateway,
+          viewer.token,
+          `{
+            node(id: "${globalId}") { ... on ${name} ${everything(type, 1)} }
+            nodes(ids: ["${globalId}"]) { ... on ${name} ${everything(type, 1)} }
+            ${byId}
+          }`,
+        );
+        expect(errors).toBeUndefined();
+        if (viewer === alice && (await isOfImported(name, id))) {
+          expect(data.node).not.toBeNull();
+          expectNothingOf(other, JSON.stringify(data));
+        } else {
+          expect(data).toEqual({ node: null, nodes: [null], ...(field && { record: null }) });
+        }
+      }
+    }
+  });
+
+  it('neither counts anything of the other', async () => {
+    const counts = await Promise.all(sides().map(({ viewer }) => countsOf(viewer)));
+    expect(counts).toEqual([
+      { ...comparable, dttTemplates: 4 },
+      { ...comparable, dttTemplates: 3 },
+    ]);
+  });
+
+  it('an imported template shows the sessions of the viewer alone, and not whose it is', async () => {
+    const query = `{ dttTemplate(databaseId: ${imported}) {
+      ownerId
+      owner { username }
+      sessions { totalCount nodes { databaseId } }
+      reversed: sessions(last: 100) { totalCount nodes { databaseId } }
+    } }`;
+    const sessions = (databaseIds: (number | undefined)[]) => ({
+      totalCount: databaseIds.length,
+      nodes: databaseIds.map((databaseId) => ({ databaseId })),
+    });
+    const seen = async (viewer: Account) => (await graphql(gateway, viewer.token, query)).data.dttTemplate;
+
+    const ofAlice = sessions([alice.dttSessions[1]]);
+    expect(await seen(alice)).toEqual({
+      ownerId: bob.userId,
+      owner: null,
+      sessions: ofAlice,
+      reversed: ofAlice,
+    });
+    const ofBob = sessions([bob.dttSessions[0], bob.dttSessions[2], bob.dttSessions[4]]);
+    expect(await seen(bob)).toEqual({
+      ownerId: bob.userId,
+      owner: { username: 'bob' },
+      sessions: ofBob,
+      reversed: ofBob,
+    });
+  });
+
+  it('a link is null, and a list leaves out, what has come to belong to the other', async () => {
+    const { client } = gateway.database;
+    const [carol, dave] = [await createAccount(client, 'carol'), await createAccount(client, 'dave')];
+    const [device] = carol.dttDevices;
+    const [template] = carol.dttTemplates;
+    const [lockTemplate] = carol.lockTemplates;
+    const given = { data: { ownerId: dave.userId } };
+    await client.dttDevice.update({ where: { id: device }, ...given });
+    await client.dttTemplate.update({ where: { id: template }, ...given });
+    await client.lockTemplate.update({ where: { id: lockTemplate }, ...given });
+
+    const query = `{
+      session: dttSession(databaseId: ${carol.dttSessions[0]}) {
+        trainerId templateId trainer { id } template { id }
+      }
+      lock: lockSession(databaseId: ${carol.lockSessions[0]}) { template { id } }
+      activeLockTemplate { id }
+    }`;
+    const { data, errors } = await graphql(gateway, carol.token, query);
+    expect(errors).toBeUndefined();
+    expect(data).toEqual({
+      session: { trainerId: device, templateId: template, trainer: null, template: null },
+      lock: { template: null },
+      activeLockTemplate: null,
+    });
+    expect((await rest(gateway, carol.token, '/lkbx/templates/active')).body).toEqual({
+      ok: true,
+      data: null,
+    });
+
+    // The new owner gets the record, and not what its former owner did with it.
+    const ofDave = await graphql(
+      gateway,
+      dave.token,
+      `{
+        dttDevice(databaseId: ${device}) { owner { username } sessions { totalCount nodes { id } } }
+        dttTemplate(databaseId: ${template}) { sessions { totalCount nodes { id } } }
+        lockTemplate(databaseId: ${lockTemplate}) { sessions { totalCount nodes { id } } }
+      }`,
+    );
+    const none = { totalCount: 0, nodes: [] };
+    expect(ofDave.data).toEqual({
+      dttDevice: { owner: { username: 'dave' }, sessions: none },
+      dttTemplate: { sessions: none },
+      lockTemplate: { sessions: none },
+    });
+  });
+
+  it('a cursor of the other says no more than where a page begins', async () => {
+    const query = '{ dttSessions(first: 2) { pageInfo { endCursor } } }';
+    const { data } = await graphql(gateway, bob.token, query);
+    const after = data.dttSessions.pageInfo.endCursor;
+    const { data: page } = await graphql(
+      gateway,
+      alice.token,
+      'query ($after: String) { dttSessions(after: $after) { totalCount nodes { bubbleId } } }',
+      { after },
+    );
+    expect(page.dttSessions.totalCount).toBe(6);
+    expectNothingOf(bob, JSON.stringify(page));
+  });
+});
+
+/** How many records `createAccount` gives an account, as the root fields and the viewer count them. */
+const comparable = {
+  users: 1,
+  dttDevices: 3,
+  dttTemplates: 3,
+  dttSessions: 6,
+  lkbxDevices: 2,
+  lockTemplates: 2,
+  lockSessions: 2,
+  ossmDevices: 1,
+};
+
+/** The counts of all lists, after checking that each agrees with what is listed. */
+async function countsOf({ token }: Account): Promise<Record<string, number>> {
+  const lists = Object.keys(comparable);
+  const counted = (list: string) => `${list} { totalCount nodes { id } }`;
+  const { data } = await graphql(
+    gateway,
+    token,
+    `{ ${lists.map(counted).join(' ')} viewer { ${lists.slice(1).map(counted).join(' ')} } }`,
+  );
+  const counts = lists.map((list) => {
+    const { totalCount, nodes } = data[list];
+    expect(nodes).toHaveLength(totalCount);
+    if (list !== 'users') expect(data.viewer[list]).toEqual(data[list]);
+    return [list, totalCount];
+  });
+  return Object.fromEntries(counts);
+}
+
+/** Everything of the account that is stored, but for its tokens, whose use is noted as they are used. */
+async function stateOf({ userId }: Account) {
+  const { client } = gateway.database;
+  const mine = { where: { ownerId: userId }, orderBy: { id: 'asc' } } as const;
+  return {
+    user: await client.user.findUnique({ where: { id: userId } }),
+    templates: await client.dttTemplate.findMany({ ...mine, include: { segments: true, imports: true } }),
+    devices: await client.dttDevice.findMany(mine),
+    sessions: await client.dttSession.findMany(mine),
+    locks: await client.lockSession.findMany(mine),
+  };
+}
+
+/** The records anywhere in the data of an answer, each once. */
+function recordsIn(data: unknown): { __typename: string; databaseId: number }[] {
+  const found = new Map<string, { __typename: string; databaseId: number }>();
+  JSON.stringify(data, (_key, value) => {
+    if (typeof value?.databaseId === 'number') {
+      const { __typename, databaseId } = value;
+      found.set(`${__typename}:${databaseId}`, { __typename, databaseId });
+    }
+    return value;
+  });
+  return [...found.values()];
+}
+
+async function isOfImported(type: string, id: number): Promise<boolean> {
+  if (type === 'DttTemplate') return id === imported;
+  if (type !== 'DttTemplateSegment') return false;
+  const segment = await gateway.database.client.dttTemplateSegment.findUnique({ where: { id } });
+  return segment?.templateId === imported;
+}
