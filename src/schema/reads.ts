@@ -210,7 +210,7 @@ export const list =
     const selection = selectionOf(context, info, nodePaths);
     const where = await visibleInList(model, context);
     const rows = await context.loaders.once(placeOf(info), () =>
-      delegate.findMany({ ...selection, ...inScope(page, where) }),
+      delegate.findMany({ ...selection, ...inScope(page, where), ...loadStrategy(page) }),
     );
     return {
       ...page.connect(rows),
@@ -259,6 +259,12 @@ export const listUnder =
 
 /** Where the rows of a connection are in the selection of its field. */
 const nodePaths = [['nodes'], ['edges', 'node']];
+
+/**
+ * A join would also load the nested rows of all the rows that are skipped: at an offset of 19,000 sessions with
+ * their segments that took 1.4 s, and a second statement for the page alone 0.03 s.
+ */
+const loadStrategy = ({ query }: PagePlan) => (query.skip ? { relationLoadStrategy: 'query' } : {});
 
 function inScope({ query }: PagePlan, where: object): object {
   return { ...query, where: query.where ? { AND: [where, query.where] } : where };
