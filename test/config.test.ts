@@ -17,7 +17,11 @@ describe('readConfig', () => {
     PORT: 4000,
     DATABASE_URL: undefined,
     DATA_DIR: '.data',
+    KEEP_ANSWERS_MB: 64,
     LOG_LEVEL: 'info',
+    UPSTREAM_URL: undefined,
+    UPSTREAM_TOKEN: undefined,
+    UPSTREAM_INTERVAL: 60,
   };
 
   it.each([
