@@ -19,6 +19,9 @@ describe('readConfig', () => {
     DATA_DIR: '.data',
     KEEP_ANSWERS_MB: 64,
     LOG_LEVEL: 'info',
+    UPSTREAM_URL: undefined,
+    UPSTREAM_TOKEN: undefined,
+    UPSTREAM_INTERVAL: 60,
   };
 
   it.each([
