@@ -7,7 +7,6 @@ import { queryFromInfo } from '@pothos/plugin-prisma';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
-import type { Table } from '../database/feed.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { placeOf } from '../loaders.ts';
@@ -132,9 +131,9 @@ export const nodeById =
 /** What a subscription field needs beside the options of the query field that it follows. */
 export function following<
   Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
->(resolve: Resolve, ...tables: readonly Table[]) {
+>(resolve: Resolve) {
   return {
-    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(...tables),
+    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(),
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();
       return resolve(parent, args, context, info);
