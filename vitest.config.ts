@@ -4,6 +4,7 @@ import { defineConfig } from 'vitest/config';
 const onOneEngine = [
   'test/config.test.ts',
   'test/kept.test.ts',
+  'test/live.test.ts',
   'test/readme.test.ts',
   'test/cli/token.test.ts',
   'test/database/demo.test.ts',

@@ -2,47 +2,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { type Answer, jsonAnswer } from '../src/answer.ts';
-import type { Change, ChangeFeed, ChangeListener } from '../src/database/feed.ts';
 import { type Computed, createKeptAnswers } from '../src/kept.ts';
+import { createFakeFeed } from './feed.ts';
 
 const alice = 1;
 const bob = 2;
 const mebibyte = 1024 * 1024;
-
-/** A feed whose connection and announcements are the test's. */
-function createFakeFeed() {
-  const listeners = new Set<ChangeListener>();
-  let listening = true;
-  const tell = (change: Change) => {
-    for (const listener of listeners) listener(change);
-  };
-  const feed: ChangeFeed = {
-    get listening() {
-      return listening;
-    },
-    reconnects: 0,
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => {
-        listeners.delete(listener);
-      };
-    },
-    close: async () => {},
-  };
-  return {
-    feed,
-    announce: (userId: number) => tell({ kind: 'user', userId, table: 'DttDevice' }),
-    announceAll: () => tell({ kind: 'all' }),
-    lose() {
-      listening = false;
-      tell({ kind: 'all' });
-    },
-    regain() {
-      listening = true;
-      tell({ kind: 'all' });
-    },
-  };
-}
 
 function open(maxBytes = mebibyte) {
   const fake = createFakeFeed();
