@@ -14,6 +14,9 @@ const onOneEngine = [
   'test/schema/page.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',
+  'test/sync/faults.test.ts',
+  'test/sync/refresh.test.ts',
+  'test/sync/upstream.test.ts',
 ];
 
 export default defineConfig({

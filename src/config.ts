@@ -8,6 +8,8 @@ interface Setting<T> {
   /** What the variable takes, as the complaint about a wrong value says it. */
   readonly takes: string;
   readonly schema: z.ZodType<T>;
+  /** Whether the value must never be shown. */
+  readonly secret?: boolean;
 }
 
 const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): Setting<T> => ({
@@ -55,6 +57,30 @@ export const settings = {
     `one of ${logLevels.join(', ')}`,
     z.enum(logLevels).default('info'),
   ),
+  UPSTREAM_URL: setting(
+    'base URL of a service that speaks the REST interface, whose account the database mirrors',
+    'a URL without user, query or fragment, such as https://example.com/api/v1',
+    z
+      .url({ protocol: /^https?$/ })
+      .regex(/^[^@?#]*$/)
+      .optional(),
+  ),
+  UPSTREAM_TOKEN: {
+    ...setting(
+      'API token for UPSTREAM_URL',
+      'a token: visible ASCII characters',
+      z
+        .string()
+        .regex(/^[!-~]+$/)
+        .optional(),
+    ),
+    secret: true,
+  },
+  UPSTREAM_INTERVAL: setting(
+    'seconds from one refresh of the mirror to the next',
+    'an integer from 1 to 86400',
+    integer(1, 86_400).default(60),
+  ),
 } satisfies Record<string, Setting<unknown>>;
 
 export type Config = {
@@ -72,11 +98,13 @@ export class SetupError extends Error {
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
-  const entries = Object.entries(settings).map(([name, { schema, takes }]) => {
+  const entries = Object.entries<Setting<unknown>>(settings).map(([name, { schema, takes, secret }]) => {
     const given = env[name] === '' ? undefined : env[name];
     const { success, data } = schema.safeParse(given);
-    if (!success)
-      complaints.push(`${name} is ${JSON.stringify(withoutPassword(given ?? ''))}, but takes ${takes}.`);
+    if (!success) {
+      const got = secret ? 'not valid' : JSON.stringify(withoutPassword(given ?? ''));
+      complaints.push(`${name} is ${got}, but takes ${takes}.`);
+    }
     return [name, data];
   });
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));

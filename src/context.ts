@@ -5,14 +5,29 @@ import type { PrismaClient } from './generated/prisma/client.ts';
 import type { Follow } from './live.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
+/** Where the viewer's account lives, for a gateway that mirrors it. */
+export interface UpstreamAccount {
+  /**
+   * Activates a template there; undefined for a viewer whose account lives here.
+   * @throws a client error when it refuses, or cannot be used.
+   */
+  activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
+}
+
 /** One per operation, since its loaders remember rows. */
 export interface Context {
   readonly viewer: Viewer;
   readonly database: PrismaClient;
   readonly loaders: Loaders;
   readonly follow: Follow;
+  readonly upstream: UpstreamAccount | undefined;
 }
 
-export function createContext(database: PrismaClient, viewer: Viewer, follow: Follow): Context {
-  return { viewer, database, loaders: createLoaders(), follow };
+export function createContext(
+  database: PrismaClient,
+  viewer: Viewer,
+  follow: Follow,
+  upstream: UpstreamAccount | undefined,
+): Context {
+  return { viewer, database, loaders: createLoaders(), follow, upstream };
 }

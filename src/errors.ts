@@ -9,6 +9,7 @@ export const statusOf = {
   NOT_FOUND: 404,
   TOO_MANY_REQUESTS: 429,
   INTERNAL_SERVER_ERROR: 500,
+  BAD_GATEWAY: 502,
 } as const;
 
 export type ErrorCode = keyof typeof statusOf;
@@ -24,6 +25,8 @@ export const messages = {
   bodyTooLarge: 'Request body too large',
   tooManyRequests: 'Too many requests',
   internal: 'Internal server error',
+  upstreamAway: 'The upstream cannot be reached; nothing was changed here',
+  upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 
 /**

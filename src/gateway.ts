@@ -8,6 +8,7 @@ import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import { createKeptAnswers } from './kept.ts';
 import { createGatewayServer } from './server.ts';
+import { type MirrorService, openMirrorService } from './sync/service.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
@@ -23,12 +24,23 @@ export interface Gateway {
 export async function openGateway(config: Config): Promise<Gateway> {
   const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: true }));
   const database = await openDatabase(config);
+  let mirror: MirrorService | undefined;
   try {
-    const demoToken = database.embedded ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
+    mirror = await openMirrorService(config, database.pool, logger);
+    const demoToken =
+      database.embedded && !mirror ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
     const feed = await database.follow();
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
     const closing = new AbortController();
-    const server = createGatewayServer({ database, feed, kept, logger, demoToken, closing: closing.signal });
+    const server = createGatewayServer({
+      database,
+      feed,
+      kept,
+      logger,
+      demoToken,
+      closing: closing.signal,
+      mirror,
+    });
     server.listen(config.PORT, config.HOST);
     await once(server, 'listening').catch((error) => {
       throw new SetupError(
@@ -48,6 +60,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
         closing.abort();
         // `close` ends the connections that are idle now, not those that become so when their request is done.
         const sweep = setInterval(() => server.closeIdleConnections(), 20);
+        await mirror?.close();
         await closed;
         clearInterval(sweep);
         await feed.close();
@@ -55,6 +68,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       },
     };
   } catch (error) {
+    await mirror?.close();
     await database.close();
     throw error;
   }

@@ -1,18 +1,18 @@
 /** The per-request DataLoaders that link types. */
 
 import DataLoader from 'dataloader';
-import type { GraphQLResolveInfo } from 'graphql';
+import type { FieldNode, GraphQLResolveInfo } from 'graphql';
 
 /** Finds the values of many ids in one go. An id without a value is left out. */
 type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>;
 
 export interface Loaders {
   /**
-   * The loader of the place in the operation where `info` stands. The objects of a list all resolve the same
-   * place, so their look-ups meet in one batch; another place may select other columns or pass other
-   * arguments, so it has a loader of its own. `createBatch` runs once per place.
+   * The loader of a place in the operation (see `placeOf`). The objects of a list all resolve the same place, so
+   * their look-ups meet in one batch; another place may select other columns or pass other arguments, so it has a
+   * loader of its own. `createBatch` runs once per place.
    */
-  at<Value>(info: GraphQLResolveInfo, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
+  at<Value>(place: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
   /** A value that is the same whoever asks for it by this name: read for the first, and kept for the others. */
   once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
   /** Forgets everything: a subscription answers again and again in one context. */
@@ -24,8 +24,7 @@ export function createLoaders(): Loaders {
   const loaders = new Map<string, DataLoader<number, never>>();
   const values = new Map<string, Promise<never>>();
   return {
-    at(info, createBatch) {
-      const place = placeOf(info);
+    at(place, createBatch) {
       let loader = loaders.get(place);
       if (!loader) {
         const batch = createBatch();
@@ -52,14 +51,23 @@ export function createLoaders(): Loaders {
   };
 }
 
+const nodeNumbers = new WeakMap<FieldNode, number>();
+let lastNumber = 0;
+
 /**
- * The response path without list indices, each step with its type: under an interface, one path can lead through
- * several types, and the fields beneath each may have arguments and selections of their own.
+ * Where in the operation a resolver stands: its field, and the nodes of the document that ask for it. They decide
+ * what is selected and with which arguments, so two resolvers at the same place do the same for another parent.
+ * The path would not do: under an interface, one path can lead through several types.
  */
-export function placeOf({ path }: GraphQLResolveInfo): string {
-  let place = '';
-  for (let step: typeof path | undefined = path; step; step = step.prev) {
-    if (typeof step.key === 'string') place += `/${step.typename}.${step.key}`;
+export function placeOf({ parentType, fieldName, fieldNodes }: GraphQLResolveInfo): string {
+  let place = `${parentType.name}.${fieldName}`;
+  for (const node of fieldNodes) {
+    let number = nodeNumbers.get(node);
+    if (number === undefined) {
+      number = ++lastNumber;
+      nodeNumbers.set(node, number);
+    }
+    place += ` ${number}`;
   }
   return place;
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Logger } from 'pino';
 import { send } from './answer.ts';
 import { createViewers, type Viewer } from './auth/viewer.ts';
-import { createContext } from './context.ts';
+import { createContext, type UpstreamAccount } from './context.ts';
 import type { Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import { messages } from './errors.ts';
@@ -21,17 +21,19 @@ export interface ServerOptions {
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
+  /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
+  mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
 const restPath = '/api/v1';
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { database, feed, kept, logger, demoToken, closing } = options;
+  const { database, feed, kept, logger, demoToken, closing, mirror } = options;
   const viewers = createViewers(database.client, feed);
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
-      createContext(database.client, viewer, createFollow(feed, viewers, viewer)),
+      createContext(database.client, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
     onError: (error: unknown) => logger.error({ err: error }, 'request failed'),
   };
   const rest = createRestDoor(doorOptions);
@@ -61,7 +63,10 @@ export function createGatewayServer(options: ServerOptions): Server {
       writeText(response, 200, 'alive');
     } else if (path === '/readyz') {
       const ready = await isReachable(database);
-      writeText(response, ready ? 200 : 503, ready ? 'ready' : 'the database cannot be reached');
+      const lines = [ready ? 'ready' : 'the database cannot be reached'];
+      // Told, but no reason to be unready: without its upstream the mirror still answers.
+      if (mirror) lines.push(`upstream: ${mirror.status()}`);
+      writeText(response, ready ? 200 : 503, lines.join('\n'));
     } else if (path === '/') {
       response.writeHead(302, { Location: '/graphql' }).end();
     } else {

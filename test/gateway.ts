@@ -12,7 +12,7 @@ import { expect, inject } from 'vitest';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
-import { createGatewayServer } from '../src/server.ts';
+import { createGatewayServer, type ServerOptions } from '../src/server.ts';
 
 export interface TestGateway {
   readonly url: string;
@@ -51,7 +51,10 @@ export async function openBeside(database: Database): Promise<Database> {
 }
 
 /** Serves a database, or a new one. Closing the gateway closes the database. */
-export async function openTestGateway(given?: Database): Promise<TestGateway> {
+export async function openTestGateway(
+  given?: Database,
+  mirror?: ServerOptions['mirror'],
+): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.follow();
@@ -64,6 +67,7 @@ export async function openTestGateway(given?: Database): Promise<TestGateway> {
     logger: pino({ level: 'info' }, { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: closing.signal,
+    mirror,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

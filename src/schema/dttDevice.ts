@@ -4,14 +4,12 @@ import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { Device } from './device.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
-import { byDatabaseId, list, listUnder, nodeById } from './reads.ts';
+import { byDatabaseId, list, listUnder } from './reads.ts';
 
 export const DttDevice = builder.prismaNode('DttDevice', {
   description: 'A trainer device (DTT device).',
   interfaces: [Device],
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('DttDevice'),
   fields: (t) => ({
     serialNumber: t.exposeString('serialNumber', { nullable: true, description: 'Serial number.' }),
     softwareVersion: t.exposeString('softwareVersion', {
@@ -36,7 +34,7 @@ builder.prismaObjectFields(DttDevice, (t) => ({
       type: DttSession,
       args: listArguments,
       description: "The viewer's sessions on this device, newest first.",
-      resolve: listUnder('DttDevice', 'sessions', 'DttSession'),
+      ...listUnder('DttDevice', 'sessions', 'DttSession'),
     },
     DttSessionConnection,
   ),
@@ -55,7 +53,7 @@ builder.queryFields((t) => ({
       type: DttDevice,
       args: listArguments,
       description: "The viewer's trainer devices, most recently visited first, never visited last.",
-      resolve: list('DttDevice'),
+      ...list('DttDevice'),
     },
     DttDeviceConnection,
   ),

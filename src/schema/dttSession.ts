@@ -5,14 +5,12 @@ import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { byDatabaseId, following, link, list, newest, nodeById } from './reads.ts';
+import { byDatabaseId, following, link, list, newest, parts } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {
   description: 'A training session on a trainer device (DTT session).',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('DttSession'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
@@ -25,10 +23,6 @@ export const DttSession = builder.prismaNode('DttSession', {
       nullable: true,
       description: 'Integer id of the template that was used, if any.',
     }),
-    segments: t.relation('segments', {
-      description: 'The results per segment, in order.',
-      query: { orderBy: [{ order: 'asc' }, { id: 'asc' }] },
-    }),
   }),
 });
 
@@ -38,24 +32,29 @@ export const DttSessionConnection = builder.connectionObject({
 });
 
 builder.prismaObjectFields(DttSession, (t) => ({
+  segments: t.field({
+    type: [TrainerSegment],
+    description: 'The results per segment, in order.',
+    ...parts('TrainerSegment', 'segments', [{ order: 'asc' }, { id: 'asc' }]),
+  }),
   owner: t.field({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    resolve: link('User', (session) => session.ownerId),
+    ...link('User', 'ownerId'),
   }),
   trainer: t.field({
     type: DttDevice,
     nullable: true,
     description: 'The trainer device; null when it is no longer one of the viewer’s.',
-    resolve: link('DttDevice', (session) => session.trainerId),
+    ...link('DttDevice', 'trainerId'),
   }),
   template: t.field({
     type: DttTemplate,
     nullable: true,
     description:
       'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
-    resolve: link('DttTemplate', (session) => session.templateId),
+    ...link('DttTemplate', 'templateId'),
   }),
 }));
 
@@ -69,11 +68,9 @@ const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   },
 });
 
-builder.prismaNode('TrainerSegment', {
+const TrainerSegment = builder.prismaNode('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('TrainerSegment'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     type: t.expose('type', { type: TrainerSegmentType, description: 'Kind of segment.' }),
@@ -146,7 +143,7 @@ builder.queryFields((t) => ({
       type: DttSession,
       args: listArguments,
       description: "The viewer's training sessions, newest first.",
-      resolve: list('DttSession'),
+      ...list('DttSession'),
     },
     DttSessionConnection,
   ),

@@ -5,15 +5,13 @@ import { clientError, messages } from '../errors.ts';
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
-import { byDatabaseId, following, link, list, listUnder, matching, nodeById, readOne } from './reads.ts';
+import { byDatabaseId, exists, following, link, list, listUnder, matching, parts, readOne } from './reads.ts';
 import { User } from './user.ts';
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
   description:
     "A training program (DTT template, also called DTT settings): one of the viewer's own, or imported.",
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('DttTemplate'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
@@ -28,8 +26,7 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     isPublic: t.exposeBoolean('isPublic', { description: 'Whether other users may import it.' }),
     isActive: t.boolean({
       description: "Whether it is the viewer's active template. At most one is.",
-      select: (_args, { viewer }) => ({ activeOf: { where: { id: viewer.id }, select: { id: true } } }),
-      resolve: (template) => template.activeOf.length > 0,
+      ...exists('activeOf', ({ id }) => ({ id })),
     }),
     handsFreeMode: t.exposeBoolean('handsFreeMode', { description: 'Whether it runs without the hands.' }),
     targetDepth: t.exposeFloat('targetDepth', {
@@ -44,10 +41,6 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     }),
     createdDate: t.expose('createdDate', { type: 'DateTime', description: 'When it was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When it was last edited.' }),
-    segments: t.relation('segments', {
-      description: 'The segments, in program order.',
-      query: { orderBy: { position: 'asc' } },
-    }),
   }),
 });
 
@@ -57,29 +50,32 @@ export const DttTemplateConnection = builder.connectionObject({
 });
 
 builder.prismaObjectFields(DttTemplate, (t) => ({
+  segments: t.field({
+    type: [DttTemplateSegment],
+    description: 'The segments, in program order.',
+    ...parts('DttTemplateSegment', 'segments', { position: 'asc' }),
+  }),
   owner: t.field({
     type: User,
     nullable: true,
     description:
       'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see.',
-    resolve: link('User', (template) => template.ownerId),
+    ...link('User', 'ownerId'),
   }),
   sessions: t.connection(
     {
       type: DttSession,
       args: listArguments,
       description: "The viewer's sessions with this template, newest first.",
-      resolve: listUnder('DttTemplate', 'sessions', 'DttSession'),
+      ...listUnder('DttTemplate', 'sessions', 'DttSession'),
     },
     DttSessionConnection,
   ),
 }));
 
-builder.prismaNode('DttTemplateSegment', {
+const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
   description: 'A segment of a training program.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('DttTemplateSegment'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     type: t.exposeString('type', { description: 'Kind of segment, such as `warmup` or `training`.' }),
@@ -108,7 +104,7 @@ builder.queryFields((t) => ({
       type: DttTemplate,
       args: listArguments,
       description: "The viewer's templates, owned and imported, newest first.",
-      resolve: list('DttTemplate'),
+      ...list('DttTemplate'),
     },
     DttTemplateConnection,
   ),
@@ -151,8 +147,10 @@ builder.mutationField('activateTemplate', (t) =>
       'Makes a template that the viewer owns the active one, in place of any other, and turns the schedule type ' +
       '`auto` or `weekly` into `single`. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, { databaseId }, context) => {
-      const scheduleTypeChanged = await activate(context, databaseId);
-      return { templateId: databaseId, scheduleTypeChanged };
+      const upstream = await context.upstream?.activate(context.viewer, databaseId);
+      const changedHere = await activate(context, databaseId);
+      // The schedule type of a mirrored account is known where it lives.
+      return { templateId: databaseId, scheduleTypeChanged: upstream?.scheduleTypeChanged ?? changedHere };
     },
   }),
 );

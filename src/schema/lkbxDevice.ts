@@ -3,14 +3,12 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { Device } from './device.ts';
-import { byDatabaseId, list, nodeById } from './reads.ts';
+import { byDatabaseId, list } from './reads.ts';
 
 export const LkbxDevice = builder.prismaNode('LkbxDevice', {
   description: 'A lock device (LKBX).',
   interfaces: [Device],
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('LkbxDevice'),
   fields: (t) => ({
     locked: t.exposeBoolean('locked', { description: 'Whether it is locked.' }),
     hueShift: t.exposeFloat('hueShift', { description: 'Shift of its light’s hue.' }),
@@ -40,7 +38,7 @@ builder.queryFields((t) => ({
       type: LkbxDevice,
       args: listArguments,
       description: "The viewer's lock devices, most recently visited first, never visited last.",
-      resolve: list('LkbxDevice'),
+      ...list('LkbxDevice'),
     },
     LkbxDeviceConnection,
   ),

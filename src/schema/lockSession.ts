@@ -3,14 +3,12 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { LockTemplate } from './lockTemplate.ts';
-import { byDatabaseId, following, link, list, matching, newest, nodeById } from './reads.ts';
+import { byDatabaseId, following, link, list, matching, newest, parts } from './reads.ts';
 import { User } from './user.ts';
 
 export const LockSession = builder.prismaNode('LockSession', {
   description: 'A lock session.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('LockSession'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Internal identifier.' }),
@@ -25,10 +23,6 @@ export const LockSession = builder.prismaNode('LockSession', {
     isActive: t.exposeBoolean('isActive', {
       description: 'Whether it is under way. At most one of a user is.',
     }),
-    segments: t.relation('segments', {
-      description: 'Its history, oldest first.',
-      query: { orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] },
-    }),
   }),
 });
 
@@ -38,25 +32,28 @@ export const LockSessionConnection = builder.connectionObject({
 });
 
 builder.prismaObjectFields(LockSession, (t) => ({
+  segments: t.field({
+    type: [LockSegment],
+    description: 'Its history, oldest first.',
+    ...parts('LockSegment', 'segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
+  }),
   owner: t.field({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    resolve: link('User', (session) => session.ownerId),
+    ...link('User', 'ownerId'),
   }),
   template: t.field({
     type: LockTemplate,
     nullable: true,
     description: 'The template that it was started from, if any.',
-    resolve: link('LockTemplate', (session) => session.templateId),
+    ...link('LockTemplate', 'templateId'),
   }),
 }));
 
-builder.prismaNode('LockSegment', {
+const LockSegment = builder.prismaNode('LockSegment', {
   description: 'An event in the history of a lock session.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('LockSegment'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     type: t.exposeString('type', { description: 'Kind of event, such as `start`.' }),
@@ -85,7 +82,7 @@ builder.queryFields((t) => ({
       type: LockSession,
       args: listArguments,
       description: "The viewer's lock sessions, newest first.",
-      resolve: list('LockSession'),
+      ...list('LockSession'),
     },
     LockSessionConnection,
   ),

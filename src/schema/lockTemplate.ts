@@ -3,14 +3,12 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
-import { byDatabaseId, link, list, listUnder, matching, nodeById } from './reads.ts';
+import { byDatabaseId, link, list, listUnder, matching } from './reads.ts';
 import { User } from './user.ts';
 
 export const LockTemplate = builder.prismaNode('LockTemplate', {
   description: 'A template that lock sessions are started from.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('LockTemplate'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
@@ -41,14 +39,14 @@ builder.prismaObjectFields(LockTemplate, (t) => ({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    resolve: link('User', (template) => template.ownerId),
+    ...link('User', 'ownerId'),
   }),
   sessions: t.connection(
     {
       type: LockSession,
       args: listArguments,
       description: "The viewer's lock sessions started from this template, newest first.",
-      resolve: listUnder('LockTemplate', 'sessions', 'LockSession'),
+      ...listUnder('LockTemplate', 'sessions', 'LockSession'),
     },
     LockSessionConnection,
   ),
@@ -67,7 +65,7 @@ builder.queryFields((t) => ({
       type: LockTemplate,
       args: listArguments,
       description: "The viewer's lock templates, newest first.",
-      resolve: list('LockTemplate'),
+      ...list('LockTemplate'),
     },
     LockTemplateConnection,
   ),

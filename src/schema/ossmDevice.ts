@@ -3,14 +3,12 @@
 import { listArguments, recordArguments } from './arguments.ts';
 import { builder } from './builder.ts';
 import { Device } from './device.ts';
-import { byDatabaseId, list, nodeById } from './reads.ts';
+import { byDatabaseId, list } from './reads.ts';
 
 export const OssmDevice = builder.prismaNode('OssmDevice', {
   description: 'A device of the OSSM kind.',
   interfaces: [Device],
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('OssmDevice'),
   fields: (t) => ({
     chip: t.exposeString('chip', { description: 'Kind of its processor.' }),
     pairingCode: t.exposeString('pairingCode', {
@@ -44,7 +42,7 @@ builder.queryFields((t) => ({
       type: OssmDevice,
       args: listArguments,
       description: "The viewer's OSSM devices, most recently visited first, never visited last.",
-      resolve: list('OssmDevice'),
+      ...list('OssmDevice'),
     },
     OssmDeviceConnection,
   ),

@@ -3,7 +3,6 @@
  * of them sees only what `visible` shows the viewer: no other code of the schema asks the database for rows.
  */
 
-import { queryFromInfo } from '@pothos/plugin-prisma';
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
@@ -11,6 +10,7 @@ import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { placeOf } from '../loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './page.ts';
+import { type Needs, nodePaths, selectFor } from './selection.ts';
 
 type Model = keyof typeof visible;
 type Row<M extends Model> = PrismaTypes[M]['Shape'];
@@ -79,15 +79,6 @@ function delegateOf<M extends Model>(database: PrismaClient, model: M): Delegate
   >;
 }
 
-/**
- * What the field needs of its rows: the relations beneath it, as a part of a Prisma query. Pothos notes that they
- * are loaded, for this one place in the answer. So a field that shares its query with the same field of other
- * parents still calls this for each of them; where it did not, Pothos would load the relations row by row.
- */
-function selectionOf(context: Context, info: GraphQLResolveInfo, paths?: string[][]): object {
-  return queryFromInfo({ context, info, ...(paths && { paths }) });
-}
-
 /** The one row that the condition names, if the viewer may see it. */
 export function readOne<M extends Model>(
   model: M,
@@ -96,7 +87,7 @@ export function readOne<M extends Model>(
   info: GraphQLResolveInfo,
 ) {
   return delegateOf(context.database, model).findFirst({
-    ...selectionOf(context, info),
+    select: selectFor(info, context.viewer),
     where: { AND: [where, visible[model](context.viewer)] },
   });
 }
@@ -111,7 +102,7 @@ export async function readNodes(
   const readType = async (typename: Model) => {
     const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
     const found = await delegateOf(context.database, typename).findMany({
-      ...queryFromInfo({ context, info, typeName: typename }),
+      select: selectFor(info, context.viewer, { typeName: typename }),
       where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
     });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
@@ -120,13 +111,6 @@ export async function readNodes(
   await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
-
-/** Finds the row of a Relay node: the condition that names it, and that the viewer may see it. */
-export const nodeById =
-  <M extends Model>(model: M) =>
-  (id: string, { viewer }: Context) =>
-    // TypeScript does not follow which model's filter `visible[model]` is; `visible` itself is checked.
-    ({ id: Number(id), AND: [visible[model](viewer)] }) as unknown as PrismaTypes[M]['WhereUnique'];
 
 /** What a subscription field needs beside the options of the query field that it follows. */
 export function following<
@@ -161,7 +145,7 @@ export function readFirst<M extends Model>(
   info: GraphQLResolveInfo,
 ) {
   return delegateOf(context.database, model).findMany({
-    ...queryFromInfo({ context, info, typeName: model }),
+    select: { ...selectFor(info, context.viewer, { typeName: model }), ...orderColumn(model) },
     where: visible[model](context.viewer),
     orderBy: orderBy(orders[model]),
     take,
@@ -173,92 +157,157 @@ export const newest =
   <M extends Model>(model: M) =>
   (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
     delegateOf(context.database, model).findFirst({
-      ...selectionOf(context, info),
+      select: selectFor(info, context.viewer),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
     });
 
-/** Resolver of a to-one link: the record whose id the parent holds, or null when the viewer may not see it. */
-export const link =
-  <M extends Model, Parent>(model: M, idOf: (parent: Parent) => number | null) =>
-  async (
-    parent: Parent,
-    _args: unknown,
-    context: Context,
-    info: GraphQLResolveInfo,
-  ): Promise<Row<M> | null> => {
-    const id = idOf(parent);
-    if (id === null) return null;
-    const selection = selectionOf(context, info);
-    const loader = context.loaders.at(info, () => async (ids) => {
-      const rows = await delegateOf(context.database, model).findMany({
-        ...selection,
-        where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
+/** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
+export function link<M extends Model, Column extends string>(model: M, column: Column) {
+  return {
+    extensions: needing({ columns: [column] }),
+    resolve: async (
+      parent: Readonly<Record<Column, number | null>>,
+      _args: unknown,
+      context: Context,
+      info: GraphQLResolveInfo,
+    ): Promise<Row<M> | null> => {
+      const id = parent[column];
+      if (id === null) return null;
+      const loader = context.loaders.at(placeOf(info), () => async (ids) => {
+        const rows = await delegateOf(context.database, model).findMany({
+          select: selectFor(info, context.viewer),
+          where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
+        });
+        return new Map(rows.map((row) => [row.id, row]));
       });
-      return new Map(rows.map((row) => [row.id, row]));
-    });
-    return (await loader.load(id)) ?? null;
+      return (await loader.load(id)) ?? null;
+    },
   };
+}
 
-/** Resolver of a list of all the viewer's records of a kind: the same for all parents, so it is read once. */
-export const list =
-  <M extends Model>(model: M) =>
-  async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
-    const delegate = delegateOf(context.database, model);
-    const page = planPage(orders[model], args);
-    const selection = selectionOf(context, info, nodePaths);
-    const where = await visibleInList(model, context);
-    const rows = await context.loaders.once(placeOf(info), () =>
-      delegate.findMany({ ...selection, ...inScope(page, where) }),
-    );
-    return {
-      ...page.connect(rows),
-      totalCount: (countInfo: GraphQLResolveInfo) =>
-        context.loaders.once(placeOf(countInfo), () => delegate.count({ where })),
-    };
+/** The rows of a relation that are part of a record, read together with it. */
+export function parts<M extends Model>(_model: M, relation: string, orderBy: object) {
+  return {
+    extensions: needing({ rows: { relation, query: { orderBy } } }),
+    // Read with the parent, as `needs` says; the type of a row has its columns only.
+    resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
+}
+
+/** Whether the record has a row of the relation that meets the condition. */
+export function exists(relation: string, where: (viewer: Viewer) => object) {
+  return {
+    extensions: needing({
+      forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
+    }),
+    // As in `parts`.
+    resolve: (parent: object) =>
+      ((parent as Record<string, unknown[]>)[relation] ?? missing(relation)).length > 0,
+  };
+}
+
+/** A list of all the viewer's records of a kind: the same for all parents, so it is read once. */
+export function list<M extends Model>(model: M) {
+  return {
+    extensions: needing({}),
+    resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
+      const delegate = delegateOf(context.database, model);
+      const page = planPage(orders[model], args);
+      const where = await visibleInList(model, context);
+      const rows = await context.loaders.once(placeOf(info), () =>
+        delegate.findMany({ ...pageOf(model, page, where, context, info), ...strategyFor(args) }),
+      );
+      return {
+        ...page.connect(rows),
+        totalCount: () => context.loaders.once(`${model} count`, () => delegate.count({ where })),
+      };
+    },
+  };
+}
 
 /**
- * Resolver of a list that hangs off a record: those of the viewer's `model` rows that `relation` ties to the
- * parent. The pages of all parents at the same place are read in one statement.
+ * A list that hangs off a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages
+ * of all parents at the same place are read in one statement.
  */
-export const listUnder =
-  <P extends Model, M extends Model>(parentModel: P, relation: PrismaTypes[P]['ListRelations'], model: M) =>
-  async (parent: { id: number }, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
-    const where = visible[model](context.viewer);
-    const page = planPage(orders[model], args);
-    const query = { ...selectionOf(context, info, nodePaths), ...inScope(page, where) };
-    const fromParents =
-      <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
-      async (ids: readonly number[]) => {
-        const rows = await delegateOf(context.database, parentModel).findMany({
-          where: { id: { in: [...ids] } },
-          select: { id: true, ...select },
-        });
-        return new Map(rows.map((row) => [row.id, pick(row)]));
-      };
+export function listUnder<P extends Model, M extends Model>(
+  parentModel: P,
+  relation: PrismaTypes[P]['ListRelations'],
+  model: M,
+) {
+  return {
+    extensions: needing({}),
+    resolve: async (
+      parent: { id: number },
+      args: PageArguments,
+      context: Context,
+      info: GraphQLResolveInfo,
+    ) => {
+      const where = visible[model](context.viewer);
+      const page = planPage(orders[model], args);
+      const fromParents =
+        <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
+        async (ids: readonly number[]) => {
+          const rows = await delegateOf(context.database, parentModel).findMany({
+            where: { id: { in: [...ids] } },
+            select: { id: true, ...select },
+          });
+          return new Map(rows.map((row) => [row.id, pick(row)]));
+        };
 
-    // What Prisma answers follows from the `select` beside each of the two casts.
-    const rows = await context.loaders
-      .at(info, () => fromParents({ [relation]: query }, (row) => row[relation] as Row<M>[]))
-      .load(parent.id);
-    return {
-      ...page.connect(rows ?? []),
-      totalCount: async (countInfo: GraphQLResolveInfo) => {
-        const counts = context.loaders.at(countInfo, () =>
+      // What Prisma answers follows from the `select` beside each of the two casts.
+      const rows = await context.loaders
+        .at(placeOf(info), () =>
           fromParents(
-            { _count: { select: { [relation]: { where } } } },
-            (row) => (row._count as Record<string, number>)[relation],
+            { [relation]: pageOf(model, page, where, context, info) },
+            (row) => row[relation] as Row<M>[],
           ),
-        );
-        return (await counts.load(parent.id)) ?? 0;
-      },
-    };
+        )
+        .load(parent.id);
+      return {
+        ...page.connect(rows ?? []),
+        totalCount: async () => {
+          const counts = context.loaders.at(`${parentModel} ${relation} count`, () =>
+            fromParents(
+              { _count: { select: { [relation]: { where } } } },
+              (row) => (row._count as Record<string, number>)[relation],
+            ),
+          );
+          return (await counts.load(parent.id)) ?? 0;
+        },
+      };
+    },
   };
+}
 
-/** Where the rows of a connection are in the selection of its field. */
-const nodePaths = [['nodes'], ['edges', 'node']];
+/** The Prisma query for one page of a list. */
+function pageOf(
+  model: Model,
+  { query }: PagePlan,
+  where: object,
+  { viewer }: Context,
+  info: GraphQLResolveInfo,
+) {
+  return {
+    ...query,
+    select: { ...selectFor(info, viewer, { paths: nodePaths }), ...orderColumn(model) },
+    where: query.where ? { AND: [where, query.where] } : where,
+  };
+}
 
-function inScope({ query }: PagePlan, where: object): object {
-  return { ...query, where: query.where ? { AND: [where, query.where] } : where };
+/** What a cursor is made of, beside the id. */
+function orderColumn(model: Model): object {
+  const { by } = orders[model];
+  return by === undefined ? {} : { [by]: true };
+}
+
+/** A join would read the parts of the rows that an offset skips as well: seconds, for a deep one. */
+function strategyFor({ offset }: PageArguments): object {
+  return offset ? { relationLoadStrategy: 'query' } : {};
+}
+
+const needing = (needs: Needs) => ({ needs });
+
+function missing(relation: string): never {
+  throw new Error(`a row was read without its ${relation}`);
 }

@@ -11,7 +11,7 @@ import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
 import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
-import { byDatabaseId, link, list, nodeById, readOne } from './reads.ts';
+import { byDatabaseId, link, list, readOne } from './reads.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
@@ -25,8 +25,6 @@ const ScheduleType = builder.enumType('ScheduleType', {
 export const User = builder.prismaNode('User', {
   description: 'A user with their profile. The viewer sees themselves and nobody else.',
   id: { field: 'id' },
-  nullable: true,
-  findUnique: nodeById('User'),
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     username: t.exposeString('username', { description: 'Unique name.' }),
@@ -64,14 +62,14 @@ builder.prismaObjectFields(User, (t) => ({
     type: DttTemplate,
     nullable: true,
     description: 'The active template, null when none is.',
-    resolve: link('DttTemplate', (user) => user.activeTemplateId),
+    ...link('DttTemplate', 'activeTemplateId'),
   }),
   dttDevices: t.connection(
     {
       type: DttDevice,
       args: listArguments,
       description: 'Trainer devices, most recently visited first, never visited last.',
-      resolve: list('DttDevice'),
+      ...list('DttDevice'),
     },
     DttDeviceConnection,
   ),
@@ -80,7 +78,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: DttTemplate,
       args: listArguments,
       description: 'Templates, owned and imported, newest first.',
-      resolve: list('DttTemplate'),
+      ...list('DttTemplate'),
     },
     DttTemplateConnection,
   ),
@@ -89,7 +87,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: DttSession,
       args: listArguments,
       description: 'Training sessions, newest first.',
-      resolve: list('DttSession'),
+      ...list('DttSession'),
     },
     DttSessionConnection,
   ),
@@ -98,7 +96,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: LkbxDevice,
       args: listArguments,
       description: 'Lock devices, most recently visited first, never visited last.',
-      resolve: list('LkbxDevice'),
+      ...list('LkbxDevice'),
     },
     LkbxDeviceConnection,
   ),
@@ -107,7 +105,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: LockTemplate,
       args: listArguments,
       description: 'Lock templates, newest first.',
-      resolve: list('LockTemplate'),
+      ...list('LockTemplate'),
     },
     LockTemplateConnection,
   ),
@@ -116,7 +114,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: LockSession,
       args: listArguments,
       description: 'Lock sessions, newest first.',
-      resolve: list('LockSession'),
+      ...list('LockSession'),
     },
     LockSessionConnection,
   ),
@@ -125,7 +123,7 @@ builder.prismaObjectFields(User, (t) => ({
       type: OssmDevice,
       args: listArguments,
       description: 'OSSM devices, most recently visited first, never visited last.',
-      resolve: list('OssmDevice'),
+      ...list('OssmDevice'),
     },
     OssmDeviceConnection,
   ),
@@ -154,7 +152,7 @@ builder.queryFields((t) => ({
       type: User,
       args: listArguments,
       description: 'The users whom the viewer may see: the viewer alone.',
-      resolve: list('User'),
+      ...list('User'),
     },
     UserConnection,
   ),

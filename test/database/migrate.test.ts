@@ -145,6 +145,7 @@ describe('the schema that the migrations build', () => {
     onlyMigrated: [
       'CREATE UNIQUE INDEX "LockSession_one_active_per_owner" ON public."LockSession" USING btree ("ownerId") WHERE "isActive"',
       ...['DttDevice', 'LkbxDevice', 'OssmDevice'].map((table) => byLastVisited(table, 'DESC NULLS LAST')),
+      'Mirror Mirror_only_one CHECK ((id = 1))',
     ],
     onlyDrafted: ['DttDevice', 'LkbxDevice', 'OssmDevice'].map((table) => byLastVisited(table, 'DESC')),
   };

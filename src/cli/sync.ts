@@ -1,0 +1,121 @@
+/** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import ora, { type Ora } from 'ora';
+import { readConfig } from '../config.ts';
+import { joinDatabase } from '../database/database.ts';
+import { describe, nextStep, table } from '../sync/report.ts';
+import { upstreamOf } from '../sync/service.ts';
+import { type SyncListener, type SyncOptions, sync } from '../sync/sync.ts';
+import { createUpstream } from '../sync/upstream.ts';
+
+interface Flags {
+  from?: string;
+  full?: boolean;
+  lkbx: number[];
+  lockTemplate: number[];
+  lockSession: number[];
+}
+
+export const syncCommand = new Command('sync')
+  .description('mirror the account of the token in UPSTREAM_TOKEN; run again to bring the mirror up to date')
+  .option(
+    '--from <base_url>',
+    'where the account is, such as https://example.com/api/v1 (default: UPSTREAM_URL)',
+  )
+  .option('--full', 'read every record again, and remove sessions that are gone')
+  .option('--lkbx <ids>', 'LKBX devices to read if the service does not list them', parseIds, [])
+  .option('--lock-template <ids>', 'lock templates, likewise', parseIds, [])
+  .option('--lock-session <ids>', 'lock sessions, likewise', parseIds, [])
+  .action(run);
+
+async function run({ from, full = false, ...named }: Flags): Promise<void> {
+  const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
+  const upstream = createUpstream(upstreamOf(config));
+  const stop = new AbortController();
+  const interrupt = () => stop.abort();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const progress = process.stderr.isTTY ? showBars() : printLines();
+  const database = await joinDatabase(config);
+  try {
+    const report = await whenFree({
+      pool: database.pool,
+      upstream,
+      full,
+      named: {
+        lkbxDevices: named.lkbx,
+        lockTemplates: named.lockTemplate,
+        lockSessions: named.lockSession,
+      },
+      signal: stop.signal,
+      listener: progress,
+    });
+    for (const note of report.notes) say(note);
+    process.stdout.write(`${table(report)}\n`);
+    say(
+      `${describe(report) === undefined ? 'Nothing has changed' : 'Done'}, with ${report.requests} requests.`,
+    );
+    say(`Next: ${nextStep(report.account)}`);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    say('Interrupted. What was read is kept, and the next run goes on.');
+    process.exitCode = 130;
+  } finally {
+    progress.close();
+    await database.close();
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}
+
+/** Waits for a run that is under way in another process, such as that of a gateway. */
+async function whenFree(options: SyncOptions) {
+  for (let waited = false; ; waited = true) {
+    const report = await sync(options);
+    if (report) return report;
+    if (!waited) say('Another run is under way. Waiting for it to end.');
+    await sleep(1000, undefined, { ...(options.signal && { signal: options.signal }) });
+  }
+}
+
+/** For a terminal: a bar for the kind of records that is being read. */
+function showBars(): SyncListener & { close(): void } {
+  let bar: Ora | undefined;
+  return {
+    advanced(kind, fetched, expected = 0) {
+      bar ??= ora({ stream: process.stderr, discardStdin: false }).start();
+      const share = Math.min(1, fetched / Math.max(expected, fetched, 1));
+      const drawn = expected > 0 ? ` ${'█'.repeat(Math.round(share * 24)).padEnd(24, '░')}` : '';
+      bar.text = `${kind}${drawn} ${fetched}${expected > 0 ? ` of about ${expected}` : ''}`;
+    },
+    finished(kind, { fetched }) {
+      bar ??= ora({ stream: process.stderr, discardStdin: false }).start();
+      bar.succeed(`${kind} ${fetched}`);
+      bar = undefined;
+    },
+    close: () => bar?.stop(),
+  };
+}
+
+/** For a file or a pipe: a line when a kind of records has been read. */
+function printLines(): SyncListener & { close(): void } {
+  return {
+    finished: (kind, { fetched, created, updated }) =>
+      say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
+    close() {},
+  };
+}
+
+function parseIds(text: string): number[] {
+  return text.split(',').map((part) => {
+    const id = Number(part);
+    if (!/^[1-9]\d*$/.test(part) || id > 2 ** 31 - 1) {
+      throw new InvalidArgumentError('It takes ids such as 1,2.');
+    }
+    return id;
+  });
+}
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,130 @@
+/** `npm run bench`: measures Dovetail against what could stand in its place, on the same data in the same run. */
+
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { compare } from './compare.ts';
+import { type Contestant, contestantsNode, dovetail, listContestants } from './contestants.ts';
+import { startDatabase } from './database.ts';
+import { measureGrowth } from './growth.ts';
+import { startLoadGenerator } from './load.ts';
+import { killAll, startServer } from './processes.ts';
+import { profile } from './profile.ts';
+import { printRows, printTable } from './table.ts';
+import { workloads } from './workloads.ts';
+
+const usage = `npm run bench -- [options]
+
+  --quick            fewer and shorter rounds: under two minutes in all
+  --only a,b         only these contestants: ${listContestants(process.execPath)
+    .map(({ name }) => name)
+    .join(', ')}
+  --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
+  --json FILE        also writes what was measured as JSON
+  --growth           measures growth, memory and start-up instead
+  --profile          shows where Dovetail's time goes instead
+  --rounds N         rounds of a full run (5)
+  --seconds N        length of a round (3)
+  --connections N    connections of the load generator (32)
+  --own-node         runs the contestants on the Node that runs this, also where it is too old for one of them
+`;
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    workload: { type: 'string' },
+    json: { type: 'string' },
+    growth: { type: 'boolean', default: false },
+    profile: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    connections: { type: 'string', default: '32' },
+    'own-node': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+function progress(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function main(): Promise<void> {
+  if (options.help) return print(usage);
+  const settings = {
+    rounds: Number(options.rounds ?? (options.quick ? 2 : 5)),
+    seconds: Number(options.seconds ?? (options.quick ? 0.4 : 3)),
+    warmUp: options.quick ? 0.3 : 2,
+    requests: options.quick ? 512 : 4_800,
+    connections: Number(options.connections),
+  };
+  const node = options['own-node'] ? process.execPath : contestantsNode;
+  const contestants = chosen(listContestants(node), options.only);
+  const asked = chosen(workloads, options.workload);
+
+  const began = Date.now();
+  const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
+  const database = await startDatabase();
+  const generator = startLoadGenerator();
+  const env = { DATABASE_URL: database.url, LOG_LEVEL: 'error' };
+  try {
+    // Dovetail migrates the database when it starts.
+    await (await startServer({ ...dovetail({ node }), env })).stop();
+    await database.load('data.sql');
+    progress(`PostgreSQL is up and has its data: ${elapsed()}`);
+    const result = options.growth
+      ? await measureGrowth({ database, generator, node, env, settings, quick: options.quick, progress })
+      : options.profile
+        ? await profile({ generator, node, env, workloads: asked, settings, progress })
+        : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
+    if (Array.isArray(result)) for (const table of result) print(printRows(table));
+    else print(printTable(result));
+    print(conditions(settings, node, elapsed()));
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(result, null, 2)}\n`);
+  } finally {
+    await generator.stop();
+    await database.close();
+  }
+}
+
+/** The entries that the option names, in their own order; all without it. */
+function chosen<T extends Pick<Contestant, 'name'>>(
+  all: readonly T[],
+  option: string | undefined,
+): readonly T[] {
+  if (option === undefined) return all;
+  const names = option.split(',');
+  const unknown = names.filter((name) => !all.some((entry) => entry.name === name));
+  if (unknown.length > 0) throw new Error(`There is no ${unknown.join(', ')}.\n\n${usage}`);
+  return all.filter(({ name }) => names.includes(name));
+}
+
+/** What a reader has to know to read the figures. */
+function conditions(
+  settings: { rounds: number; seconds: number; connections: number },
+  node: string,
+  time: string,
+): string {
+  const { rounds, seconds, connections } = settings;
+  const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
+  return `Medians of ${rounds} rounds of ${seconds} s, ${connections} connections, all on one machine with ${cpus().length} cores
+(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync off. ${time} in all.`;
+}
+
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(name, () => {
+    killAll();
+    process.exit(1);
+  });
+}
+try {
+  await main();
+} catch (error) {
+  killAll();
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,166 @@
+/** The comparison: every contestant under every workload, taking turns round by round. */
+
+import type { Contestant } from './contestants.ts';
+import type { BenchDatabase } from './database.ts';
+import type { LoadGenerator, Measurement } from './load.ts';
+import { processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { verify } from './verify.ts';
+import type { Door, Workload } from './workloads.ts';
+
+export interface Settings {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly warmUp: number;
+  readonly connections: number;
+  /** How many different requests a round sends over and over, on all connections together. */
+  readonly requests: number;
+}
+
+export interface Result extends Measurement {
+  readonly contestant: string;
+  readonly title: string;
+  readonly door: Door;
+  /**
+   * Processor time of the contestant's process for one request, in microseconds. It does not depend on what else
+   * the machine is doing, as all other figures do. PostgreSQL's share is not in it.
+   */
+  readonly processorTime?: number;
+  /** Requests a second of each round. */
+  readonly rounds: readonly number[];
+  /** Requests a second of this one divided by those of Dovetail's same door, where that was measured. */
+  readonly ratio?: number;
+  /** The same against Dovetail's other door. */
+  readonly otherRatio?: number;
+}
+
+export interface Comparison {
+  readonly workloads: readonly {
+    readonly name: string;
+    readonly title: string;
+    readonly results: readonly Result[];
+  }[];
+  readonly skipped: readonly { readonly contestant: string; readonly reason: string }[];
+  /** MiB in RAM after the run, by contestant. */
+  readonly memory: Readonly<Record<string, number>>;
+}
+
+interface Options {
+  contestants: readonly Contestant[];
+  workloads: readonly Workload[];
+  database: BenchDatabase;
+  generator: LoadGenerator;
+  env: Readonly<Record<string, string>>;
+  settings: Settings;
+  progress(text: string): void;
+}
+
+interface Round extends Measurement {
+  /** Processor time of the contestant's process, in microseconds. */
+  readonly used: number | undefined;
+}
+
+interface Running extends Contestant {
+  readonly server: ServerProcess;
+  readonly url: string;
+}
+
+export async function compare(options: Options): Promise<Comparison> {
+  const { contestants, workloads, database, generator, env, settings, progress } = options;
+  const skipped: { contestant: string; reason: string }[] = [];
+  const running: Running[] = [];
+  try {
+    for (const contestant of contestants) {
+      if (typeof contestant.command === 'string') {
+        skipped.push({ contestant: contestant.title, reason: contestant.command });
+        continue;
+      }
+      const server = await startServer({
+        ...contestant.command,
+        env: { ...env, ...contestant.command.env },
+      });
+      running.push({ ...contestant, server, url: server.url });
+    }
+    const measured: Comparison['workloads'][number][] = [];
+    for (const workload of workloads) {
+      const able = running.filter(
+        ({ name, door, keepsAnswers }) =>
+          !(workload.isGraphqlOnly && door === 'rest' && name !== 'floor') &&
+          !(workload.isWrite && keepsAnswers),
+      );
+      await verify(workload, able, database);
+      const rounds = new Map<string, Round[]>(able.map(({ name }) => [name, []]));
+      // Round 0 warms up, and is not counted.
+      for (let round = 0; round <= settings.rounds; round++) {
+        for (const { name, url, door, keepsAnswers, server } of able) {
+          const { connections, requests, seconds, warmUp } = settings;
+          const job = { url, door, workload: workload.name, connections, requests };
+          if (round > 0) {
+            const before = await processorTime(server.pid);
+            const measurement = await generator.run({ ...job, seconds });
+            const after = await processorTime(server.pid);
+            const used = before === undefined || after === undefined ? undefined : after - before;
+            rounds.get(name)?.push({ ...measurement, used });
+          } else {
+            await generator.run({
+              ...job,
+              seconds: warmUp,
+              readAnswers: true,
+              ...(keepsAnswers && { amount: requests }),
+            });
+          }
+        }
+      }
+      progress(`measured: ${workload.title}`);
+      measured.push({ name: workload.name, title: workload.title, results: summarise(able, rounds) });
+    }
+    const memory: Record<string, number> = {};
+    for (const { name, server } of running) {
+      const resident = await residentMemory(server.pid);
+      if (resident !== undefined) memory[name] = Math.round(resident);
+    }
+    return { workloads: measured, skipped, memory };
+  } finally {
+    await Promise.all(running.map(({ server }) => server.stop()));
+  }
+}
+
+function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, readonly Round[]>): Result[] {
+  const results = contestants.map(({ name, title, door }) => {
+    const measurements = rounds.get(name) ?? [];
+    const perSecond = measurements.map(({ requestsPerSecond }) => requestsPerSecond);
+    const requests = sum(measurements.map((measurement) => measurement.requests));
+    const used = measurements.flatMap((measurement) => measurement.used ?? []);
+    return {
+      contestant: name,
+      title,
+      door,
+      requests,
+      ...(used.length > 0 && { processorTime: sum(used) / requests }),
+      requestsPerSecond: median(perSecond),
+      p50: median(measurements.map(({ p50 }) => p50)),
+      p99: median(measurements.map(({ p99 }) => p99)),
+      rounds: perSecond,
+    };
+  });
+  const speedOf = (door: Door) =>
+    results.find(({ contestant }) => contestant === `dovetail-${door}`)?.requestsPerSecond;
+  return results.map((result): Result => {
+    const same = speedOf(result.door);
+    const other = speedOf(result.door === 'rest' ? 'graphql' : 'rest');
+    return {
+      ...result,
+      ...(same !== undefined && { ratio: result.requestsPerSecond / same }),
+      ...(other !== undefined && { otherRatio: result.requestsPerSecond / other }),
+    };
+  });
+}
+
+export function median(numbers: readonly number[]): number {
+  const sorted = [...numbers].sort((one, other) => one - other);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

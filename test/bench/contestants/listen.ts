@@ -1,0 +1,57 @@
+/** What every contestant shares: the pool, and finding out who is asking. */
+
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+
+/** As many connections as Dovetail has. */
+export const poolSize = 10;
+
+export const connectionString = process.env.DATABASE_URL ?? '';
+
+export function openPool(): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: poolSize });
+  pool.on('error', () => {});
+  return pool;
+}
+
+/** A statement that PostgreSQL parses and plans once per connection. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+const viewerOfToken: Statement = {
+  name: 'viewer',
+  text: 'SELECT "userId" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
+};
+
+/** How long a token is trusted without asking again, in milliseconds. */
+const trusted = 60_000;
+
+const known = new Map<string, { readonly viewer: number; readonly until: number }>();
+
+/**
+ * The id of the user whose token came with the request. Tokens are remembered, as Dovetail remembers them: by their
+ * digests, though for a minute, where Dovetail listens for their being revoked.
+ */
+export async function authenticate(pool: pg.Pool, header: string | undefined): Promise<number | null> {
+  const token = header?.match(/^Bearer +(\S+) *$/i)?.[1];
+  if (token === undefined) return null;
+  const digest = createHash('sha256').update(token).digest('hex');
+  const now = Date.now();
+  const remembered = known.get(digest);
+  if (remembered && remembered.until > now) return remembered.viewer;
+  const { rows } = await pool.query<{ userId: number }>({
+    ...viewerOfToken,
+    values: [Buffer.from(digest, 'hex')],
+  });
+  const viewer = rows[0]?.userId;
+  if (viewer === undefined) return null;
+  known.set(digest, { viewer, until: now + trusted });
+  return viewer;
+}
+
+/** Tells the benchmark where this contestant listens. */
+export function announce(port: number): void {
+  process.stdout.write(`http://127.0.0.1:${port}\n`);
+}

@@ -1,0 +1,276 @@
+/** `--growth`: whether Dovetail stays as fast when a user's data grows, what memory it takes, and how fast it starts. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { median, type Settings } from './compare.ts';
+import { dovetail, root } from './contestants.ts';
+import type { BenchDatabase } from './database.ts';
+import type { LoadGenerator, Measurement } from './load.ts';
+import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import type { Table } from './table.ts';
+import { type BenchRequest, type Door, type Json, tokenOf, workloads } from './workloads.ts';
+
+interface Options {
+  database: BenchDatabase;
+  generator: LoadGenerator;
+  node: string;
+  env: Readonly<Record<string, string>>;
+  settings: Settings;
+  quick: boolean;
+  progress(text: string): void;
+}
+
+/** The users of `growth.sql`. */
+const growing = [
+  { user: 2001, sessions: 100 },
+  { user: 2002, sessions: 1_000 },
+  { user: 2003, sessions: 10_000 },
+  { user: 2004, sessions: 100_000 },
+];
+
+const depths = [0, 1_000, 10_000, 90_000];
+
+export async function measureGrowth(options: Options): Promise<Table[]> {
+  const { database, node, env, progress } = options;
+  await database.load('growth.sql');
+  progress('loaded the users with many sessions');
+  const command = dovetail({ node });
+  const server = await startServer({ ...command, env: { ...env, ...command.env } });
+  try {
+    return [
+      await measureUsers(options, server),
+      await measureDepths(options, server),
+      await measureMemory(options),
+      await measureStart(options),
+    ];
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Each workload for users with more and more sessions, taking turns. */
+async function measureUsers(
+  { generator, settings, progress }: Options,
+  { url }: ServerProcess,
+): Promise<Table> {
+  const rows: string[][] = [];
+  for (const door of ['graphql', 'rest'] as const) {
+    for (const workload of workloads) {
+      if (workload.isWrite || (door === 'rest' && workload.isGraphqlOnly)) continue;
+      const results = await inTurns(settings, growing, ({ user, sessions }, seconds) => {
+        const random = (limit: number, seed: number) => (seed * 7_919) % limit;
+        const subjects = Array.from({ length: 64 }, (_, seed) => ({
+          user,
+          session: (user - 2000) * 1_000_000 + 1 + random(sessions, seed),
+          template: user + 8000,
+        }));
+        return generator.run({ ...settings, url, door, workload: workload.name, seconds, subjects });
+      });
+      rows.push([`${workload.title}, ${door}`, ...results.map(figure), ratio(results[0], results.at(-1))]);
+      progress(`measured: ${workload.title}, ${door}, as a user grows`);
+    }
+  }
+  const head = growing.map(({ sessions }) => sessions.toLocaleString('en'));
+  return {
+    title:
+      'requests/s and p50 ms for a user with so many sessions; the ratio is the time of the last to the first',
+    rows: [['', ...head, 'ratio'], ...rows],
+  };
+}
+
+/** The same page reached by an offset, and by the cursor of the record before it. */
+async function measureDepths(
+  { generator, settings, progress }: Options,
+  { url }: ServerProcess,
+): Promise<Table> {
+  const user = 2004;
+  const page = async (door: Door, depth: number, after?: string): Promise<BenchRequest> => {
+    const headers = { Authorization: `Bearer ${tokenOf(user)}`, 'Content-Type': 'application/json' };
+    if (door === 'rest') return { method: 'GET', path: `/api/v1/dtt/sessions?offset=${depth}`, headers };
+    const query = `query Page($after: String, $offset: Int) { dttSessions(after: $after, offset: $offset) {
+      nodes { databaseId createdAt segments { databaseId points } } pageInfo { endCursor } } }`;
+    const variables = after === undefined ? { offset: depth } : { after };
+    return { method: 'POST', path: '/graphql', headers, body: JSON.stringify({ query, variables }) };
+  };
+  const cursorBefore = async (depth: number): Promise<string | undefined> => {
+    if (depth === 0) return undefined;
+    const query = `{ dttSessions(first: 1, offset: ${depth - 1}) { pageInfo { endCursor } } }`;
+    const response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${tokenOf(user)}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+    const { data }: Json = await response.json();
+    return data.dttSessions.pageInfo.endCursor;
+  };
+  const ways: { title: string; request(depth: number): Promise<BenchRequest> }[] = [
+    { title: 'offset, rest', request: (depth) => page('rest', depth) },
+    { title: 'offset, graphql', request: (depth) => page('graphql', depth) },
+    { title: 'cursor, graphql', request: async (depth) => page('graphql', depth, await cursorBefore(depth)) },
+  ];
+  const rows: string[][] = [];
+  for (const { title, request } of ways) {
+    const requests = await Promise.all(depths.map(request));
+    const results = await inTurns(settings, requests, (made, seconds) =>
+      // By number and not by time, one after the other: a deep page may take seconds.
+      generator.run({
+        ...settings,
+        connections: 1,
+        amount: 3,
+        seconds,
+        url,
+        door: 'rest',
+        workload: title,
+        request: made,
+      }),
+    );
+    rows.push([title, ...results.map(figure), ratio(results[0], results.at(-1))]);
+    progress(`measured: ${title}`);
+  }
+  return {
+    title: 'requests/s and p50 ms of a page of 50 sessions behind so many others, of 100,000',
+    rows: [['', ...depths.map((depth) => depth.toLocaleString('en')), 'ratio'], ...rows],
+  };
+}
+
+/** Memory of the gateway's process before anything was asked, and after each kind of work. */
+async function measureMemory({ generator, settings, node, env, progress }: Options): Promise<Table> {
+  const rows: string[][] = [];
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-data-'));
+  const kinds = [
+    { title: 'with a PostgreSQL server', env, isEmbedded: false },
+    { title: 'with the embedded one', env: { DATA_DIR: folder, LOG_LEVEL: 'error' }, isEmbedded: true },
+  ];
+  try {
+    for (const kind of kinds) {
+      const command = { ...dovetail({ node, keepsAnswers: true }), env: kind.env };
+      // Making a new data folder takes memory that the process keeps, and that later starts do without.
+      if (kind.isEmbedded) await (await startServer(command)).stop();
+      const server = await startServer(command);
+      try {
+        // A garbage collection or two settle what starting has left behind.
+        await new Promise((settle) => setTimeout(settle, 3_000));
+        const atRest = await residentMemory(server.pid);
+        let peak = 0;
+        const token = kind.isEmbedded ? tokenIn(server.greeting) : undefined;
+        for (const name of ['session', 'sessions', 'linked']) {
+          const running = generator.run({
+            ...settings,
+            url: server.url,
+            door: 'graphql',
+            workload: name,
+            ...(token !== undefined && { request: ownSessions(token) }),
+          });
+          const timer = setInterval(async () => {
+            peak = Math.max(peak, (await residentMemory(server.pid)) ?? 0);
+          }, 100);
+          await running.finally(() => clearInterval(timer));
+        }
+        rows.push([kind.title, mebibytes(atRest), mebibytes(peak)]);
+        progress(`measured: memory ${kind.title}`);
+      } finally {
+        await server.stop();
+      }
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return { title: 'memory in RAM, MiB', rows: [['', 'at rest', 'highest under load'], ...rows] };
+}
+
+function ownSessions(token: string): BenchRequest {
+  const query = '{ dttSessions { nodes { databaseId createdAt segments { databaseId points } } } }';
+  return {
+    method: 'POST',
+    path: '/graphql',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query }),
+  };
+}
+
+/** From the command to the first answer with data, for a new data folder and for one that exists. */
+async function measureStart({ node, quick, progress }: Options): Promise<Table> {
+  const rows: string[][] = [];
+  const npm: Command = { program: 'npm', args: ['start', '--silent'], cwd: root };
+  const commands = [
+    { title: 'node dist/cli/cli.js serve', command: dovetail({ node, keepsAnswers: true }) },
+    { title: 'npm start, which builds first', command: npm },
+  ];
+  for (const { title, command } of commands) {
+    const times: { empty: number[]; existing: number[] } = { empty: [], existing: [] };
+    for (let round = 0; round < (quick ? 1 : 3); round++) {
+      const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-data-'));
+      try {
+        times.empty.push(await timeToFirstAnswer(command, folder));
+        times.existing.push(await timeToFirstAnswer(command, folder));
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    }
+    rows.push([title, seconds(times.empty), seconds(times.existing)]);
+    progress(`measured: ${title}`);
+  }
+  return {
+    title: 'from the command to the first answer with data, embedded PostgreSQL',
+    rows: [['', 'new data folder', 'existing one'], ...rows],
+  };
+}
+
+async function timeToFirstAnswer(command: Command, folder: string): Promise<number> {
+  const began = performance.now();
+  const server = await startServer({ ...command, env: { DATA_DIR: join(folder, 'data') } });
+  try {
+    const response = await fetch(`${server.url}/api/v1/dtt`, {
+      headers: { Authorization: `Bearer ${tokenIn(server.greeting)}` },
+    });
+    await response.text();
+    if (!response.ok) throw new Error(`the first answer was ${response.status}: ${server.greeting}`);
+    return performance.now() - began;
+  } finally {
+    await server.stop();
+  }
+}
+
+/** The demo account's token, which a gateway with an embedded database prints. */
+function tokenIn(greeting: string): string {
+  return /dvt_[\w-]{43}/.exec(greeting)?.[0] ?? '';
+}
+
+/** Measures each case in several rounds, the cases taking turns, after a round that is not counted. */
+async function inTurns<Case>(
+  { rounds, seconds, warmUp }: Settings,
+  cases: readonly Case[],
+  measure: (of: Case, seconds: number) => Promise<Measurement>,
+): Promise<Measurement[]> {
+  const measured: Measurement[][] = cases.map(() => []);
+  for (let round = 0; round <= rounds; round++) {
+    for (const [index, of] of cases.entries()) {
+      const measurement = await measure(of, round === 0 ? warmUp : seconds);
+      if (round > 0) measured[index]?.push(measurement);
+    }
+  }
+  return measured.map((measurements) => ({
+    requests: measurements.reduce((sum, { requests }) => sum + requests, 0),
+    requestsPerSecond: median(measurements.map(({ requestsPerSecond }) => requestsPerSecond)),
+    p50: median(measurements.map(({ p50 }) => p50)),
+    p99: median(measurements.map(({ p99 }) => p99)),
+  }));
+}
+
+function figure({ requestsPerSecond, p50 }: Measurement): string {
+  return `${Math.round(requestsPerSecond).toLocaleString('en')}/s ${p50.toFixed(1)}`;
+}
+
+/** How many times longer the last takes than the first. */
+function ratio(first: Measurement | undefined, last: Measurement | undefined): string {
+  return first && last ? (first.requestsPerSecond / last.requestsPerSecond).toFixed(2) : '-';
+}
+
+function mebibytes(size: number | undefined): string {
+  return size === undefined ? '-' : Math.round(size).toString();
+}
+
+function seconds(times: readonly number[]): string {
+  return `${(median(times) / 1000).toFixed(2)} s`;
+}

@@ -1,0 +1,125 @@
+/**
+ * The load generator, a process of its own: autocannon, told what to send by its parent. Run as a program it takes
+ * jobs as messages, and answers each with what it measured.
+ */
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import autocannon from 'autocannon';
+import {
+  type BenchRequest,
+  type Door,
+  pickSubject,
+  requestOf,
+  type Subject,
+  seeded,
+  workloads,
+} from './workloads.ts';
+
+export interface Job {
+  readonly url: string;
+  readonly workload: string;
+  readonly door: Door;
+  readonly seconds: number;
+  readonly connections: number;
+  /** How many different requests there are, on all connections together. */
+  readonly requests: number;
+  /** Ends after so many requests instead of after the time. */
+  readonly amount?: number;
+  /** Reads every answer and counts errors in it. Costs the generator time, so it is for warming up. */
+  readonly readAnswers?: boolean;
+  /** What to ask for, where chance should not pick among all users. */
+  readonly subjects?: readonly Subject[];
+  /** The request itself, where it is not one of a workload. */
+  readonly request?: BenchRequest;
+}
+
+export interface Measurement {
+  readonly requests: number;
+  readonly requestsPerSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+export interface LoadGenerator {
+  /** @throws when an answer was not what it should be. */
+  run(job: Job): Promise<Measurement>;
+  stop(): Promise<void>;
+}
+
+export function startLoadGenerator(): LoadGenerator {
+  const child: ChildProcess = fork(fileURLToPath(import.meta.url), { execArgv: [] });
+  return {
+    async run(job) {
+      child.send(job);
+      const [answer] = (await once(child, 'message')) as [Measurement | { error: string }];
+      if ('error' in answer) throw new Error(`${job.workload} at ${job.door}: ${answer.error}`);
+      return answer;
+    },
+    async stop() {
+      const ended = once(child, 'exit');
+      child.disconnect();
+      await ended;
+    },
+  };
+}
+
+async function run(job: Job): Promise<Measurement> {
+  const random = seeded(1);
+  const latencies: number[] = [];
+  const sent = performance.now();
+  let first = 0;
+  let last = 0;
+  const options: autocannon.Options = {
+    url: job.url,
+    connections: job.connections,
+    ...(job.amount === undefined ? { duration: job.seconds } : { amount: job.amount }),
+    sampleInt: 50,
+    timeout: 30,
+    // Every connection has requests of its own, since the server may share the work of equal ones.
+    setupClient: (client) => client.setRequests(makeRequests(job, random)),
+    ...(job.readAnswers && { verifyBody: (body) => !String(body).includes('"errors":') }),
+  };
+  const result = await new Promise<autocannon.Result>((settle, fail) => {
+    const instance = autocannon(options, (error, measured) => (error ? fail(error) : settle(measured)));
+    // Its own histogram keeps whole milliseconds, too coarse for what is compared here.
+    instance.on('response', (_client, _status, _bytes, milliseconds) => {
+      last = performance.now();
+      first ||= last;
+      latencies.push(milliseconds);
+    });
+  });
+  const wrong = result.errors + result.timeouts + result.mismatches + result.non2xx;
+  if (wrong > 0) throw new Error(`${wrong} of ${latencies.length} answers were errors`);
+  if (latencies.length < 2) throw new Error(`only ${latencies.length} answers in ${last - sent} ms`);
+  latencies.sort((one, other) => one - other);
+  const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  return {
+    requests: latencies.length,
+    requestsPerSecond: ((latencies.length - 1) / (last - first)) * 1000,
+    p50: quantile(0.5),
+    p99: quantile(0.99),
+  };
+}
+
+function makeRequests(job: Job, random: () => number): autocannon.Request[] {
+  const { workload: name, door, subjects, request } = job;
+  const workload = workloads.find((candidate) => candidate.name === name);
+  return Array.from({ length: Math.ceil(job.requests / job.connections) }, () => {
+    const chosen = subjects?.[Math.floor(random() * subjects.length)] ?? pickSubject(random);
+    const made = request ?? (workload && requestOf(workload, door, chosen));
+    if (!made) throw new Error(`there is no workload ${name}`);
+    return { ...made };
+  });
+}
+
+if (process.send && process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.on('message', (job: Job) => {
+    run(job).then(
+      (measurement) => process.send?.(measurement),
+      (error: Error) => process.send?.({ error: error.message }),
+    );
+  });
+}

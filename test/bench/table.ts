@@ -1,0 +1,51 @@
+/** Figures as text: columns that line up. */
+
+import type { Comparison } from './compare.ts';
+
+/** A table with a title: the first row is its head. */
+export interface Table {
+  readonly title: string;
+  readonly rows: readonly (readonly string[])[];
+}
+
+export function printRows({ title, rows }: Table): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const lines = rows.map((row) =>
+    row
+      // Text stands left, figures right.
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd(),
+  );
+  return `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+export function printTable({ workloads, skipped, memory }: Comparison): string {
+  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail', 'to its other door'];
+  const tables = workloads.map(({ title, results }) =>
+    printRows({
+      title,
+      rows: [
+        head,
+        ...results.map((result) => [
+          result.title,
+          Math.round(result.requestsPerSecond).toLocaleString('en'),
+          result.p50.toFixed(1),
+          result.p99.toFixed(1),
+          result.processorTime?.toFixed(0) ?? '-',
+          ratio(result.ratio),
+          ratio(result.otherRatio),
+        ]),
+      ],
+    }),
+  );
+  const reasons = skipped.map(({ contestant, reason }) => `${contestant} was left out: ${reason}.\n`);
+  const inUse = Object.entries(memory).map(([name, resident]) => `${name} ${resident}`);
+  return [...tables, ...reasons, `Memory after the run, MiB: ${inUse.join(', ')}.\n`].join('\n');
+}
+
+function ratio(value: number | undefined): string {
+  return value === undefined ? '-' : value.toFixed(2);
+}

@@ -1,0 +1,76 @@
+/** Makes sure that all contestants answer the same, before any of them is measured. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { BenchDatabase } from './database.ts';
+import {
+  type BenchRequest,
+  type Door,
+  type Json,
+  pickSubject,
+  requestOf,
+  seeded,
+  type Workload,
+} from './workloads.ts';
+
+export interface Running {
+  readonly title: string;
+  readonly door: Door;
+  readonly url: string;
+}
+
+const samples = 5;
+
+/** @throws when two contestants answer a workload differently, saying where. */
+export async function verify(
+  workload: Workload,
+  contestants: readonly Running[],
+  database: BenchDatabase,
+): Promise<void> {
+  const random = seeded(7);
+  for (let sample = 0; sample < samples; sample++) {
+    const subject = pickSubject(random);
+    let expected: { by: string; answer: Json } | undefined;
+    for (const { title, door, url } of contestants) {
+      // An activation answers whether it changed this, so everybody has to find the same.
+      await database.query(`UPDATE "User" SET "scheduleType" = 'weekly' WHERE id = $1`, [subject.user]);
+      const body = await ask(url, requestOf(workload, door, subject));
+      const given = door === 'graphql' ? body.data && workload.toRest(body.data) : body.data;
+      const answer = normalised(given);
+      if (answer === null || answer === undefined || body.errors) {
+        throw new Error(
+          `${title} has no answer for "${workload.title}": ${JSON.stringify(body).slice(0, 500)}`,
+        );
+      }
+      expected ??= { by: title, answer };
+      const place = difference(expected.answer, answer);
+      if (place) {
+        throw new Error(`"${workload.title}": ${title} answers otherwise than ${expected.by} at ${place}`);
+      }
+    }
+  }
+}
+
+async function ask(url: string, { path, ...init }: BenchRequest): Promise<Json> {
+  const response = await fetch(url + path, init);
+  return response.json();
+}
+
+/** The same instant can be written in several ways; all else has to be equal as it is. */
+function normalised(value: Json): Json {
+  if (typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value)) return new Date(value).toISOString();
+  if (Array.isArray(value)) return value.map(normalised);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, normalised(entry)]));
+}
+
+/** The path of the first place where two values differ, with both, or undefined. */
+function difference(one: Json, other: Json, path = 'data'): string | undefined {
+  if (isDeepStrictEqual(one, other)) return undefined;
+  if (typeof one === 'object' && typeof other === 'object' && one !== null && other !== null) {
+    for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
+      const place = difference(one[key], other[key], `${path}.${key}`);
+      if (place) return place;
+    }
+  }
+  return `${path}: ${JSON.stringify(one)} and ${JSON.stringify(other)}`;
+}

@@ -1,0 +1,154 @@
+/** What is asked: each workload as a request to either door, for a user and a record that chance picks. */
+
+export type Door = 'rest' | 'graphql';
+
+/** One request, as the load generator sends it. */
+export interface BenchRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** Whom and what a request is about. */
+export interface Subject {
+  readonly user: number;
+  readonly session: number;
+  readonly template: number;
+}
+
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  readonly document: string;
+  variables(subject: Subject): Record<string, unknown>;
+  /** Method and path of the REST door. */
+  rest(subject: Subject): readonly ['GET' | 'POST', string];
+  /** Whether Dovetail's REST door has no such route, so that only the floor can answer. */
+  readonly isGraphqlOnly?: boolean;
+  /** Whether it changes data, so that no answer can be kept. */
+  readonly isWrite?: boolean;
+  /** The REST answer's `data` that belongs to a GraphQL answer's. */
+  toRest(data: Json): Json;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers of unknown programs, compared and never trusted.
+export type Json = any;
+
+const segmentSummary = 'id: databaseId type passed percentGrade points';
+const session =
+  'id: databaseId bubble_id: bubbleId name passed created_at: createdAt trainer_id: trainerId settings_id: templateId';
+const template = `id: databaseId bubbleId ownerId name description tagline message isPublic isActive handsFreeMode
+  targetDepth targetWindow toyId createdDate updatedAt`;
+
+const pageOf50 = { limit: 50, offset: 0 };
+const listOf = (key: string) => (data: Json) => ({ data: data[key].nodes, pagination: pageOf50 });
+
+export const workloads: readonly Workload[] = [
+  {
+    name: 'devices',
+    title: 'device list',
+    document: `query Devices { dttDevices { nodes { id: databaseId bubbleId ownerId macAddress serialNumber
+      softwareVersion lastVisited lastLogAt createdDate apiHits } } }`,
+    variables: () => ({}),
+    rest: () => ['GET', '/dtt'],
+    toRest: listOf('dttDevices'),
+  },
+  {
+    name: 'session',
+    title: 'session by id, with segments',
+    document: `query Session($id: Int!) { dttSession(databaseId: $id) { ${session}
+      TrainerSegment: segments { ${segmentSummary} durationMeasured durationTarget repsMeasured repsTarget
+        speedMeasured speedTarget targetDepth targetWindow longestDeepthroat strokeLength distanceTravelled
+        order createdAt } } }`,
+    variables: (subject) => ({ id: subject.session }),
+    rest: (subject) => ['GET', `/dtt/sessions/${subject.session}`],
+    toRest: (data) => data.dttSession,
+  },
+  {
+    name: 'sessions',
+    title: '50 sessions, with segments',
+    document: `query Sessions { dttSessions(first: 50) { nodes { ${session}
+      TrainerSegment: segments { ${segmentSummary} } } } }`,
+    variables: () => ({}),
+    rest: () => ['GET', '/dtt/sessions?limit=50'],
+    toRest: listOf('dttSessions'),
+  },
+  {
+    name: 'linked',
+    title: '50 sessions, with trainer, template, segments',
+    document: `query Linked { dttSessions(first: 50) { nodes { ${session}
+      trainer { id: databaseId serialNumber macAddress lastVisited }
+      template { id: databaseId name targetDepth targetWindow }
+      TrainerSegment: segments { ${segmentSummary} } } } }`,
+    variables: () => ({}),
+    rest: () => ['GET', '/dtt/sessions/linked?limit=50'],
+    isGraphqlOnly: true,
+    toRest: listOf('dttSessions'),
+  },
+  {
+    name: 'active',
+    title: 'active template, with segments',
+    document: `query Active { activeDttTemplate { ${template}
+      Segment: segments { id: databaseId type duration repeat } } }`,
+    variables: () => ({}),
+    rest: () => ['GET', '/dtt/templates/active'],
+    toRest: (data) => data.activeDttTemplate,
+  },
+  {
+    name: 'activation',
+    isWrite: true,
+    title: 'activation of a template',
+    document: `mutation Activation($id: Int!) { activateTemplate(databaseId: $id) {
+      template { id: databaseId name isActive Segment: segments { id: databaseId type duration } }
+      scheduleTypeChanged } }`,
+    variables: (subject) => ({ id: subject.template }),
+    rest: (subject) => ['POST', `/dtt/templates/${subject.template}`],
+    toRest: ({ activateTemplate: { template, scheduleTypeChanged } }) => ({
+      ...template,
+      scheduleTypeChanged,
+    }),
+  },
+];
+
+const json = { 'Content-Type': 'application/json' };
+
+export function requestOf(workload: Workload, door: Door, subject: Subject): BenchRequest {
+  const authorization = { Authorization: `Bearer ${tokenOf(subject.user)}` };
+  if (door === 'graphql') {
+    const body = JSON.stringify({ query: workload.document, variables: workload.variables(subject) });
+    return { method: 'POST', path: '/graphql', headers: { ...authorization, ...json }, body };
+  }
+  const [method, path] = workload.rest(subject);
+  return {
+    method,
+    path: `/api/v1${path}`,
+    headers: { ...authorization, ...(method === 'POST' && json) },
+    ...(method === 'POST' && { body: '{"isActive":true}' }),
+  };
+}
+
+/** The token that `data.sql` gives the user. */
+export function tokenOf(user: number): string {
+  return `dvt_${String(user).padStart(43, '0')}`;
+}
+
+const users = 1000;
+
+/** Picks among all users, and among the rows that `data.sql` gives the one picked. */
+export function pickSubject(random: () => number): Subject {
+  const upTo = (limit: number) => Math.floor(random() * limit);
+  const user = 1 + upTo(users);
+  return { user, session: user + users * upTo(100), template: user + users * upTo(5) };
+}
+
+/** Numbers from 0 to 1 that follow from the seed (mulberry32), so that every contestant is asked the same. */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let bits = Math.imul(state ^ (state >>> 15), state | 1);
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,317 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Unauthorized } from '../../src/sync/upstream.ts';
+import { behave, contents, openScene, pathOf, reply, type Scene } from './upstream.ts';
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await openScene();
+});
+afterEach(() => scene?.close());
+
+/** What a mirror that nothing interfered with holds. */
+let undisturbed: unknown;
+
+beforeAll(async () => {
+  const calm = await openScene();
+  await calm.sync();
+  undisturbed = await contents(calm.target);
+  await calm.close();
+});
+
+async function expectCorrect() {
+  expect(undated(await contents(scene.target))).toEqual(undated(undisturbed));
+}
+
+/** Rows of what cannot be read, and imports, are dated by when they were first seen. */
+function undated(everything: unknown): unknown {
+  return JSON.parse(JSON.stringify(everything), (key, value) =>
+    ['importedAt', 'createdDate', 'updatedAt'].includes(key) && Date.parse(value) > Date.parse('2026-03-01')
+      ? 'recent'
+      : value,
+  );
+}
+
+/** Sessions that are there at all are there with all of their segments. */
+async function expectWholeSessions() {
+  const sessions = await scene.target.client.dttSession.findMany({ include: { segments: true } });
+  for (const { segments } of sessions) {
+    expect(segments).toHaveLength(4);
+    for (const segment of segments) expect(segment.repsTarget).toBe(20);
+  }
+  return sessions.length;
+}
+
+describe('the mirror of an upstream', () => {
+  it('that fails one request in five is correct', async () => {
+    let requests = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      if (++requests % 5 !== 0) return false;
+      if (requests % 2 === 0) return Boolean(response.destroy());
+      return reply(response, 500, { ok: false, error: 'Internal server error' });
+    };
+    const { notes } = await scene.sync();
+    expect(notes).toEqual([]);
+    await expectCorrect();
+  });
+
+  it('that throttles is correct', async () => {
+    let free = Date.now();
+    let throttled = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      if (Date.now() >= free) {
+        // Twenty requests go through between two pauses.
+        if (scene.proxy.requests.length % 20 === 0) free = Date.now() + 300;
+        return false;
+      }
+      throttled++;
+      return reply(response, 429, { ok: false, error: 'Too many requests' }, { 'Retry-After': '1' });
+    };
+    await scene.sync();
+    expect(throttled).toBeGreaterThan(0);
+    await expectCorrect();
+  });
+
+  it('that hangs now and then is correct', async () => {
+    let requests = 0;
+    scene.proxy.misbehave = () => ++requests % 30 === 0;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('that now and then answers nonsense is correct', async () => {
+    const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
+    let requests = 0;
+    scene.proxy.misbehave = (_request, response) =>
+      ++requests % 4 === 0 && reply(response, 200, nonsense[(requests / 4) % nonsense.length] ?? '');
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('that disappears half-way is whole as far as it goes, and the next run goes on', async () => {
+    scene.proxy.misbehave = (request) =>
+      scene.proxy.requests.length > 40 && Boolean(request.socket.destroy());
+    await expect(scene.sync()).rejects.toThrow(/Gave up after 5 attempts/);
+    await expectWholeSessions();
+
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('is not left with a gap by a run that was cut off while it caught up', async () => {
+    await scene.sync();
+    const { client } = scene.source.database;
+    for (let index = 0; index < 250; index++) {
+      await client.dttSession.create({
+        data: {
+          bubbleId: `late-${index}`,
+          ownerId: 1,
+          trainerId: 1,
+          createdAt: new Date(Date.parse('2026-05-01') + index),
+          segments: { create: [0, 1, 2, 3].map((order) => ({ type: 'bounce', order, repsTarget: 20 })) },
+        },
+      });
+    }
+    // The first page of 100 gets through, and a part of the second.
+    const before = scene.proxy.requests.length;
+    scene.proxy.misbehave = (request) =>
+      scene.proxy.requests.length > before + 170 && Boolean(request.socket.destroy());
+    await expect(scene.sync()).rejects.toThrow(/Gave up/);
+    expect(await expectWholeSessions()).toBe(160);
+
+    scene.proxy.misbehave = behave;
+    const report = await scene.sync();
+    expect(await expectWholeSessions()).toBe(310);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 150, unchanged: 160 });
+    expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
+  });
+
+  it('is untouched when the token is not accepted, after one request', async () => {
+    const before = await contents(scene.target);
+    scene.proxy.misbehave = (_request, response) =>
+      reply(response, 401, { ok: false, error: 'Unauthorized' });
+    await expect(scene.sync()).rejects.toThrow(Unauthorized);
+    expect(scene.proxy.requests).toHaveLength(1);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('can be cut off by the one who runs it, and gone on with', async () => {
+    const end = new AbortController();
+    scene.proxy.misbehave = () => {
+      if (scene.proxy.requests.length === 45) end.abort();
+      return false;
+    };
+    await expect(scene.sync({ signal: end.signal })).rejects.toThrow();
+    await expectWholeSessions();
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
+    await scene.sync();
+    await scene.target.pool.query(
+      `UPDATE "Mirror" SET "heldBy" = 'killed', "heldUntil" = now() + interval '500 ms'`,
+    );
+    await expect(scene.sync()).rejects.toThrow('another run is under way');
+    await sleep(600);
+    await scene.sync();
+  });
+});
+
+/** Records of a list, and single records, are changed on the way by their id. */
+function spoil(path: string, id: number, change: Record<string, unknown>) {
+  scene.proxy.rewrite = (at, data) => {
+    const spoilOne = (record: unknown) =>
+      typeof record === 'object' && record !== null && 'id' in record && record.id === id
+        ? { ...record, ...change }
+        : record;
+    if (!at.startsWith(path) || typeof data !== 'object' || data === null) return data;
+    return 'data' in data && Array.isArray(data.data)
+      ? { ...data, data: data.data.map(spoilOne) }
+      : spoilOne(data);
+  };
+}
+
+describe('a bad record', () => {
+  it.each([
+    ['/dtt', 1, { macAddress: 7 }, '/dtt/1: macAddress: Invalid input: expected string, received number'],
+    ['/dtt', 1, { ownerId: 2 }, "/dtt/1: ownerId: is not the account's, which is 1"],
+    ['/dtt', 1, { lastVisited: 'yesterday' }, '/dtt/1: lastVisited: Invalid ISO datetime'],
+    ['/dtt', 1, { apiHits: 1e12 }, '/dtt/1: apiHits: Too big: expected number to be <=2147483647'],
+    ['/dtt', 1, { serialNumber: 'a\0b' }, '/dtt/1: serialNumber: has characters that cannot be stored'],
+    [
+      '/dtt/templates',
+      1,
+      { Segment: null },
+      '/dtt/templates/1: Segment: Invalid input: expected array, received null',
+    ],
+    [
+      '/dtt/templates',
+      1,
+      { isActive: 'yes' },
+      '/dtt/templates, record 1: isActive: Invalid input: expected boolean, received string',
+    ],
+    [
+      '/dtt/sessions/',
+      30,
+      { TrainerSegment: [{ id: 1, type: 'jump' }] },
+      '/dtt/sessions/30: TrainerSegment.0.type: Invalid option: expected one of "repetition"|"endurance"|"freeform"|"bounce"',
+    ],
+    [
+      '/dtt/sessions',
+      30,
+      { trainer_id: null },
+      '/dtt/sessions, record 30: trainer_id: Invalid input: expected number, received null',
+    ],
+    [
+      '/lkbx/sessions',
+      2,
+      { LockSegment: [{ id: 1 }] },
+      '/lkbx/sessions/2: LockSegment.0.type: Invalid input: expected string, received undefined',
+    ],
+  ])(
+    'of %s %i with %j is reported and skipped, and read when it is good again',
+    async (path, id, change, report) => {
+      spoil(path, id, change);
+      const { notes } = await scene.sync();
+      expect(notes).toEqual([`${report}; skipped.`]);
+
+      scene.proxy.rewrite = (_path, data) => data;
+      expect((await scene.sync()).notes).toEqual([]);
+      await expectCorrect();
+    },
+  );
+
+  it('keeps the records of its list from being removed', async () => {
+    await scene.sync();
+    await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
+    spoil('/dtt', 1, { macAddress: 7 });
+    await scene.sync();
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
+    // The record itself stays as it was.
+    expect(await scene.target.client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      macAddress: '02:00:00:00:00:01',
+    });
+    scene.proxy.rewrite = (_path, data) => data;
+    await scene.sync();
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
+  });
+
+  it('that claims the identifier or the segments of another is kept out', async () => {
+    spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
+    const { notes } = await scene.sync();
+    expect(notes).toEqual([
+      expect.stringMatching(/^\/dtt\/sessions\/30: Key \(id\)=\(5\) already exists\.; skipped\.$/),
+    ]);
+    expect(await scene.target.client.dttSession.count()).toBe(59);
+    spoil('/dtt/sessions/', 30, { bubble_id: 'session-demo-1' });
+    expect((await scene.sync()).notes).toEqual([
+      expect.stringMatching(/Key \("bubbleId"\)=\(session-demo-1\)/),
+    ]);
+    await expectWholeSessions();
+  });
+
+  it('is one of many that are counted rather than reported', async () => {
+    scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toHaveLength(21);
+    expect(notes.at(-1)).toBe('… and 40 more; skipped.');
+    expect(tallies.get('DTT sessions')).toMatchObject({ created: 0, skipped: 60 });
+  });
+});
+
+describe('an upstream with only the thirteen documented operations', () => {
+  const documented = [
+    /^\/dtt$/,
+    /^\/dtt\/(templates|settings|sessions)\/\d+$/,
+    /^\/dtt\/(templates|sessions|\d+)$/,
+    /^\/users\/\d+$/,
+    /^\/lkbx\/\d+$/,
+    /^\/lkbx\/templates\/(\d+|active)$/,
+    /^\/lkbx\/sessions\/\d+$/,
+  ];
+
+  beforeEach(() => {
+    scene.proxy.misbehave = (request, response) => {
+      const path = pathOf(request);
+      if (documented.some((pattern) => pattern.test(path))) return false;
+      // `/lkbx/templates` looks like `/lkbx/{id}` to a service that does not know it.
+      return /^\/(users|dtt|lkbx)\/\w+$/.test(path)
+        ? reply(response, 400, { ok: false, error: 'Invalid ID' })
+        : reply(response, 404, '<h1>Not Found</h1>');
+    };
+  });
+
+  it('is enough, with the records named that it does not list', async () => {
+    const report = await scene.sync({
+      named: { lkbxDevices: [1, 9], lockTemplates: [2], lockSessions: [1, 2, 3, 4, 5, 6] },
+    });
+    expect(report.notes).toEqual([
+      'GET /lkbx is not offered: it answered 404.',
+      'GET /lkbx/9: the upstream has no such record.',
+      'GET /lkbx/templates is not offered: it answered 400.',
+      'GET /lkbx/sessions is not offered: it answered 400.',
+      'GET /ossm is not offered: it answered 404.',
+    ]);
+    expect(await scene.target.client.ossmDevice.count()).toBe(0);
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('keeps fresh what was named once', async () => {
+    await scene.sync({ named: { lkbxDevices: [1] } });
+    await scene.source.database.client.lkbxDevice.update({ where: { id: 1 }, data: { locked: false } });
+    await scene.sync();
+    expect(await scene.target.client.lkbxDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      locked: false,
+    });
+    await scene.source.database.client.lkbxDevice.delete({ where: { id: 1 } });
+    const { notes } = await scene.sync();
+    expect(notes).toContain('GET /lkbx/1: the upstream has no such record.');
+    expect(await scene.target.client.lkbxDevice.count()).toBe(1);
+  });
+});

@@ -1,0 +1,309 @@
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { routes } from '../../src/rest/routes.ts';
+import { createUpstreamAccount } from '../../src/sync/activation.ts';
+import { table } from '../../src/sync/report.ts';
+import { createUpstream } from '../../src/sync/upstream.ts';
+import { createAccount } from '../accounts.ts';
+import { graphql, postJson, type TestGateway } from '../gateway.ts';
+import { contents, openScene, reply, type Scene, shortTiming } from './upstream.ts';
+
+let scene: Scene;
+
+beforeEach(async () => {
+  scene = await openScene();
+});
+afterEach(() => scene?.close());
+
+/** Every read of the REST interface: lists in three pages, and records by ids that exist, are foreign, or do not. */
+const paths = routes
+  .filter(({ method }) => method === 'GET')
+  .flatMap(({ path, isList }) => {
+    if (isList) return ['', '?limit=100', '?limit=7&offset=3'].map((query) => path + query);
+    const ids = [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999];
+    return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
+  });
+
+async function answersOf(gateway: TestGateway, token: string): Promise<Record<string, string>> {
+  const answers: Record<string, string> = {};
+  for (const path of paths) {
+    const response = await fetch(`${gateway.url}/api/v1${path}`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    answers[path] = `${response.status} ${await response.text()}`;
+  }
+  return answers;
+}
+
+/** Opens the mirror with the way back to the upstream, and compares every answer with the source's. */
+async function openMirror() {
+  const { target, upstream } = scene;
+  const logger = pino({ level: 'silent' });
+  return scene.openMirror({
+    upstream: createUpstreamAccount({ pool: target.pool, upstream, logger }),
+    status: () => 'test',
+  });
+}
+
+async function expectEqual(mirror: { gateway: TestGateway; token: string }) {
+  expect(await answersOf(mirror.gateway, mirror.token)).toEqual(
+    await answersOf(scene.source, scene.sourceToken),
+  );
+}
+
+describe('a mirror', () => {
+  it('answers every REST route byte for byte as the upstream does', async () => {
+    expect(paths.length).toBeGreaterThan(100);
+    await scene.sync();
+    await expectEqual(await openMirror());
+  });
+
+  it('links what the account can read, and nothing else', async () => {
+    await scene.sync();
+    const { gateway, token } = await openMirror();
+    const { data, errors } = await graphql(
+      gateway,
+      token,
+      `{ dttTemplate(databaseId: 4) { ownerId isActive owner { username } }
+         unreadable: dttTemplate(databaseId: 3) { name }
+         dttSessions(first: 100) { nodes { trainerId trainer { databaseId } templateId template { databaseId } } }
+         activeLockSession { template { name } }
+         viewer { username dttDevices { totalCount } dttTemplates { totalCount } } }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data.dttTemplate).toEqual({ ownerId: 2, isActive: false, owner: null });
+    expect(data.unreadable).toBeNull();
+    expect(data.activeLockSession).toEqual({ template: { name: 'Weekend Lock' } });
+    expect(data.viewer).toEqual({
+      username: 'demo',
+      dttDevices: { totalCount: 2 },
+      dttTemplates: { totalCount: 3 },
+    });
+    for (const { trainerId, trainer, templateId, template } of data.dttSessions.nodes) {
+      expect(trainer?.databaseId ?? null).toBe(trainerId === 2 ? null : trainerId);
+      expect(template?.databaseId ?? null).toBe(templateId === 3 ? null : templateId);
+    }
+  });
+
+  it('is not changed by a second run, which says so and takes a handful of requests', async () => {
+    await scene.sync();
+    const before = await contents(scene.target);
+    const report = await scene.sync();
+    expect(await contents(scene.target)).toEqual(before);
+    expect(report.requests).toBeLessThanOrEqual(12);
+    expect(table(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        0        0          1     0        0
+      DTT devices           2        0        0          2     0        0
+      DTT templates         3        0        0          3     0        0
+      LKBX devices          1        0        0          1     0        0
+      lock templates        2        0        0          2     0        0
+      lock sessions         6        0        0          6     0        0
+      OSSM devices          1        0        0          1     0        0
+      DTT sessions         60        0        0         60     0        0
+      "
+    `);
+  });
+
+  it('follows what is added, changed and removed upstream', async () => {
+    await scene.sync();
+    const { client } = scene.source.database;
+    await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
+    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
+    await client.dttSession.create({
+      data: {
+        bubbleId: 'new',
+        ownerId: 1,
+        trainerId: 1,
+        segments: { create: [{ type: 'bounce', order: 0, speedTarget: 1.5 }] },
+      },
+    });
+    await client.dttTemplate.update({
+      where: { id: 2 },
+      data: { name: 'Other', segments: { updateMany: { where: {}, data: { duration: 5 } } } },
+    });
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
+    await client.dttTemplateImport.deleteMany();
+    // Nothing refers to device 3; template 4 stays in sessions.
+    await client.dttDevice.delete({ where: { id: 3 } });
+    // One lock session ends, and another begins.
+    await client.lockSession.update({ where: { id: 1 }, data: { isActive: false, lockState: 'completed' } });
+    await client.lockSession.create({
+      data: {
+        bubbleId: 'new',
+        publicId: 'new',
+        ownerId: 1,
+        lockState: 'locked',
+        duration: 60,
+        isActive: true,
+        templateId: 2,
+      },
+    });
+    await client.lockSession.delete({ where: { id: 6 } });
+    await client.ossmDevice.updateMany({ data: { pairingCode: 'ABC', pairingExpires: new Date(0) } });
+    await client.lkbxDevice.deleteMany();
+
+    const report = await scene.sync();
+    expect(report.notes).toEqual([]);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
+    expect(report.tallies.get('DTT devices')).toMatchObject({ gone: 1 });
+    expect(report.tallies.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
+    await expectEqual(await openMirror());
+  });
+
+  it('loses a session that is gone upstream with a full run, and no sooner', async () => {
+    await scene.sync();
+    await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
+    await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
+    await scene.sync();
+    expect(await scene.target.client.dttSession.count()).toBe(60);
+    const report = await scene.sync({ full: true });
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 1 });
+    await expectEqual(await openMirror());
+  });
+
+  it('gives out new ids behind those that came from upstream', async () => {
+    await scene.sync();
+    const { client } = scene.target;
+    const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
+    expect(id).toBe(61);
+    await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1, macAddress: '' } });
+    await client.user.create({ data: { username: 'x' } });
+  });
+
+  it('is refused by a database that holds another account, and leaves it alone', async () => {
+    await createAccount(scene.target.client, 'alice');
+    const before = await contents(scene.target);
+    await expect(scene.sync()).rejects.toThrow(/holds the account "alice".*set DATA_DIR to an empty folder/);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('stays that of one account and one upstream', async () => {
+    await scene.sync();
+    const other = await createAccount(scene.source.database.client, 'alice');
+    const before = await contents(scene.target);
+    const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
+    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors user 1, but the token is that of user 3/);
+    const elsewhere = createUpstream({
+      base: `${scene.source.url}/api/v1`,
+      token: scene.sourceToken,
+      timing: shortTiming,
+    });
+    await expect(scene.sync({ upstream: elsewhere })).rejects.toThrow(/The database mirrors http/);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('is written by one run at a time', async () => {
+    const [first, second] = await Promise.allSettled([scene.sync(), scene.sync()]);
+    expect([first.status, second.status].sort()).toEqual(['fulfilled', 'rejected']);
+    await expectEqual(await openMirror());
+  });
+});
+
+describe('an activation on a mirror', () => {
+  it('shows on both, through either door', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: true } });
+    await expectEqual(mirror);
+    const { data } = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged template { isActive } } }',
+    );
+    expect(data.activateTemplate).toEqual({ scheduleTypeChanged: false, template: { isActive: true } });
+    await expectEqual(mirror);
+  });
+
+  it('of a template that is too new for the mirror brings it in', async () => {
+    await scene.sync();
+    const { id } = await scene.source.database.client.dttTemplate.create({
+      data: { bubbleId: 'new', ownerId: 1, name: 'New', targetDepth: 1, targetWindow: 1 },
+    });
+    const mirror = await openMirror();
+    const { status } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
+      isActive: true,
+    });
+    expect(status).toBe(200);
+    await expectEqual(mirror);
+  });
+
+  it('is refused as the upstream refuses it', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    for (const id of [3, 4, 999]) {
+      const { status, body } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
+        isActive: true,
+      });
+      expect({ status, body }).toEqual({
+        status: 404,
+        body: { ok: false, error: 'Template not found or not owned by user' },
+      });
+    }
+    // Deleted upstream, but not here yet.
+    await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
+    const { errors } = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+    );
+    expect(errors?.[0]).toMatchObject({
+      message: 'Template not found or not owned by user',
+      extensions: { code: 'NOT_FOUND' },
+    });
+    expect((await scene.target.client.user.findUniqueOrThrow({ where: { id: 1 } })).activeTemplateId).toBe(1);
+  });
+
+  it('fails and changes nothing while the upstream is away', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    const before = await contents(scene.target);
+    scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
+    const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
+      isActive: true,
+    });
+    const error = 'The upstream cannot be reached; nothing was changed here';
+    expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
+    const answer = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+    );
+    expect(answer.errors?.[0]).toMatchObject({ message: error, extensions: { code: 'BAD_GATEWAY' } });
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('fails and changes nothing when the upstream no longer accepts the token', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    scene.proxy.misbehave = (_request, response) =>
+      reply(response, 401, { ok: false, error: 'Unauthorized' });
+    const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
+      isActive: true,
+    });
+    expect(status).toBe(502);
+    expect(body.error).toBe('The upstream cannot be used; nothing was changed here');
+  });
+
+  it('is not undone by a refresh that read the templates before it', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    let activated = false;
+    // The list is held back until the activation is through.
+    const list = await fetch(`${scene.source.url}/api/v1/dtt/templates?limit=100&offset=0`, {
+      headers: { Authorization: `Bearer ${scene.sourceToken}` },
+    }).then((response) => response.text());
+    scene.proxy.misbehave = (request, response) => {
+      if (request.method !== 'GET' || !request.url?.startsWith('/api/v1/dtt/templates?')) return false;
+      postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true }).then(() => {
+        activated = true;
+        reply(response, 200, list);
+      });
+      return true;
+    };
+    await scene.sync();
+    expect(activated).toBe(true);
+    await expectEqual(mirror);
+  });
+});

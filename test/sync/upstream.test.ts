@@ -1,0 +1,215 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readPages } from '../../src/sync/pages.ts';
+import { createUpstream, Refusal, Unauthorized, type Upstream } from '../../src/sync/upstream.ts';
+import { type FaultyProxy, openProxy, reply, shortTiming } from './upstream.ts';
+
+const token = 'secret-token';
+const good = { ok: true, data: 'good' };
+
+let server: FaultyProxy;
+let upstream: Upstream;
+
+beforeEach(async () => {
+  server = await openProxy();
+  upstream = createUpstream({ base: `${server.base}/`, token, timing: shortTiming });
+});
+afterEach(() => server?.close());
+
+/** Answers each request with the next of the answers, and the last one from then on. */
+function answerWith(...answers: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
+  server.misbehave = (_request, response) => {
+    const answer = answers.length > 1 ? answers.shift() : answers[0];
+    return reply(response, answer?.status ?? 200, answer?.body ?? good, answer?.headers);
+  };
+}
+
+describe('the client of an upstream', () => {
+  it('answers the data of the envelope, and shows the token to the upstream alone', async () => {
+    answerWith({ status: 200 });
+    expect(await upstream.get('/users/me')).toBe('good');
+    expect(server.authorizations).toEqual([`Bearer ${token}`]);
+  });
+
+  it('stops at once when the token is not accepted', async () => {
+    answerWith({ status: 401, body: { ok: false, error: 'Unauthorized' } });
+    await expect(upstream.get('/dtt')).rejects.toThrow(Unauthorized);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['429', 429],
+    ['500', 500],
+    ['503', 503],
+  ])('repeats a request after %s', async (_name, status) => {
+    answerWith({ status }, { status }, { status: 200 });
+    expect(await upstream.get('/dtt')).toBe('good');
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it.each([
+    ['a page in HTML', '<html>'],
+    ['half of a JSON text', '{"ok":true,"data":'],
+    ['JSON without the envelope', '[1,2]'],
+  ])('repeats a request after %s', async (_name, body) => {
+    answerWith({ status: 200, body }, { status: 200 });
+    expect(await upstream.get('/dtt')).toBe('good');
+  });
+
+  it('gives up after its limit, with a line that says what happened', async () => {
+    answerWith({ status: 503 });
+    await expect(upstream.get('/dtt')).rejects.toThrow(
+      'GET /dtt: it answered 503. Gave up after 5 attempts.',
+    );
+    expect(server.requests).toHaveLength(5);
+  });
+
+  it('gives up on an upstream that is not there', async () => {
+    await server.close();
+    await expect(upstream.get('/dtt')).rejects.toThrow(
+      /GET \/dtt: .*ECONNREFUSED.* Gave up after 5 attempts\./,
+    );
+  });
+
+  it('gives up on an upstream that hangs, before its answer or in the middle of it', async () => {
+    const hasty = createUpstream({
+      base: server.base,
+      token,
+      timing: { ...shortTiming, timeout: 50, retries: 1 },
+    });
+    server.misbehave = () => true;
+    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+    server.misbehave = (_request, response) => response.writeHead(200).write('{"ok"');
+    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+  });
+
+  it('waits as long as Retry-After says, with all its requests', async () => {
+    answerWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
+    const start = Date.now();
+    const first = upstream.get('/dtt');
+    await sleep(200);
+    await Promise.all([first, upstream.get('/ossm')]);
+    expect(Date.now() - start).toBeGreaterThanOrEqual(990);
+  });
+
+  it('understands a date in Retry-After', async () => {
+    // Dates of HTTP have no fractions of a second, so this is between one and two seconds ahead.
+    const date = new Date(Date.now() + 2000).toUTCString();
+    answerWith({ status: 503, headers: { 'Retry-After': date } }, { status: 200 });
+    await upstream.get('/dtt');
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 10);
+  });
+
+  it('gives up when it is told to wait for longer than it has patience', async () => {
+    answerWith({ status: 429, headers: { 'Retry-After': '3600' } });
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('stops reading an answer that is too large', async () => {
+    let sent = 0;
+    server.misbehave = (_request, response) => {
+      response.writeHead(200);
+      const flood = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+      };
+      response.on('drain', flood);
+      flood();
+      return true;
+    };
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the answer is larger than 4 MiB');
+    expect(sent).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  it('follows a redirect within the upstream, and takes the token nowhere else', async () => {
+    const elsewhere = await openProxy();
+    elsewhere.misbehave = (_request, response) => reply(response, 200, good);
+    answerWith({ status: 308, headers: { Location: '/api/v1/moved' } }, { status: 200 });
+    expect(await upstream.get('/dtt')).toBe('good');
+    answerWith({ status: 302, headers: { Location: `${elsewhere.base}/dtt` } });
+    await expect(upstream.get('/dtt')).rejects.toThrow(`redirects to "${elsewhere.base}/dtt"`);
+    answerWith({ status: 302, headers: { Location: '/api/v1/dtt' } });
+    await expect(upstream.get('/dtt')).rejects.toThrow('which is not followed');
+    expect(elsewhere.requests).toEqual([]);
+    await elsewhere.close();
+  });
+
+  it('quotes a refusal without the token and without control characters', async () => {
+    answerWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
+    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
+    if (!(error instanceof Refusal)) throw error;
+    expect(error.message).toMatch(/^GET \/dtt: it answered 403 "No {2}\[31m\*\*\* x+"$/);
+    expect(error.message.length).toBeLessThan(300);
+  });
+
+  it('ends when it is told to, also while it waits', async () => {
+    answerWith({ status: 429, headers: { 'Retry-After': '1' } });
+    const end = new AbortController();
+    const answer = upstream.get('/dtt', end.signal);
+    setTimeout(() => end.abort(), 50);
+    await expect(answer).rejects.toThrow('aborted');
+  });
+});
+
+describe('the pages of a list', () => {
+  /** Serves a list of ids, which may change after each request. */
+  function serve(ids: number[], change: (request: number) => void = () => {}) {
+    server.misbehave = (request, response) => {
+      const query = new URL(request.url ?? '', server.base).searchParams;
+      const offset = Number(query.get('offset'));
+      const data = ids.slice(offset, offset + Number(query.get('limit'))).map((id) => ({ id }));
+      reply(response, 200, { ok: true, data: { data, pagination: { limit: 100, offset } } });
+      change(server.requests.length);
+      return true;
+    };
+  }
+
+  async function readIds(): Promise<number[]> {
+    const ids: number[] = [];
+    for await (const page of readPages(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
+    return ids;
+  }
+
+  const upTo = (count: number) => Array.from({ length: count }, (_, index) => count - index);
+
+  it.each([0, 1, 99, 100, 101, 198, 199, 200, 250])(
+    'are read to the end of %i records, each once',
+    async (count) => {
+      serve(upTo(count));
+      expect(await readIds()).toEqual(upTo(count));
+    },
+  );
+
+  it('lack nothing when records are removed or added while they are read', async () => {
+    const shrinking = upTo(400);
+    serve(shrinking, (request) => {
+      if (request === 2) shrinking.splice(10, 3);
+    });
+    expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
+    const growing = upTo(400);
+    serve(growing, () => growing.unshift(growing.length + 1));
+    expect(await readIds()).toEqual(expect.arrayContaining(upTo(400)));
+  });
+
+  it('fail when the list keeps shrinking', async () => {
+    const ids = upTo(1000);
+    serve(ids, () => ids.shift());
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list keeps changing while it is read');
+  });
+
+  it('fail when the list repeats itself', async () => {
+    const data = upTo(100).map((id) => ({ id }));
+    answerWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself');
+    expect(server.requests).toHaveLength(2);
+  });
+
+  it.each([
+    ['no list', { data: 'x' }],
+    ['more than was asked for', { data: upTo(101).map((id) => ({ id })) }],
+    ['null', null],
+  ])('fail when the answer is %s', async (_name, data) => {
+    answerWith({ status: 200, body: { ok: true, data } });
+    await expect(readIds()).rejects.toThrow('GET /dtt: the answer is not a list of at most 100');
+  });
+});
