@@ -36,7 +36,8 @@ async function run({ from, full = false, ...named }: Flags): Promise<void> {
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  const progress = process.stderr.isTTY ? showBars() : printLines();
+  // A terminal that does not know its width cannot be drawn on: the library would clear lines without end.
+  const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
   const database = await joinDatabase(config);
   try {
     const report = await whenFree({
