@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 /** Tests of behaviour run on both engines; tests of one engine, or of none, run once. */
 const onOneEngine = [
   'test/config.test.ts',
+  'test/kept.test.ts',
+  'test/live.test.ts',
   'test/readme.test.ts',
   'test/cli/token.test.ts',
   'test/database/demo.test.ts',

@@ -7,8 +7,15 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: Buffer;
-  /** The strong entity tag of the body, for answers that a client may ask for conditionally. */
-  readonly etag?: string;
+  /** For answers that a client may ask for conditionally. */
+  readonly validator?: Validator;
+}
+
+interface Validator {
+  /** The strong entity tag of the body. */
+  readonly etag: string;
+  /** What a 304 has of the headers: all of them that a cache needs (RFC 9110, section 15.4.5). */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 const json = 'application/json; charset=utf-8';
@@ -26,20 +33,16 @@ export function jsonAnswer(status: number, text: string, headers: Record<string,
  */
 export function revalidated(answer: Answer, vary: string): Answer {
   const etag = `"${hash('sha256', answer.body, 'base64url')}"`;
-  return {
-    ...answer,
-    etag,
-    headers: { ...answer.headers, ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary },
-  };
+  const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary };
+  return { ...answer, headers: { ...answer.headers, ...headers }, validator: { etag, headers } };
 }
 
 /** Sends the answer, or 304 without its body when the client has it already. */
 export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
-  const { status, headers, body, etag } = answer;
+  const { status, headers, body, validator } = answer;
   const condition = request.headers['if-none-match'];
-  if (condition !== undefined && etag !== undefined && matches(condition, etag)) {
-    const { 'Content-Type': _type, 'Content-Length': _length, ...kept } = headers;
-    response.writeHead(304, kept).end();
+  if (condition !== undefined && validator && matches(condition, validator.etag)) {
+    response.writeHead(304, validator.headers).end();
   } else {
     response.writeHead(status, headers).end(body);
   }

@@ -22,6 +22,9 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     });
     request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
     request.on('error', reject);
-    request.on('close', () => reject(new Error('the client went away')));
+    request.on('close', () => {
+      // Every request closes, and an error takes its time to make.
+      if (!request.readableEnded) reject(new Error('the client went away'));
+    });
   });
 }

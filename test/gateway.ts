@@ -39,6 +39,17 @@ export async function openTestDatabase(): Promise<Database> {
   return afterClosing(database, () => administer(engine.url, `DROP DATABASE ${name} WITH (FORCE)`));
 }
 
+/**
+ * What another gateway over the same database has: on a server connections of its own, embedded the connections of
+ * the one process that may have the engine. Closing it leaves the database to the test that opened it.
+ */
+export async function openBeside(database: Database): Promise<Database> {
+  const { connectionString } = database.pool.options;
+  return connectionString === undefined
+    ? { ...database, close: async () => {} }
+    : openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() });
+}
+
 /** Serves a database, or a new one. Closing the gateway closes the database. */
 export async function openTestGateway(
   given?: Database,

@@ -36,7 +36,7 @@ async function run({ from, full = false, ...named }: Flags): Promise<void> {
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not know its width cannot be drawn on: the library would clear lines without end.
+  // A terminal that does not say how wide it is has 0 columns, on which ora would clear lines without end.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
   const database = await joinDatabase(config);
   try {

@@ -66,9 +66,18 @@ export async function followServer(connection: pg.ClientConfig): Promise<ChangeF
   /** Listens until the connection is lost. Told when announcements arrive, and fails if they never do. */
   async function listen(onListening: () => void): Promise<void> {
     const socket = new Socket();
-    const client = new pg.Client({ ...connection, stream: () => socket, query_timeout: heartbeat });
+    const client = new pg.Client({
+      ...connection,
+      stream: () => socket,
+      connectionTimeoutMillis: heartbeat,
+      query_timeout: heartbeat,
+    });
     const lost = new AbortController();
-    const lose = () => lost.abort();
+    const lose = () => {
+      lost.abort();
+      // Not `client.end()`, which waits for an answer that a dead connection never gives.
+      socket.destroy();
+    };
     client.on('error', lose).once('end', lose);
     client.on('notification', ({ payload = '' }) => listeners.tell(changeOf(payload)));
     closing.signal.addEventListener('abort', lose);
@@ -82,11 +91,12 @@ export async function followServer(connection: pg.ClientConfig): Promise<ChangeF
       onListening();
       while (await pause(heartbeat, lost.signal)) await client.query('SELECT 1');
     } finally {
-      listening = false;
       closing.signal.removeEventListener('abort', lose);
-      // Not `client.end()`, which waits for an answer that a dead connection never gives.
-      socket.destroy();
-      listeners.tell({ kind: 'all' });
+      lose();
+      if (listening) {
+        listening = false;
+        listeners.tell({ kind: 'all' });
+      }
     }
   }
 

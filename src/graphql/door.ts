@@ -3,7 +3,7 @@
  * from memory, or run compiled. Everything else, and everything that turns out to be wrong, is Yoga's.
  */
 
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
@@ -11,7 +11,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import { errorForClient, messages } from '../errors.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
-import { findOperation, readPlainRequest } from './operations.ts';
+import { asksForQuery, findOperation, readPlainRequest } from './operations.ts';
 import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
 
 /** The most that a request's body may have, in bytes. */
@@ -43,6 +43,8 @@ export type GraphqlDoor = (
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   const { createContext, kept, onError, closing } = options;
   const yoga = createGraphqlYoga(options);
+  // Every stream waits for it: many of them are no leak.
+  setMaxListeners(0, closing);
 
   return async (request, response, target, viewer) => {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -55,12 +57,14 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
       const answer = await express(request, target, body, viewer);
       if (answer) return send(request, response, answer);
     }
-    if (viewer && isRead && /[?&]query=/.test(target)) {
+    if (viewer && isRead) {
       const key = `GET ${request.headers.accept} ${target}`;
-      const answer =
-        kept.find(viewer.id, key) ??
-        (await kept.compute(viewer.id, key, () => read(request, target, viewer)));
-      return send(request, response, answer);
+      const found = kept.find(viewer.id, key);
+      if (found) return send(request, response, found);
+      if (asksForQuery(target)) {
+        const answer = await kept.compute(viewer.id, key, () => read(request, target, viewer));
+        return send(request, response, answer);
+      }
     }
     await general(request, response, target, body, viewer);
   };
@@ -139,7 +143,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   }
 
   async function ask(
-    { method = 'GET', headers }: IncomingMessage,
+    { method, headers }: IncomingMessage,
     target: string,
     body: Buffer | undefined,
     context: YogaContext,
@@ -149,7 +153,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
       value === undefined ? [] : [[name, String(value)]],
     );
     const init = {
-      method,
+      // A HEAD is a GET whose answer leaves out the body, which Node takes care of.
+      method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
       headers: Object.fromEntries(given),
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),

@@ -1,6 +1,6 @@
 /** The express lane: plain requests for operations that are compiled already, or worth compiling. */
 
-import { type DocumentNode, parse, validate } from 'graphql';
+import { type DocumentNode, getOperationAST, OperationTypeNode, parse, validate } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { type PreparedOperation, prepare } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
@@ -36,6 +36,18 @@ export function readPlainRequest(body: Buffer): PlainRequest | undefined {
   if (operationName != null && typeof operationName !== 'string') return undefined;
   if (variables != null && (!isRecord(variables) || Array.isArray(variables))) return undefined;
   return { query, operationName: operationName ?? undefined, variables: variables ?? {} };
+}
+
+/** Whether the target of a GET asks for a query, which has one answer: a subscription has no end. */
+export function asksForQuery(target: string): boolean {
+  const parameters = new URLSearchParams(target.split(/\?(.*)/s)[1]);
+  try {
+    const document = parse(parameters.get('query') ?? '');
+    const operation = getOperationAST(document, parameters.get('operationName'));
+    return operation?.operation === OperationTypeNode.QUERY;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -41,6 +41,6 @@ builder.subscriptionField('devices', (t) =>
   t.field({
     ...devices,
     type: [Device],
-    ...following(devices.resolve, 'DttDevice', 'LkbxDevice', 'OssmDevice'),
+    ...following(devices.resolve),
   }),
 );

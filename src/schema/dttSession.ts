@@ -153,6 +153,6 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   latestDttSession: t.field({
     ...latestDttSession,
-    ...following(latestDttSession.resolve, 'DttSession', 'TrainerSegment', 'DttDevice', 'DttTemplate'),
+    ...following(latestDttSession.resolve),
   }),
 }));

@@ -114,7 +114,7 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   activeDttTemplate: t.field({
     ...activeDttTemplate,
-    ...following(activeDttTemplate.resolve, 'User', 'DttTemplate', 'DttTemplateSegment', 'DttTemplateImport'),
+    ...following(activeDttTemplate.resolve),
   }),
 }));
 

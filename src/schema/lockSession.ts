@@ -98,6 +98,6 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   activeLockSession: t.field({
     ...activeLockSession,
-    ...following(activeLockSession.resolve, 'LockSession', 'LockSegment', 'LockTemplate'),
+    ...following(activeLockSession.resolve),
   }),
 }));

@@ -6,7 +6,6 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
-import type { Table } from '../database/feed.ts';
 import type PrismaTypes from '../generated/pothos.ts';
 import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 import { placeOf } from '../loaders.ts';
@@ -116,9 +115,9 @@ export async function readNodes(
 /** What a subscription field needs beside the options of the query field that it follows. */
 export function following<
   Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
->(resolve: Resolve, ...tables: readonly Table[]) {
+>(resolve: Resolve) {
   return {
-    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(...tables),
+    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(),
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();
       return resolve(parent, args, context, info);

@@ -38,6 +38,14 @@ export function dovetail({
   };
 }
 
+/** A server that sends one answer whatever it is asked; which one, it is told by its environment. */
+export function bare(): Command {
+  return {
+    program: process.execPath,
+    args: [fileURLToPath(new URL('contestants/bare.js', import.meta.url))],
+  };
+}
+
 /** PostGraphile 5 does not start below Node 22. */
 const nodeForPostgraphile = 22;
 

@@ -33,6 +33,8 @@ export interface Job {
   readonly subjects?: readonly Subject[];
   /** The request itself, where it is not one of a workload. */
   readonly request?: BenchRequest;
+  /** The status that the answers must have, where it is not one of success. */
+  readonly status?: number;
 }
 
 export interface Measurement {
@@ -91,7 +93,12 @@ async function run(job: Job): Promise<Measurement> {
       latencies.push(milliseconds);
     });
   });
-  const wrong = result.errors + result.timeouts + result.mismatches + result.non2xx;
+  const isExpected = (code: string) =>
+    job.status === undefined ? code.startsWith('2') : code === String(job.status);
+  const unexpected = Object.entries(result.statusCodeStats ?? {})
+    .filter(([code]) => !isExpected(code))
+    .reduce((total, [, { count = 0 }]) => total + count, 0);
+  const wrong = result.errors + result.timeouts + result.mismatches + unexpected;
   if (wrong > 0) throw new Error(`${wrong} of ${latencies.length} answers were errors`);
   if (latencies.length < 2) throw new Error(`only ${latencies.length} answers in ${last - sent} ms`);
   latencies.sort((one, other) => one - other);

@@ -104,6 +104,8 @@ describe('a token', () => {
     expect((await rest(gateway, token, '/users/me')).status).toBe(200);
     const { id } = await client.apiToken.findFirstOrThrow({ where: { userId } });
     await revokeToken(client, id);
+    // The gateway hears of what another connection wrote within the time of an announcement.
+    await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
     await unauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } });
   });
 });

@@ -1,0 +1,313 @@
+/**
+ * `npm run bench:live`: what it costs to ask for what has not changed, to announce changes, and to listen for them.
+ */
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { parseArgs } from 'node:util';
+import { median } from './compare.ts';
+import type { BareAnswer } from './contestants/bare.ts';
+import { bare, dovetail } from './contestants.ts';
+import { type BenchDatabase, startDatabase } from './database.ts';
+import { type LoadGenerator, type Measurement, startLoadGenerator } from './load.ts';
+import { killAll, processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { printRows, type Table } from './table.ts';
+import { type BenchRequest, requestOf, tokenOf, workloads } from './workloads.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    connections: { type: 'string', default: '32' },
+    only: { type: 'string', default: 'answers,load,subscriptions' },
+  },
+});
+const rounds = Number(options.rounds ?? (options.quick ? 3 : 7));
+const seconds = Number(options.seconds ?? (options.quick ? 1 : 3));
+
+const subject = { user: 1, session: 1, template: 1 };
+
+interface Setup {
+  readonly database: BenchDatabase;
+  readonly generator: LoadGenerator;
+  readonly gateway: ServerProcess;
+}
+
+interface Case {
+  readonly title: string;
+  readonly request: BenchRequest;
+  /** The least that the ratio has to be. */
+  readonly target: number;
+}
+
+/** Kept answers, each against a server that has nothing to do but to send the same bytes. */
+async function measureAnswers({ generator, gateway }: Setup): Promise<Table> {
+  const devices = workloads.find(({ name }) => name === 'devices');
+  if (!devices) throw new Error('there is no workload for devices');
+  const rest = requestOf(devices, 'rest', subject);
+  const { headers } = await ask(gateway, rest);
+  const cases: Case[] = [
+    { title: 'REST', request: rest, target: 0.7 },
+    { title: 'GraphQL by POST', request: requestOf(devices, 'graphql', subject), target: 0.5 },
+    {
+      title: '304',
+      request: { ...rest, headers: { ...rest.headers, 'If-None-Match': headers.etag ?? '' } },
+      target: 0.75,
+    },
+  ];
+  const rows: string[][] = [
+    ['', 'requests/s', 'of bare', 'ratio', 'target', 'CPU µs', 'of bare', 'ratio', 'p99 ms', 'of bare'],
+  ];
+  for (const { title, request, target } of cases) {
+    // Asked a few times first: the answer has to be the kept one.
+    for (let time = 0; time < 3; time++) await ask(gateway, request);
+    const answer = await ask(gateway, request);
+    const other = await startServer({ ...bare(), env: { BARE_ANSWER: JSON.stringify(answer) } });
+    try {
+      const measured: [Round[], Round[]] = [[], []];
+      const servers = [gateway, other] as const;
+      // Round 0 warms up, and is not counted.
+      for (let round = 0; round <= rounds; round++) {
+        for (const which of [0, 1] as const) {
+          const made = await measure(generator, servers[which], request, answer.status);
+          if (round > 0) measured[which].push(made);
+        }
+      }
+      const [own, floor] = measured;
+      const each = (list: readonly Round[], key: keyof Round) => median(list.map((round) => round[key]));
+      const ratio = (key: keyof Round) =>
+        median(own.map((round, index) => round[key] / (floor[index]?.[key] ?? Number.NaN)));
+      rows.push([
+        title,
+        thousands(each(own, 'requestsPerSecond')),
+        thousands(each(floor, 'requestsPerSecond')),
+        ratio('requestsPerSecond').toFixed(2),
+        target.toFixed(2),
+        each(own, 'used').toFixed(1),
+        each(floor, 'used').toFixed(1),
+        (1 / ratio('used')).toFixed(2),
+        each(own, 'p99').toFixed(1),
+        each(floor, 'p99').toFixed(1),
+      ]);
+    } finally {
+      await other.stop();
+    }
+  }
+  return {
+    title: 'Kept answers, against a bare node:http server that sends the same bytes (ratios of 1 are equal)',
+    rows,
+  };
+}
+
+interface Round extends Measurement {
+  /** Processor time of the server for one request, in microseconds. */
+  readonly used: number;
+}
+
+async function measure(
+  generator: LoadGenerator,
+  { url, pid }: ServerProcess,
+  request: BenchRequest,
+  status: number,
+): Promise<Round> {
+  const connections = Number(options.connections);
+  const before = await processorTime(pid);
+  const measurement = await generator.run({
+    url,
+    workload: 'kept answers',
+    door: 'rest',
+    request,
+    seconds,
+    connections,
+    requests: connections,
+    status,
+  });
+  const after = await processorTime(pid);
+  return { ...measurement, used: ((after ?? Number.NaN) - (before ?? Number.NaN)) / measurement.requests };
+}
+
+async function ask(
+  server: ServerProcess,
+  { method, path, headers, body }: BenchRequest,
+): Promise<BareAnswer> {
+  const response = await fetch(server.url + path, { method, headers, ...(body !== undefined && { body }) });
+  const sent = Object.fromEntries(response.headers);
+  // What Node adds by itself.
+  for (const name of ['date', 'connection', 'keep-alive']) delete sent[name];
+  return { status: response.status, headers: sent, body: await response.text() };
+}
+
+/** Loads of 100,000 rows, with the triggers that announce them and without. */
+async function measureLoad({ database }: Setup): Promise<Table> {
+  const loads = {
+    'one owner': 'SELECT 1 + 0 * n, $$bulk$$, n FROM generate_series(1, 100000) n',
+    '1,000 owners': 'SELECT n % 1000 + 1, $$bulk$$, n FROM generate_series(1, 100000) n',
+  };
+  const rows: string[][] = [['', 'announced, ms', 'silent, ms', 'ratio']];
+  for (const [title, select] of Object.entries(loads)) {
+    const measured: [number[], number[]] = [[], []];
+    for (let round = 0; round <= rounds; round++) {
+      for (const which of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+        const triggers = which === 0 ? 'ENABLE' : 'DISABLE';
+        await database.query(`ALTER TABLE "LockTemplate" ${triggers} TRIGGER USER`);
+        const began = performance.now();
+        await database.query(`INSERT INTO "LockTemplate" ("ownerId", name, duration) ${select}`);
+        if (round > 0) measured[which].push(performance.now() - began);
+        await database.query('ALTER TABLE "LockTemplate" DISABLE TRIGGER USER');
+        await database.query('DELETE FROM "LockTemplate" WHERE name = \'bulk\'');
+        await database.query('VACUUM "LockTemplate"');
+      }
+    }
+    await database.query('ALTER TABLE "LockTemplate" ENABLE TRIGGER USER');
+    const [announced, silent] = measured;
+    const ratios = announced.map((time, index) => time / (silent[index] ?? Number.NaN));
+    rows.push([title, median(announced).toFixed(0), median(silent).toFixed(0), median(ratios).toFixed(2)]);
+  }
+  return { title: '100,000 rows in one statement', rows };
+}
+
+const subscriptions = 1_000;
+
+/** Subscriptions of as many users on one process: their memory, and how long a change takes to all of them. */
+async function measureSubscriptions({ database, gateway }: Setup): Promise<Table> {
+  const before = await residentMemory(gateway.pid);
+  const listeners: Listener[] = [];
+  for (let user = 1; user <= subscriptions; user++) {
+    // A few at a time, as clients come back after a restart.
+    if (user % 50 === 0) await Promise.all(listeners.slice(-50).map(({ heard }) => heard(1)));
+    listeners.push(await listen(gateway, tokenOf(user)));
+  }
+  await Promise.all(listeners.map(({ heard }) => heard(1)));
+  const after = await residentMemory(gateway.pid);
+  const each = (((after ?? Number.NaN) - (before ?? Number.NaN)) * 1024) / subscriptions;
+
+  const [toAll, toFirst, toOne]: [number[], number[], number[]] = [[], [], []];
+  let events = 1;
+  for (let round = 0; round < rounds; round++) {
+    events++;
+    await database.query(
+      `UPDATE "DttTemplate" SET name = name || '.' WHERE id IN (SELECT "activeTemplateId" FROM "User")`,
+    );
+    const committed = performance.now();
+    const times = await Promise.all(listeners.map(({ heard }) => heard(events)));
+    toFirst.push(Math.min(...times) - committed);
+    toAll.push(Math.max(...times) - committed);
+  }
+  const [first] = listeners;
+  if (!first) throw new Error('nobody listens');
+  for (let round = 0; round < rounds * 5; round++) {
+    events++;
+    await database.query(
+      `UPDATE "DttTemplate" SET name = name || '.' WHERE id = (SELECT "activeTemplateId" FROM "User" WHERE id = 1)`,
+    );
+    const committed = performance.now();
+    toOne.push((await first.heard(events)) - committed);
+  }
+  for (const { socket } of listeners) socket.destroy();
+  return {
+    title: `${thousands(subscriptions)} open subscriptions, of as many users, on one process`,
+    rows: [
+      ['', ''],
+      ['memory of a subscription, KiB', each.toFixed(1)],
+      ['from a commit that changes what one has, to that one, ms', median(toOne).toFixed(1)],
+      ['from a commit that changes what all have, to the first, ms', median(toFirst).toFixed(1)],
+      ['… to the last, ms', median(toAll).toFixed(1)],
+    ],
+  };
+}
+
+interface Listener {
+  readonly socket: Socket;
+  /** When the listener had so many events, in milliseconds. Waits until it has. */
+  heard(count: number): Promise<number>;
+}
+
+/** A listener that costs next to nothing itself: it shares this machine with what is measured. */
+async function listen({ url }: ServerProcess, token: string): Promise<Listener> {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  const body = JSON.stringify({ query: 'subscription { activeDttTemplate { name } }' });
+  socket.write(
+    `POST /graphql HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const times: number[] = [];
+  const waiting = new Map<number, (time: number) => void>();
+  let text = '';
+  socket.on('data', (data: Buffer) => {
+    text += data.toString('latin1');
+    for (let at = text.indexOf('data: '); at >= 0; at = text.indexOf('data: ')) {
+      times.push(performance.now());
+      waiting.get(times.length)?.(performance.now());
+      text = text.slice(at + 6);
+    }
+    text = text.slice(-6);
+  });
+  return {
+    socket,
+    heard: (count) =>
+      new Promise((settle, fail) => {
+        const time = times[count - 1];
+        if (time !== undefined) return settle(time);
+        waiting.set(count, settle);
+        setTimeout(fail, 60_000, new Error(`event ${count} did not come`)).unref();
+      }),
+  };
+}
+
+function thousands(value: number): string {
+  return Math.round(value).toLocaleString('en');
+}
+
+const measures = {
+  answers: measureAnswers,
+  load: measureLoad,
+  subscriptions: measureSubscriptions,
+};
+
+async function main(): Promise<void> {
+  const database = await startDatabase();
+  const generator = startLoadGenerator();
+  try {
+    const start = () =>
+      startServer({
+        ...dovetail({ keepsAnswers: true }),
+        env: { DATABASE_URL: database.url, LOG_LEVEL: 'error' },
+      });
+    // Dovetail migrates the database when it starts.
+    await (await start()).stop();
+    await database.load('data.sql');
+    for (const name of options.only.split(',')) {
+      const measure = Object.entries(measures).find(([other]) => other === name)?.[1];
+      if (!measure) throw new Error(`There is no ${name}: take ${Object.keys(measures)}.`);
+      const gateway = await start();
+      try {
+        process.stdout.write(`${printRows(await measure({ database, generator, gateway }))}\n`);
+      } finally {
+        await gateway.stop();
+      }
+    }
+    process.stdout.write(
+      `Medians of ${rounds} rounds, ${options.connections} connections, Node ${process.version}.\n`,
+    );
+  } finally {
+    await generator.stop();
+    await database.close();
+  }
+}
+
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(name, () => {
+    killAll();
+    process.exit(1);
+  });
+}
+try {
+  await main();
+} catch (error) {
+  killAll();
+  process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,518 @@
+/** The change feed: who is told of what, whoever wrote it, and what happens when the connection is lost. */
+
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/token.ts';
+import type { Database } from '../../src/database/database.ts';
+import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { openTestDatabase } from '../gateway.ts';
+import { type Line, openLine } from '../line.ts';
+
+let database: Database;
+let feed: ChangeFeed;
+let alice: Account;
+let bob: Account;
+let carol: Account;
+let names: Map<number, string>;
+/** What the feed has told since the test began. */
+let told: Change[];
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+  carol = await createAccount(database.client, 'carol');
+  names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
+  feed = await database.follow();
+  feed.subscribe((change) => told.push(change));
+});
+afterAll(async () => {
+  await feed?.close();
+  await database?.close();
+});
+beforeEach(() => {
+  told = [];
+});
+
+const nobody = 0;
+
+/** What a write announces, sorted: `<who> <table>`. A mark that is announced after it shows that all has come. */
+async function announcedBy(write: () => Promise<unknown>): Promise<string[]> {
+  const mark = async () => {
+    await database.pool.query(`SELECT pg_notify('dovetail', '${nobody} User')`);
+    await expect.poll(() => told.some(isMark), { interval: 5 }).toBe(true);
+    const before = told.slice(0, told.findIndex(isMark));
+    told = [];
+    return before;
+  };
+  await mark();
+  await write();
+  return (await mark()).map(textOf).sort();
+}
+
+const isMark = (change: Change) => change.kind === 'user' && change.userId === nobody;
+const textOf = (change: Change) =>
+  change.kind === 'all' ? 'all' : `${names.get(change.userId) ?? change.userId} ${change.table}`;
+
+const run = (sql: string) => () => database.pool.query(sql);
+
+interface Rows {
+  readonly columns: string;
+  /** The values of a new row of the account's; the index tells several apart. */
+  readonly values: (account: Account, index: number) => string;
+  /** A column of no importance. */
+  readonly touched: string;
+}
+
+/** A row of each table that belongs to an account. */
+const tables: Record<string, Rows> = {
+  DttDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    touched: '"macAddress"',
+  },
+  DttTemplate: {
+    columns: '"ownerId", "bubbleId", name, "targetDepth", "targetWindow"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'Name', 1, 1`,
+    touched: 'name',
+  },
+  DttTemplateSegment: {
+    columns: '"templateId", position, type, duration',
+    values: ({ dttTemplates: [id] }, index) => `${id}, ${100 + index}, 'training', 60`,
+    touched: 'duration',
+  },
+  DttTemplateImport: {
+    columns: '"userId", "templateId"',
+    values: ({ userId }, index) => `${userId}, ${carol.dttTemplates[index]}`,
+    touched: '"importedAt"',
+  },
+  DttSession: {
+    columns: '"ownerId", "bubbleId", "trainerId"',
+    values: ({ userId, dttDevices: [id] }) => `${userId}, gen_random_uuid(), ${id}`,
+    touched: 'name',
+  },
+  TrainerSegment: {
+    columns: '"sessionId", type, "order"',
+    values: ({ dttSessions: [id] }, index) => `${id}, 'endurance', ${100 + index}`,
+    touched: 'points',
+  },
+  LkbxDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    touched: 'locked',
+  },
+  LockTemplate: {
+    columns: '"ownerId", name, duration',
+    values: ({ userId }) => `${userId}, 'Name', 60`,
+    touched: 'duration',
+  },
+  LockSession: {
+    columns: '"ownerId", "bubbleId", "publicId", "lockState", duration',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), gen_random_uuid(), 'completed', 60`,
+    touched: 'duration',
+  },
+  LockSegment: {
+    columns: '"sessionId", type, "isLocked"',
+    values: ({ lockSessions: [id] }) => `${id}, 'start', true`,
+    touched: 'type',
+  },
+  OssmDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress", chip',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm', 'ESP32-S3'`,
+    touched: 'chip',
+  },
+};
+
+/** Inserts three rows of alice's and two of bob's in one statement. */
+function insertOf(table: string, { columns, values }: Rows): string {
+  const rows = [
+    ...[0, 1, 2].map((index) => values(alice, index)),
+    ...[0, 1].map((index) => values(bob, index)),
+  ];
+  return `INSERT INTO "${table}" (${columns}) VALUES ${rows.map((row) => `(${row})`).join(', ')} RETURNING *`;
+}
+
+/** The condition that finds the inserted rows again. */
+function conditionOf(rows: readonly { id?: number }[]): string {
+  const ids = rows.map(({ id }) => id);
+  return ids.includes(undefined)
+    ? `"templateId" IN (${carol.dttTemplates}) AND "userId" IN (${alice.userId}, ${bob.userId})`
+    : `id IN (${ids})`;
+}
+
+describe('a statement', () => {
+  it.each(Object.entries(tables))('on %s announces each owner once', async (table, rows) => {
+    const owners = [`alice ${table}`, `bob ${table}`];
+    let condition = '';
+    const insert = async () => {
+      const inserted = await database.pool.query<{ id?: number }>(insertOf(table, rows));
+      condition = conditionOf(inserted.rows);
+    };
+    const { touched } = rows;
+    expect(await announcedBy(insert)).toEqual(owners);
+    expect(
+      await announcedBy(run(`UPDATE "${table}" SET ${touched} = ${touched} WHERE ${condition}`)),
+    ).toEqual(owners);
+    expect(await announcedBy(run(`DELETE FROM "${table}" WHERE ${condition}`))).toEqual(owners);
+  });
+
+  it.each(Object.entries(tables))(
+    'on %s that changes no row announces nobody',
+    async (table, { touched }) => {
+      expect(await announcedBy(run(`UPDATE "${table}" SET ${touched} = ${touched} WHERE false`))).toEqual([]);
+      expect(await announcedBy(run(`DELETE FROM "${table}" WHERE false`))).toEqual([]);
+    },
+  );
+
+  it('on User announces the user', async () => {
+    const name = `user-${Date.now()}`;
+    let id = 0;
+    const insert = () =>
+      database.client.user.create({ data: { username: name } }).then((user) => {
+        id = user.id;
+      });
+    const announced = await announcedBy(insert);
+    expect(announced).toEqual([`${id} User`]);
+    expect(await announcedBy(run(`UPDATE "User" SET rank = 1 WHERE id = ${id}`))).toEqual([`${id} User`]);
+    expect(await announcedBy(run(`DELETE FROM "User" WHERE id = ${id}`))).toEqual([`${id} User`]);
+  });
+
+  it('that is rolled back announces nobody', async () => {
+    const rolledBack = `BEGIN; UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}; ROLLBACK`;
+    expect(await announcedBy(run(rolledBack))).toEqual([]);
+  });
+
+  it('announces one user where there are a thousand rows', async () => {
+    const insert = `INSERT INTO "LockTemplate" ("ownerId", name, duration)
+      SELECT ${bob.userId}, 'bulk', n FROM generate_series(1, 1000) n`;
+    expect(await announcedBy(run(insert))).toEqual(['bob LockTemplate']);
+    expect(await announcedBy(run(`DELETE FROM "LockTemplate" WHERE name = 'bulk'`))).toEqual([
+      'bob LockTemplate',
+    ]);
+  });
+});
+
+describe('a row that moves', () => {
+  const owned = Object.entries(tables).filter(([, { columns }]) => columns.includes('"ownerId"'));
+
+  it.each(owned)('to another owner announces both: %s', async (table, { columns, values }) => {
+    const { rows } = await database.pool.query<{ id: number }>(
+      `INSERT INTO "${table}" (${columns}) VALUES (${values(alice, 50)}) RETURNING id`,
+    );
+    const id = rows[0]?.id;
+    expect(
+      await announcedBy(run(`UPDATE "${table}" SET "ownerId" = ${bob.userId} WHERE id = ${id}`)),
+    ).toEqual([`alice ${table}`, `bob ${table}`]);
+    await database.pool.query(`DELETE FROM "${table}" WHERE id = ${id}`);
+  });
+
+  it.each([
+    ['TrainerSegment', 'sessionId', () => bob.dttSessions[0]],
+    ['LockSegment', 'sessionId', () => bob.lockSessions[0]],
+    ['DttTemplateSegment', 'templateId', () => bob.dttTemplates[0]],
+  ] as const)('to another parent announces the owners of both: %s', async (table, parent, place) => {
+    const rows = tables[table];
+    const inserted = await database.pool.query<{ id: number }>(
+      `INSERT INTO "${table}" (${rows?.columns}) VALUES (${rows?.values(alice, 60)}) RETURNING id`,
+    );
+    const id = inserted.rows[0]?.id;
+    expect(await announcedBy(run(`UPDATE "${table}" SET "${parent}" = ${place()} WHERE id = ${id}`))).toEqual(
+      [`alice ${table}`, `bob ${table}`],
+    );
+    await database.pool.query(`DELETE FROM "${table}" WHERE id = ${id}`);
+  });
+});
+
+describe('a template', () => {
+  /** A template of alice's with a segment, which bob has imported. */
+  async function sharedTemplate() {
+    const template = await database.client.dttTemplate.create({
+      data: {
+        ownerId: alice.userId,
+        bubbleId: `shared-${Date.now()}-${Math.random()}`,
+        name: 'Shared',
+        targetDepth: 1,
+        targetWindow: 1,
+        segments: { create: { position: 0, type: 'warmup', duration: 60 } },
+      },
+    });
+    await importTemplate(database.client, bob, template.id);
+    return template.id;
+  }
+
+  it('announces who imported it, for itself and its segments', async () => {
+    const id = await sharedTemplate();
+    expect(await announcedBy(run(`UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`))).toEqual([
+      'alice DttTemplate',
+      'bob DttTemplate',
+    ]);
+    expect(
+      await announcedBy(run(`UPDATE "DttTemplateSegment" SET duration = 1 WHERE "templateId" = ${id}`)),
+    ).toEqual(['alice DttTemplateSegment', 'bob DttTemplateSegment']);
+    expect(await announcedBy(run(`DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${id}`))).toEqual([
+      'alice DttTemplateSegment',
+      'bob DttTemplateSegment',
+    ]);
+  });
+
+  it('announces the importer alone when it is imported or given up', async () => {
+    const [id] = carol.dttTemplates;
+    const importIt = () => importTemplate(database.client, alice, id);
+    expect(await announcedBy(importIt)).toEqual(['alice DttTemplateImport']);
+    const giveUp = `DELETE FROM "DttTemplateImport" WHERE "userId" = ${alice.userId} AND "templateId" = ${id}`;
+    expect(await announcedBy(run(giveUp))).toEqual(['alice DttTemplateImport']);
+  });
+
+  it('announces on its deletion everybody who had it, also those whose active one it was', async () => {
+    const id = await sharedTemplate();
+    await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
+    const announced = await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`));
+    expect(announced).toEqual(
+      expect.arrayContaining(['alice DttTemplate', 'bob DttTemplateImport', 'bob User']),
+    );
+    expect(announced.filter((text) => text.startsWith('carol'))).toEqual([]);
+  });
+});
+
+describe('a deletion', () => {
+  it('of a user announces them, their tokens and who imported from them', async () => {
+    const dave = await createAccount(database.client, 'dave');
+    await importTemplate(database.client, alice, dave.dttTemplates[0]);
+    const announced = await announcedBy(run(`DELETE FROM "User" WHERE id = ${dave.userId}`));
+    expect(announced).toEqual(
+      expect.arrayContaining([`${dave.userId} User`, `${dave.userId} ApiToken`, 'alice DttTemplateImport']),
+    );
+    expect(announced.filter((text) => /bob|carol/.test(text))).toEqual([]);
+  });
+});
+
+describe('a token', () => {
+  it('is announced when it is revoked or deleted, and not when it is created or used', async () => {
+    let id = 0;
+    const create = async () => {
+      ({ id } = await createToken(database.client, 'bob', 'announced'));
+    };
+    // The creation locks the user's row, which changes nothing.
+    expect(await announcedBy(create)).toEqual([]);
+    const use = () =>
+      database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
+    expect(await announcedBy(use)).toEqual([]);
+    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+    expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
+      'bob ApiToken',
+    ]);
+  });
+
+  it('that goes to another user is announced to the one who had it', async () => {
+    const { id } = await createToken(database.client, 'alice', 'moving');
+    expect(await announcedBy(run(`UPDATE "ApiToken" SET "userId" = ${bob.userId} WHERE id = ${id}`))).toEqual(
+      ['alice ApiToken'],
+    );
+    await database.client.apiToken.delete({ where: { id } });
+  });
+});
+
+describe('every table', () => {
+  it('has a trigger for all that changes rows', async () => {
+    const { rows } = await database.pool.query<{ table: string; triggers: string[] }>(`
+      SELECT relname AS table, array_agg(tgname::text ORDER BY tgname) FILTER (WHERE tgname LIKE 'announce%') AS triggers
+      FROM pg_class LEFT JOIN pg_trigger ON tgrelid = pg_class.oid
+      WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> '_prisma_migrations'
+      GROUP BY relname`);
+    const all = ['announce_delete', 'announce_insert', 'announce_truncate', 'announce_update'];
+    // A token that nobody has used yet concerns nothing that was answered.
+    const expected = (table: string) =>
+      table === 'ApiToken' ? all.filter((name) => name !== 'announce_insert') : all;
+    expect(rows.map(({ table }) => table).sort()).toEqual(
+      [...Object.keys(tables), 'ApiToken', 'User'].sort(),
+    );
+    for (const { table, triggers } of rows) expect(triggers, table).toEqual(expected(table));
+  });
+});
+
+describe('a truncation', () => {
+  let empty: Database;
+  let emptyFeed: ChangeFeed;
+  beforeAll(async () => {
+    empty = await openTestDatabase();
+    emptyFeed = await empty.follow();
+  });
+  afterAll(async () => {
+    await emptyFeed?.close();
+    await empty?.close();
+  });
+
+  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
+    const kinds = new Set<string>();
+    const unsubscribe = emptyFeed.subscribe(({ kind }) => kinds.add(kind));
+    await empty.pool.query(`TRUNCATE "${table}" CASCADE`);
+    await expect.poll(() => [...kinds]).toEqual(['all']);
+    unsubscribe();
+  });
+});
+
+describe('a change', () => {
+  const change = (text: string) => [`alice ${text}`];
+
+  it('is announced whoever makes it', async () => {
+    const [id] = alice.dttDevices;
+    const prisma = () => database.client.dttDevice.update({ where: { id }, data: { apiHits: 1 } });
+    expect(await announcedBy(prisma)).toEqual(change('DttDevice'));
+
+    const raw = () => database.client.$executeRaw`UPDATE "DttDevice" SET "apiHits" = 2 WHERE id = ${id}`;
+    expect(await announcedBy(raw)).toEqual(change('DttDevice'));
+
+    const transaction = () =>
+      database.client.$transaction(async (client) => {
+        await client.dttDevice.update({ where: { id }, data: { apiHits: 3 } });
+        await client.dttDevice.update({ where: { id }, data: { apiHits: 4 } });
+      });
+    // PostgreSQL folds equal notifications of a transaction into one.
+    expect(await announcedBy(transaction)).toEqual(change('DttDevice'));
+
+    const stranger = new pg.Client(database.pool.options);
+    await stranger.connect();
+    const simple = () => stranger.query(`UPDATE "DttDevice" SET "apiHits" = 5 WHERE id = ${id}`);
+    expect(await announcedBy(simple)).toEqual(change('DttDevice'));
+    const prepared = () =>
+      stranger.query({
+        name: 'hits',
+        text: 'UPDATE "DttDevice" SET "apiHits" = $1 WHERE id = $2',
+        values: [6, id],
+      });
+    expect(await announcedBy(prepared)).toEqual(change('DttDevice'));
+    await stranger.end();
+  });
+
+  it('is told to everybody who follows, until they stop', async () => {
+    const other = await database.follow();
+    const heard: string[] = [];
+    const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
+    const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
+    await announcedBy(touch);
+    await expect.poll(() => heard).toContain('alice OssmDevice');
+    unsubscribe();
+    const before = heard.length;
+    await announcedBy(touch);
+    expect(heard).toHaveLength(before);
+    await other.close();
+  });
+});
+
+describe.runIf(inject('engine').kind === 'embedded')('a client of the embedded engine', () => {
+  it('never sees a notification that it did not ask for', async () => {
+    const client = new pg.Client(database.pool.options);
+    await client.connect();
+    const seen: unknown[] = [];
+    client.on('notification', (notification) => seen.push(notification));
+    const [id] = alice.dttDevices;
+    for (let hits = 0; hits < 20; hits++) {
+      await Promise.all([
+        client.query('SELECT 1'),
+        client.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`),
+        database.client.dttDevice.update({ where: { id: bob.dttDevices[0] }, data: { apiHits: hits } }),
+      ]);
+    }
+    await client.query('SELECT 1');
+    expect(seen).toEqual([]);
+    await client.end();
+  });
+
+  it('has its change announced before it hears that it is made', async () => {
+    const [id] = alice.dttDevices;
+    for (let hits = 0; hits < 20; hits++) {
+      told = [];
+      await database.pool.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`);
+      expect(told.map(textOf)).toEqual(['alice DttDevice']);
+    }
+  });
+});
+
+describe.runIf(inject('engine').kind === 'postgres')('a lost connection', () => {
+  let lost: ChangeFeed;
+  let line: Line;
+  let events: string[];
+
+  beforeEach(async () => {
+    line = await openLine(database);
+    lost = await followServer({ connectionString: line.url });
+    events = [];
+    lost.subscribe((change) => events.push(`${textOf(change)}${lost.listening ? '' : ', not listening'}`));
+  });
+  afterEach(async () => {
+    await lost?.close();
+    await line?.close();
+  });
+
+  const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
+  const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+  const change = () =>
+    database.pool.query(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
+
+  it('is made again, and everybody is told when it goes and when it is back', async () => {
+    expect(lost.listening).toBe(true);
+    expect(lost.reconnects).toBe(0);
+    await line.terminate();
+    await isGone();
+    await isBack();
+    expect(events).toEqual(['all, not listening', 'all']);
+    expect(lost.reconnects).toBe(1);
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it('is noticed when it is cut without a word', async () => {
+    line.hold();
+    await change();
+    await isGone();
+    line.release();
+    await isBack();
+    expect(events[0]).toBe('all, not listening');
+    expect(events.at(-1)).toBe('all');
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it('is given up while it is made, when the server takes it and keeps silent', async () => {
+    line.hold();
+    await isGone();
+    // The line takes new connections, and says nothing.
+    await expect.poll(() => line.held(), { timeout: 15_000 }).toBeGreaterThan(2);
+    line.release();
+    await isBack();
+  });
+
+  it('can be closed while it is gone', async () => {
+    line.hold();
+    await isGone();
+    await expect.poll(() => line.held(), { timeout: 10_000 }).toBeGreaterThan(1);
+    const began = Date.now();
+    await lost.close();
+    expect(Date.now() - began).toBeLessThan(1_000);
+  });
+
+  it('tells everybody once however long it takes to be back', async () => {
+    await line.refuse();
+    await isGone();
+    await new Promise((settle) => setTimeout(settle, 500));
+    expect(events).toEqual(['all, not listening']);
+    await line.accept();
+    await isBack();
+    expect(events).toEqual(['all, not listening', 'all']);
+  });
+});
+
+it.runIf(inject('engine').kind === 'postgres')(
+  'a server that cannot be listened to leaves the gateway without a feed, not without a start',
+  async () => {
+    const line = await openLine(database);
+    await line.refuse();
+    const without = await followServer({ connectionString: line.url });
+    expect(without.listening).toBe(false);
+    await line.accept();
+    await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
+    await without.close();
+    await line.close();
+  },
+);

@@ -1,0 +1,75 @@
+/** A client of GraphQL over SSE, distinct connections mode: one request, one stream of results. */
+
+import { expect } from 'vitest';
+import type { TestGateway } from './gateway.ts';
+
+export interface Events {
+  readonly response: Response;
+  /** The data of the next result. Fails when the stream ends instead, or a result has errors. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own subscription where it reads it.
+  next(): Promise<any>;
+  /** Reads to the end of the stream: the events that were left, `complete` among them if it ended in order. */
+  rest(): Promise<string[]>;
+  /** Leaves, as a client does that is no longer interested. */
+  leave(): void;
+}
+
+export interface SubscribeOptions {
+  readonly variables?: Record<string, unknown>;
+  readonly method?: 'GET' | 'POST';
+  readonly accept?: string;
+}
+
+export async function subscribe(
+  gateway: TestGateway,
+  token: string | undefined,
+  query: string,
+  { variables = {}, method = 'POST', accept = 'text/event-stream' }: SubscribeOptions = {},
+): Promise<Events> {
+  const leaving = new AbortController();
+  const headers = {
+    Accept: accept,
+    'Content-Type': 'application/json',
+    ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+  };
+  const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
+  const response = await fetch(`${gateway.url}/graphql${method === 'GET' ? `?${parameters}` : ''}`, {
+    method,
+    headers,
+    signal: leaving.signal,
+    ...(method === 'POST' && { body: JSON.stringify({ query, variables }) }),
+  });
+  const events = eventsOf(response);
+  return {
+    response,
+    async next() {
+      const { value, done } = await events.next();
+      if (done) throw new Error('the stream has ended');
+      expect(value.type).toBe('next');
+      const { data, errors } = JSON.parse(value.data);
+      expect(errors).toBeUndefined();
+      return data;
+    },
+    async rest() {
+      const left: string[] = [];
+      for await (const { type } of events) left.push(type);
+      return left;
+    },
+    leave: () => leaving.abort(),
+  };
+}
+
+/** The events of a stream (HTML, section 9.2.6); comments, such as pings, are left out. */
+async function* eventsOf({ body }: Response): AsyncGenerator<{ type: string; data: string }> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const piece of body ?? []) {
+    text += decoder.decode(piece, { stream: true });
+    const blocks = text.split('\n\n');
+    text = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const type = /^event: (.*)$/m.exec(block)?.[1];
+      if (type !== undefined) yield { type, data: /^data:(.*)$/m.exec(block)?.[1] ?? '' };
+    }
+  }
+}

@@ -1,0 +1,420 @@
+/** Subscriptions over SSE: how things are now, then every change, for as long as the client may and wants to listen. */
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/token.ts';
+import type { Database } from '../../src/database/database.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
+import {
+  graphqlOnce,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  type TestGateway,
+} from '../gateway.ts';
+
+let database: Database;
+let gateway: TestGateway;
+let followers: number;
+let alice: Account;
+let bob: Account;
+let names = 0;
+const open: Events[] = [];
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  gateway = await openTestGateway(countingFollowers(database));
+});
+afterAll(() => gateway?.close());
+beforeEach(async () => {
+  names++;
+  alice = await createAccount(database.client, `alice-${names}`);
+  bob = await createAccount(database.client, `bob-${names}`);
+});
+afterEach(() => {
+  for (const events of open.splice(0)) events.leave();
+});
+
+/** The database, counting in `followers` who follows its changes: the gateway's own parts, and its subscribers. */
+function countingFollowers(counted: Database): Database {
+  return {
+    ...counted,
+    async follow() {
+      const feed = await counted.follow();
+      followers = 0;
+      return {
+        ...feed,
+        get listening() {
+          return feed.listening;
+        },
+        get reconnects() {
+          return feed.reconnects;
+        },
+        subscribe(listener) {
+          followers++;
+          const unsubscribe = feed.subscribe(listener);
+          let subscribed = true;
+          return () => {
+            if (subscribed) followers--;
+            subscribed = false;
+            unsubscribe();
+          };
+        },
+      };
+    },
+  };
+}
+
+async function follow(
+  query: string,
+  {
+    token = alice.token,
+    at = gateway,
+    ...options
+  }: SubscribeOptions & { token?: string; at?: TestGateway } = {},
+): Promise<Events> {
+  const events = await subscribe(at, token, query, options);
+  open.push(events);
+  return events;
+}
+
+const activeTemplate = 'subscription { activeDttTemplate { name owner { username } segments { type } } }';
+const activeName = 'subscription { activeDttTemplate { name } }';
+
+const activate = (account: Account, index: 0 | 1 | 2) =>
+  postJson(gateway, account.token, `/dtt/templates/${account.dttTemplates[index]}`, { isActive: true });
+const rename = (account: Account, index: 0 | 1 | 2, name: string) =>
+  database.client.dttTemplate.update({ where: { id: account.dttTemplates[index] }, data: { name } });
+
+describe('a subscriber', () => {
+  it('gets how things are, then every change, over either method', async () => {
+    for (const method of ['POST', 'GET'] as const) {
+      await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
+      const events = await follow(activeName, { method });
+      expect(events.response.status).toBe(200);
+      expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
+      expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
+      expect(await events.next()).toEqual({ activeDttTemplate: null });
+      await activate(alice, 0);
+      const name = (index: number) => ({
+        activeDttTemplate: { name: `Program ${index} of ${alice.username}` },
+      });
+      expect(await events.next()).toEqual(name(0));
+      await activate(alice, 1);
+      expect(await events.next()).toEqual(name(1));
+      events.leave();
+    }
+  });
+
+  it('gets the stream also when it asks with GET and takes anything', async () => {
+    const events = await follow(activeName, { method: 'GET', accept: '*/*' });
+    expect(await events.next()).toEqual({ activeDttTemplate: null });
+  });
+
+  it('is told whoever made the change', async () => {
+    const events = await follow(activeName);
+    await events.next();
+    await activate(alice, 0);
+    await events.next();
+    await rename(alice, 0, 'By Prisma');
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By Prisma' } });
+    const [id] = alice.dttTemplates;
+    await database.pool.query(`UPDATE "DttTemplate" SET name = 'By SQL' WHERE id = ${id}`);
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By SQL' } });
+    const document = `mutation { activateTemplate(databaseId: ${alice.dttTemplates[1]}) { scheduleTypeChanged } }`;
+    await graphqlOnce(gateway, alice.token, document);
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
+  });
+
+  it('is not told what it has already, nor what concerns others', async () => {
+    const events = await follow(activeName);
+    await events.next();
+    await activate(alice, 0);
+    await events.next();
+    await activate(alice, 0);
+    await activate(bob, 0);
+    await database.client.user.update({ where: { id: alice.userId }, data: { rank: 9 } });
+    await database.client.dttDevice.update({ where: { id: alice.dttDevices[0] }, data: { apiHits: 9 } });
+    await rename(alice, 0, 'At last');
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: 'At last' } });
+  });
+
+  it('that comes back gets what it missed, as the present', async () => {
+    const first = await follow(activeName);
+    await first.next();
+    first.leave();
+    await activate(alice, 0);
+    await activate(alice, 2);
+    const second = await follow(activeName);
+    expect(await second.next()).toEqual({ activeDttTemplate: { name: `Program 2 of ${alice.username}` } });
+  });
+
+  it('gets all of a burst of changes or the last of it, and never an older one after a newer', async () => {
+    const events = await follow(activeName);
+    await events.next();
+    await rename(alice, 0, 'Burst 0');
+    await activate(alice, 0);
+    const last = 40;
+    const burst = (async () => {
+      for (let step = 1; step <= last; step++) await rename(alice, 0, `Burst ${step}`);
+    })();
+    let seen = -1;
+    while (seen < last) {
+      const { activeDttTemplate } = await events.next();
+      const step = Number(/^Burst (\d+)$/.exec(activeDttTemplate?.name)?.[1]);
+      expect(step).toBeGreaterThan(seen);
+      seen = step;
+    }
+    await burst;
+  });
+});
+
+describe('each field', () => {
+  it('activeDttTemplate follows the template, its segments and what hangs off it', async () => {
+    await database.client.user.update({
+      where: { id: alice.userId },
+      data: { activeTemplateId: alice.dttTemplates[0] },
+    });
+    const events = await follow(`subscription { activeDttTemplate {
+      segments { type } owner { username rank } sessions(first: 1) { nodes { name } } } }`);
+    expect((await events.next()).activeDttTemplate.segments).toEqual([
+      { type: 'warmup' },
+      { type: 'training' },
+    ]);
+    await database.client.dttTemplateSegment.updateMany({
+      where: { templateId: alice.dttTemplates[0], position: 1 },
+      data: { type: 'endurance' },
+    });
+    expect((await events.next()).activeDttTemplate.segments).toEqual([
+      { type: 'warmup' },
+      { type: 'endurance' },
+    ]);
+    await database.client.user.update({ where: { id: alice.userId }, data: { rank: 77 } });
+    expect((await events.next()).activeDttTemplate.owner.rank).toBe(77);
+    await database.client.dttSession.updateMany({
+      where: { templateId: alice.dttTemplates[0] },
+      data: { name: 'Renamed' },
+    });
+    expect((await events.next()).activeDttTemplate.sessions.nodes).toEqual([{ name: 'Renamed' }]);
+    await database.client.dttTemplate.delete({ where: { id: alice.dttTemplates[0] } });
+    expect(await events.next()).toEqual({ activeDttTemplate: null });
+  });
+
+  it('activeDttTemplate follows an imported one, edited by its owner', async () => {
+    const [id] = bob.dttTemplates;
+    await importTemplate(database.client, alice, id);
+    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
+    const events = await follow(activeTemplate);
+    expect((await events.next()).activeDttTemplate).toMatchObject({ owner: null });
+    await rename(bob, 0, 'Edited');
+    expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
+  });
+
+  it('activeLockSession follows the session, its segments and its end', async () => {
+    const events = await follow('subscription { activeLockSession { lockState segments { type } } }');
+    expect(await events.next()).toEqual({
+      activeLockSession: { lockState: 'locked', segments: [{ type: 'start' }, { type: 'end' }] },
+    });
+    const [sessionId] = alice.lockSessions;
+    const createdAt = new Date('2030-01-01');
+    await database.client.lockSegment.create({
+      data: { sessionId, type: 'break', isLocked: false, createdAt },
+    });
+    expect((await events.next()).activeLockSession.segments).toContainEqual({ type: 'break' });
+    await database.client.lockSession.update({
+      where: { id: sessionId },
+      data: { isActive: false, lockState: 'completed' },
+    });
+    expect(await events.next()).toEqual({ activeLockSession: null });
+  });
+
+  it('latestDttSession follows new sessions, their segments and their trainer', async () => {
+    const events = await follow(
+      'subscription { latestDttSession { name segments { points } trainer { serialNumber } } }',
+    );
+    expect((await events.next()).latestDttSession.name).toBe(`Session 0 of ${alice.username}`);
+    const { id } = await database.client.dttSession.create({
+      data: {
+        ownerId: alice.userId,
+        bubbleId: `new-${alice.username}`,
+        name: 'New',
+        createdAt: new Date('2030-01-01'),
+        trainerId: alice.dttDevices[0],
+      },
+    });
+    expect(await events.next()).toEqual({
+      latestDttSession: { name: 'New', segments: [], trainer: { serialNumber: null } },
+    });
+    await database.client.trainerSegment.create({
+      data: { sessionId: id, type: 'bounce', order: 0, points: 7 },
+    });
+    expect((await events.next()).latestDttSession.segments).toEqual([{ points: 7 }]);
+    await database.client.dttDevice.update({
+      where: { id: alice.dttDevices[0] },
+      data: { serialNumber: 'SN' },
+    });
+    expect((await events.next()).latestDttSession.trainer).toEqual({ serialNumber: 'SN' });
+  });
+
+  it('devices follows the visits of every kind', async () => {
+    const events = await follow('subscription { devices { __typename databaseId } }');
+    const first = async () => (await events.next()).devices[0];
+    expect(await first()).toMatchObject({ __typename: 'DttDevice' });
+    const visits = { lastVisited: new Date('2030-01-01') };
+    await database.client.lkbxDevice.update({ where: { id: alice.lkbxDevices[1] }, data: visits });
+    expect(await first()).toEqual({ __typename: 'LkbxDevice', databaseId: alice.lkbxDevices[1] });
+    const later = { lastVisited: new Date('2030-01-02') };
+    await database.client.ossmDevice.update({ where: { id: alice.ossmDevices[0] }, data: later });
+    expect(await first()).toEqual({ __typename: 'OssmDevice', databaseId: alice.ossmDevices[0] });
+  });
+});
+
+describe('who may listen', () => {
+  it.each([
+    ['no token', undefined],
+    ['an unknown one', `dvt_${'A'.repeat(43)}`],
+  ])('is not somebody with %s', async (_, token) => {
+    for (const method of ['POST', 'GET'] as const) {
+      const { response } = await subscribe(gateway, token, activeName, { method });
+      expect(response.status).toBe(401);
+      expect(await response.text()).toContain('UNAUTHENTICATED');
+    }
+  });
+
+  it('is nobody any more whose token is revoked', async () => {
+    const { id, token } = await createToken(database.client, alice.username, 'short-lived');
+    const revoked = await follow(activeName, { token });
+    const other = await follow(activeName);
+    await Promise.all([revoked.next(), other.next()]);
+    await revokeToken(database.client, id);
+    expect(await revoked.rest()).toEqual(['complete']);
+    await activate(alice, 0);
+    expect(await other.next()).toEqual({ activeDttTemplate: { name: `Program 0 of ${alice.username}` } });
+  });
+
+  it('is nobody whose token is revoked just as the stream begins', async () => {
+    for (let round = 0; round < 5; round++) {
+      const { id, token } = await createToken(database.client, alice.username, `round ${round}`);
+      const [events] = await Promise.all([
+        subscribe(gateway, token, activeName),
+        new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.client, id)),
+      ]);
+      // Refused, or ended: but never left open.
+      if (events.response.status === 401) await events.response.text();
+      else expect((await events.rest()).at(-1)).toBe('complete');
+    }
+  });
+
+  it('is nobody any more whose user is deleted', async () => {
+    const events = await follow(activeName, { token: bob.token });
+    await events.next();
+    await database.client.user.delete({ where: { id: bob.userId } });
+    expect((await events.rest()).at(-1)).toBe('complete');
+  });
+});
+
+describe('a listener that is gone', () => {
+  it('is followed for no longer', async () => {
+    await expect.poll(() => followers).toBe(ownFollowers);
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on('warning', warn);
+    const streams = await Promise.all(Array.from({ length: 20 }, () => follow(activeName)));
+    await Promise.all(streams.map((events) => events.next()));
+    expect(followers).toBe(ownFollowers + 20);
+    for (const events of streams) events.leave();
+    await expect.poll(() => followers).toBe(ownFollowers);
+    process.off('warning', warn);
+    expect(warnings).toEqual([]);
+  });
+
+  it('is followed for no longer when it leaves before the first answer', async () => {
+    await expect.poll(() => followers).toBe(ownFollowers);
+    for (let round = 0; round < 20; round++) {
+      const socket = await sendSubscription(gateway, alice.token, activeName);
+      await new Promise((settle) => setTimeout(settle, round % 7));
+      socket.resetAndDestroy();
+    }
+    await expect.poll(() => followers).toBe(ownFollowers);
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+/** Those who follow the feed while nobody subscribes: the kept answers and the known tokens. */
+const ownFollowers = 2;
+
+describe('a listener that stops reading', () => {
+  it('costs one place, and gets the newest when it reads again', async () => {
+    const size = 500_000;
+    const changes = 60;
+    const [id] = alice.dttTemplates;
+    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
+    const socket = await sendSubscription(
+      gateway,
+      alice.token,
+      'subscription { activeDttTemplate { name message } }',
+    );
+    socket.pause();
+    for (let step = 1; step <= changes; step++) {
+      await database.client.dttTemplate.update({
+        where: { id },
+        data: { name: `Step ${step}.`, message: 'x'.repeat(size) },
+      });
+    }
+    const steps: number[] = [];
+    let text = '';
+    socket.on('data', (data: Buffer) => {
+      text += data.toString('latin1');
+      for (const [, step] of text.matchAll(/"name":"Step (\d+)\."/g)) steps.push(Number(step));
+      // A name may be cut in two.
+      text = text.slice(text.lastIndexOf('"name"') + 1).slice(0, 50);
+    });
+    socket.resume();
+    await expect.poll(() => steps.at(-1), { timeout: 20_000 }).toBe(changes);
+    expect(new Set(steps).size).toBeLessThan(changes);
+    socket.destroy();
+  });
+});
+
+describe('a gateway that closes', () => {
+  it('ends its streams', async () => {
+    const other = await openTestGateway(await openBeside(database));
+    const events = await follow(activeName, { at: other });
+    await events.next();
+    const ending = events.rest().catch(() => ['broken off']);
+    await other.close();
+    await ending;
+  });
+});
+
+describe.runIf(inject('engine').kind === 'postgres')('a feed that was lost', () => {
+  it('costs a subscriber nothing: it is told what happened in the meantime', async () => {
+    const events = await follow(activeName);
+    await events.next();
+    await database.pool.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND query IN ('LISTEN dovetail', 'SELECT 1') AND pid <> pg_backend_pid()`);
+    await expect.poll(() => gateway.feed.listening, { interval: 2 }).toBe(false);
+    await activate(alice, 0);
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 0 of ${alice.username}` } });
+    await expect.poll(() => gateway.feed.listening, { timeout: 10_000 }).toBe(true);
+    await activate(alice, 1);
+    expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
+  });
+});
+
+/** Posts a subscription on a socket of its own, whose reading the test decides on. */
+async function sendSubscription({ url }: TestGateway, token: string, query: string): Promise<Socket> {
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const body = JSON.stringify({ query });
+  socket.write(
+    `POST /graphql HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  return socket;
+}

@@ -1,0 +1,294 @@
+/** Conditional requests (RFC 9110, section 13): asking again for what has not changed costs next to nothing. */
+
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { routes } from '../../src/rest/routes.ts';
+import { type Account, createAccount } from '../accounts.ts';
+import { openTestGateway, type TestGateway } from '../gateway.ts';
+import { pathsFor } from './answers.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+interface Raw {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** Asks as it is told: `fetch` would add headers of its own. */
+function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Raw> {
+  return new Promise((resolve, reject) => {
+    const options = { method, headers: { Authorization: `Bearer ${alice.token}`, ...headers } };
+    const request = httpRequest(gateway.url + path, options, (response) => {
+      let body = '';
+      response.on('data', (data) => {
+        body += data;
+      });
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
+      );
+    });
+    request.on('error', reject).end();
+  });
+}
+
+const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { username rank } }' })}`;
+
+/** The GETs of both doors. */
+const doors: readonly [string, string, string][] = [
+  ['REST', '/api/v1/users/me', 'Authorization'],
+  ['GraphQL', graphqlPath, 'Authorization, Accept'],
+];
+
+const otherTag = `"${'A'.repeat(43)}"`;
+
+async function tagOf(path: string): Promise<string> {
+  const { status, headers } = await ask(path);
+  expect(status).toBe(200);
+  return headers.etag ?? '';
+}
+
+/** Changes what both doors answer, and waits until the gateway has heard of it. */
+async function changeRank(): Promise<void> {
+  const heard = new Promise<void>((settle) => {
+    const unsubscribe = gateway.feed.subscribe((change) => {
+      if (change.kind !== 'user' || change.userId !== alice.userId) return;
+      unsubscribe();
+      settle();
+    });
+  });
+  await gateway.database.client.user.update({
+    where: { id: alice.userId },
+    data: { rank: { increment: 1 } },
+  });
+  await heard;
+}
+
+describe.each(doors)('a GET of the %s door', (_, path, vary) => {
+  it('carries a strong tag, and what a cache has to know', async () => {
+    const first = await ask(path);
+    expect(first.status).toBe(200);
+    expect(first.headers.etag).toMatch(/^"[\w-]{43}"$/);
+    expect(first.headers['cache-control']).toBe('private, no-cache');
+    expect(first.headers.vary).toBe(vary);
+    const again = await ask(path);
+    expect({ ...again.headers, date: undefined }).toEqual({ ...first.headers, date: undefined });
+    expect(again.body).toBe(first.body);
+  });
+
+  it.each([
+    ['the tag', (tag: string) => tag],
+    ['the weak form of the tag', (tag: string) => `W/${tag}`],
+    ['a list with the tag', (tag: string) => `${otherTag}, ${tag}`],
+    ['a list without spaces', (tag: string) => `${otherTag},W/${tag},"x"`],
+    ['anything', () => '*'],
+  ])('answers 304 to %s, without a body and what describes one', async (_name, condition) => {
+    const tag = await tagOf(path);
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers, body } = await ask(path, { 'If-None-Match': condition(tag) }, method);
+      expect(status).toBe(304);
+      expect(body).toBe('');
+      expect(headers).not.toHaveProperty('content-type');
+      expect(headers).not.toHaveProperty('content-length');
+      // RFC 9110, section 15.4.5: what the 200 would have had.
+      expect(headers).toMatchObject({ etag: tag, 'cache-control': 'private, no-cache', vary });
+    }
+  });
+
+  it.each([
+    ['another tag', () => otherTag],
+    ['the tag without quotes', (tag: string) => tag.slice(1, -1)],
+    ['a part of the tag', (tag: string) => `${tag.slice(0, -2)}"`],
+    ['nothing', () => ''],
+    ['the tag in lower case', (tag: string) => tag.toLowerCase()],
+  ])('answers 200 to %s', async (_name, condition) => {
+    const tag = await tagOf(path);
+    const { status, body } = await ask(path, { 'If-None-Match': condition(tag) });
+    expect(status).toBe(200);
+    expect(body).not.toBe('');
+  });
+
+  it('has HEAD answer as GET does, whichever comes first, but for the body', async () => {
+    for (const [first, second] of [
+      ['HEAD', 'GET'],
+      ['GET', 'HEAD'],
+    ] as const) {
+      await changeRank();
+      const answers = { [first]: await ask(path, {}, first), [second]: await ask(path, {}, second) };
+      const [head, get] = [answers.HEAD, answers.GET];
+      expect(head?.body).toBe('');
+      expect(get?.body).toContain('alice');
+      expect({ ...head?.headers, date: undefined }).toEqual({ ...get?.headers, date: undefined });
+      expect(Number(head?.headers['content-length'])).toBe(get?.body.length);
+    }
+  });
+
+  it('has a HEAD and a GET at the same moment answer each as it should', async () => {
+    await changeRank();
+    const [head, get] = await Promise.all([ask(path, {}, 'HEAD'), ask(path)]);
+    expect(head?.body).toBe('');
+    expect(get?.body).toContain('alice');
+  });
+
+  it('has another tag after a change, and the same after none', async () => {
+    const tag = await tagOf(path);
+    await changeRank();
+    const changed = await ask(path, { 'If-None-Match': tag });
+    expect(changed.status).toBe(200);
+    expect(changed.headers.etag).not.toBe(tag);
+    await gateway.database.client.user.update({
+      where: { id: alice.userId },
+      data: { rank: { decrement: 1 } },
+    });
+    // The bytes are as they were, so the tag is too: whoever has them need not be sent them.
+    await expect.poll(() => tagOf(path)).toBe(tag);
+  });
+
+  it('tells a viewer nothing by the tag of another', async () => {
+    const tag = await tagOf(path);
+    const asBob = { Authorization: `Bearer ${bob.token}` };
+    const { status, headers, body } = await ask(path, { ...asBob, 'If-None-Match': tag });
+    expect(status).toBe(200);
+    expect(headers.etag).not.toBe(tag);
+    expect(body).toContain('bob');
+  });
+
+  it('asks for a token before it looks at a condition', async () => {
+    const { status, headers } = await ask(path, { Authorization: 'Bearer x', 'If-None-Match': '*' });
+    expect(status).toBe(401);
+    expect(headers).not.toHaveProperty('etag');
+  });
+});
+
+describe('a 304', () => {
+  let statements: string[];
+  beforeEach(() => {
+    const query = pg.Client.prototype.query;
+    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+      this: pg.Client,
+      ...given: unknown[]
+    ) {
+      const [first] = given;
+      const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
+      // The feed asks its own connection whether it still lives.
+      if (text !== 'SELECT 1') statements.push(String(text));
+      return Reflect.apply(query, this, given);
+    });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it.each(doors)('of the %s door does not touch the database', async (_, path) => {
+    statements = [];
+    await changeRank();
+    const tag = await tagOf(path);
+    // It takes a statement to know the rank: the counter counts.
+    expect(statements.length).toBeGreaterThan(0);
+    // What notes that the token was used is over soon.
+    expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
+    await new Promise((settle) => setTimeout(settle, 100));
+    await ask(path);
+    statements = [];
+    for (let time = 0; time < 10; time++)
+      expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
+    expect(statements).toEqual([]);
+  });
+});
+
+describe('every REST route that reads', () => {
+  it.each(routes.filter(({ isMutation }) => !isMutation).map(({ path }) => path))(
+    'can be asked conditionally: %s',
+    async (route) => {
+      for (const below of pathsFor(route, alice)) {
+        const path = `/api/v1${below}`;
+        const tag = await tagOf(path);
+        expect(tag).toMatch(/^"[\w-]{43}"$/);
+        expect((await ask(path, { 'If-None-Match': tag })).status).toBe(304);
+      }
+    },
+  );
+});
+
+describe('an answer that is not of a successful read', () => {
+  it.each([
+    ['a missing record', '/api/v1/dtt/999999', 404],
+    ['a wrong id', '/api/v1/dtt/x', 400],
+    ['a wrong page', '/api/v1/dtt?limit=0', 400],
+    ['an unknown path', '/api/v1/nothing', 404],
+    [
+      'a query that fails',
+      `/graphql?${new URLSearchParams({ query: '{ dttDevices(first: 0) { totalCount } }' })}`,
+      200,
+    ],
+    ['a query that is not valid', `/graphql?${new URLSearchParams({ query: '{ nothing }' })}`, 200],
+    ['a query that is none', `/graphql?${new URLSearchParams({ query: '{' })}`, 200],
+  ])('carries no tag, and is not taken for one: %s', async (_, path, status) => {
+    for (const condition of [{}, { 'If-None-Match': '*' }]) {
+      const answer = await ask(path, condition);
+      expect(answer.status).toBe(status);
+      expect(answer.headers).not.toHaveProperty('etag');
+      expect(answer.body).not.toBe('');
+    }
+  });
+
+  it('carries no tag: an activation', async () => {
+    const response = await fetch(`${gateway.url}/api/v1/dtt/templates/${bob.dttTemplates[0]}`, {
+      method: 'POST',
+      headers: {
+        Authorization: `Bearer ${bob.token}`,
+        'Content-Type': 'application/json',
+        'If-None-Match': '*',
+      },
+      body: '{"isActive":true}',
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('ETag')).toBeNull();
+  });
+
+  it('carries no tag: a query by POST, which nobody may cache', async () => {
+    for (let time = 0; time < 3; time++) {
+      const response = await fetch(`${gateway.url}/graphql`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${alice.token}`,
+          'Content-Type': 'application/json',
+          'If-None-Match': '*',
+        },
+        body: JSON.stringify({ query: '{ viewer { username } }' }),
+      });
+      expect(response.status).toBe(200);
+      expect(response.headers.get('ETag')).toBeNull();
+      await response.text();
+    }
+  });
+});
+
+describe('a GraphQL GET', () => {
+  it('has an answer of its own for each type that a client accepts', async () => {
+    const types = ['application/json', 'application/graphql-response+json'];
+    const answers = [];
+    for (const Accept of [...types, ...types]) answers.push(await ask(graphqlPath, { Accept }));
+    expect(answers.map(({ headers }) => headers['content-type']?.split(';')[0])).toEqual([
+      ...types,
+      ...types,
+    ]);
+  });
+
+  it('is answered from memory the second time', async () => {
+    await ask(graphqlPath);
+    const { hits } = gateway.kept.counters;
+    await ask(graphqlPath);
+    expect(gateway.kept.counters.hits).toBe(hits + 1);
+  });
+});
