@@ -1,7 +1,8 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** Tests of behaviour run on both engines; tests of one engine, or of none, run once. */
-const onOneEngine = [
+/** Tests of behaviour run on both engines; tests of the embedded one, or of none, run once. */
+const onEmbedded = [
   'test/config.test.ts',
   'test/kept.test.ts',
   'test/live.test.ts',
@@ -14,10 +15,11 @@ const onOneEngine = [
   'test/schema/page.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',
-  'test/sync/faults.test.ts',
-  'test/sync/refresh.test.ts',
   'test/sync/upstream.test.ts',
 ];
+
+/** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
+const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts'];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
@@ -25,12 +27,15 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Vitest leaves one core to itself, which of two is half of them; most tests wait for a database.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       {
         extends: true,
         test: {
           name: 'embedded',
           include: ['test/**/*.test.ts'],
+          exclude: onServer,
           globalSetup: 'test/setup/embedded.ts',
         },
       },
@@ -39,7 +44,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: ['test/**/*.test.ts'],
-          exclude: onOneEngine,
+          exclude: onEmbedded,
           globalSetup: 'test/setup/postgres.ts',
         },
       },

@@ -429,12 +429,17 @@ async function hasHeardAll({ gateway, floor }: Watched): Promise<void> {
 }
 
 async function check(steps: fc.Arbitrary<Step>): Promise<void> {
+  // Not fast-check's own time limit: it leaves a program that is under way to itself, beside those of the next test.
+  const end = Date.now() + timeLimit;
   await fc.assert(
     fc.asyncProperty(programs(steps), async (program) => {
+      if (Date.now() > end) return;
       // What was known at the end of another program is history.
       for (const { floor } of gateways) floor.activations.length = 0;
       acknowledged.activations.length = 0;
       const seen = await run(program);
+      // Nobody knows the counts of the activations. A write behind them all, whose count is known, is heard after them.
+      for (const account of accounts) await write(account, 'User');
       await Promise.all(gateways.map(hasHeardAll));
       seen.push(...(await readAll()));
       expect(await findStale(seen)).toEqual([]);
@@ -442,8 +447,6 @@ async function check(steps: fc.Arbitrary<Step>): Promise<void> {
     {
       seed,
       numRuns: 1_000,
-      interruptAfterTimeLimit: timeLimit,
-      markInterruptAsFailure: false,
       // What went wrong depends on the moment, so a shorter program would prove nothing.
       endOnFailure: true,
     },
