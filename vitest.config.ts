@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import skipped from './test/setup/skipped.ts';
 
 /** Tests of behaviour run on both engines; tests of the embedded one, or of none, run once. */
 const onEmbedded = [
@@ -25,6 +26,7 @@ export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
+    reporters: ['default', skipped],
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Vitest leaves one core to itself, which of two is half of them; most tests wait for a database.

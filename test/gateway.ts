@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { expect, inject } from 'vitest';
+import { beforeEach, expect, inject } from 'vitest';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
@@ -88,6 +88,13 @@ export async function openTestGateway(
       await database.close();
     },
   };
+}
+
+/** Skips the tests of a `describe`, saying why, unless the run has the engine that they need. */
+export function needsEngine(kind: 'embedded' | 'postgres', reason: string): void {
+  beforeEach(({ skip }) => {
+    skip(inject('engine').kind !== kind, reason);
+  });
 }
 
 export interface RestAnswer {

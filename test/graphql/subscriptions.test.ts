@@ -2,13 +2,14 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import type { Database } from '../../src/database/database.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
 import {
   graphqlOnce,
+  needsEngine,
   openBeside,
   openTestDatabase,
   openTestGateway,
@@ -390,7 +391,9 @@ describe('a gateway that closes', () => {
   });
 });
 
-describe.runIf(inject('engine').kind === 'postgres')('a feed that was lost', () => {
+describe('a feed that was lost', () => {
+  needsEngine('postgres', 'the embedded engine has no connection to lose');
+
   it('costs a subscriber nothing: it is told what happened in the meantime', async () => {
     const events = await follow(activeName);
     await events.next();

@@ -1,0 +1,17 @@
+/** Says which tests were skipped, and why: the default reporter only counts them. */
+
+import type { Reporter, TestModule } from 'vitest/node';
+
+export default {
+  onTestRunEnd(modules: readonly TestModule[]) {
+    for (const module of modules) {
+      for (const test of module.children.allTests('skipped')) {
+        const result = test.result();
+        const reason = result.state === 'skipped' ? result.note : undefined;
+        process.stdout.write(
+          `skipped on ${module.project.name}: ${test.fullName}: ${reason ?? 'without a reason'}\n`,
+        );
+      }
+    }
+  },
+} satisfies Reporter;
