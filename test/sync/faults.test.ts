@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Unauthorized } from '../../src/sync/upstream.ts';
@@ -43,14 +44,30 @@ async function expectWholeSessions() {
   return sessions.length;
 }
 
+/**
+ * Misbehaves towards every so many paths, the first time that each is asked for. Counting requests alone, the same one
+ * could be unlucky more often than it is tried again.
+ */
+function towardsEvery(
+  count: number,
+  misbehave: (response: ServerResponse, time: number) => boolean,
+): Scene['proxy']['misbehave'] {
+  const asked = new Set<string | undefined>();
+  return ({ url }, response) => {
+    if (asked.has(url)) return false;
+    asked.add(url);
+    return asked.size % count === 0 && misbehave(response, asked.size / count);
+  };
+}
+
 describe('the mirror of an upstream', () => {
   it('that fails one request in five is correct', async () => {
-    let requests = 0;
-    scene.proxy.misbehave = (_request, response) => {
-      if (++requests % 5 !== 0) return false;
-      if (requests % 2 === 0) return Boolean(response.destroy());
-      return reply(response, 500, { ok: false, error: 'Internal server error' });
-    };
+    // Every fourth path, and once more when it is asked for again: one request in five.
+    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+      time % 2 === 0
+        ? Boolean(response.destroy())
+        : reply(response, 500, { ok: false, error: 'Internal server error' }),
+    );
     const { notes } = await scene.sync();
     expect(notes).toEqual([]);
     await expectCorrect();
@@ -74,17 +91,16 @@ describe('the mirror of an upstream', () => {
   });
 
   it('that hangs now and then is correct', async () => {
-    let requests = 0;
-    scene.proxy.misbehave = () => ++requests % 30 === 0;
+    scene.proxy.misbehave = towardsEvery(30, () => true);
     await scene.sync();
     await expectCorrect();
   });
 
   it('that now and then answers nonsense is correct', async () => {
     const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
-    let requests = 0;
-    scene.proxy.misbehave = (_request, response) =>
-      ++requests % 4 === 0 && reply(response, 200, nonsense[(requests / 4) % nonsense.length] ?? '');
+    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+      reply(response, 200, nonsense[time % nonsense.length] ?? ''),
+    );
     await scene.sync();
     await expectCorrect();
   });
