@@ -14,9 +14,11 @@ export interface PlainRequest {
 
 const maxOperations = 1_000;
 
-/** What is known of a document: how often it was seen, and its operations by name once they are compiled. */
+/** What is known of a document that was asked for before. */
 interface Seen {
-  readonly document: DocumentNode | undefined;
+  /** Undefined until it is asked for again, null if it is not valid. */
+  document?: DocumentNode | null;
+  /** By name, once they are compiled. */
   readonly operations: Map<string | undefined, PreparedOperation | undefined>;
 }
 
@@ -57,23 +59,23 @@ export function asksForQuery(target: string): boolean {
 export function findOperation({ query, operationName }: PlainRequest): PreparedOperation | undefined {
   const seen = documents.get(query);
   if (!seen) {
-    documents.set(query, { document: undefined, operations: new Map() });
+    documents.set(query, { operations: new Map() });
     return undefined;
   }
-  const document = seen.document ?? parseValid(query);
-  if (!document) return undefined;
-  if (seen.document === undefined) documents.set(query, { document, operations: seen.operations });
-  if (!seen.operations.has(operationName))
-    seen.operations.set(operationName, prepare(document, operationName));
+  if (seen.document === undefined) seen.document = parseValid(query);
+  if (!seen.document) return undefined;
+  if (!seen.operations.has(operationName)) {
+    seen.operations.set(operationName, prepare(seen.document, operationName));
+  }
   return seen.operations.get(operationName);
 }
 
-function parseValid(query: string): DocumentNode | undefined {
+function parseValid(query: string): DocumentNode | null {
   try {
     const document = parse(query);
-    return validate(schema, document).length === 0 ? document : undefined;
+    return validate(schema, document).length === 0 ? document : null;
   } catch {
-    return undefined;
+    return null;
   }
 }
 
