@@ -1,12 +1,14 @@
 /** A finished HTTP answer: made once, sent as often as it holds. */
 
 import { hash } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Exchange } from './exchange.ts';
 
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: Buffer;
+  /** What it answers, as an exchange says it: an answer that is kept brings this along. */
+  readonly operation?: string | undefined;
   /** For answers that a client may ask for conditionally. */
   readonly validator?: Validator;
 }
@@ -19,6 +21,16 @@ interface Validator {
 }
 
 const json = 'application/json; charset=utf-8';
+
+/** An answer with a line of text. */
+export function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
+  const body = Buffer.from(`${text}\n`);
+  return {
+    status,
+    body,
+    headers: { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': body.length, ...headers },
+  };
+}
 
 /** An answer with a body of JSON text. */
 export function jsonAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
@@ -38,13 +50,15 @@ export function revalidated(answer: Answer, vary: string): Answer {
 }
 
 /** Sends the answer, or 304 without its body when the client has it already. */
-export function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+export function send(exchange: Exchange, answer: Answer): void {
+  const { request, response } = exchange;
   const { status, headers, body, validator } = answer;
+  exchange.operation ??= answer.operation;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, validator.headers).end();
+    response.writeHead(304, { ...validator.headers, ...exchange.headers }).end();
   } else {
-    response.writeHead(status, headers).end(body);
+    response.writeHead(status, { ...headers, ...exchange.headers }).end(body);
   }
 }
 

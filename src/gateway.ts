@@ -22,7 +22,8 @@ export interface Gateway {
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config): Promise<Gateway> {
-  const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: true }));
+  // Written in the background: a request does not wait for its line. What is left at the end is flushed by pino.
+  const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: false }));
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
   try {

@@ -53,7 +53,7 @@ export async function openBeside(database: Database): Promise<Database> {
 /** Serves a database, or a new one. Closing the gateway closes the database. */
 export async function openTestGateway(
   given?: Database,
-  mirror?: ServerOptions['mirror'],
+  options: Partial<ServerOptions> & { logLevel?: string } = {},
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
@@ -64,10 +64,10 @@ export async function openTestGateway(
     database,
     feed,
     kept,
-    logger: pino({ level: 'info' }, { write: (line: string) => log.push(line) }),
+    logger: pino({ level: options.logLevel ?? 'error' }, { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: closing.signal,
-    mirror,
+    ...options,
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

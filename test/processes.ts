@@ -33,7 +33,7 @@ export function startScript(source: string, ...args: string[]): RunningProcess {
 
 function start(args: readonly string[], settings: Record<string, string>): RunningProcess {
   const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, ...env } = process.env;
-  const child = spawn(process.execPath, args, { env: { ...env, ...settings } });
+  const child = spawn(process.execPath, args, { env: { ...env, LOG_LEVEL: 'warn', ...settings } });
   running.add(child);
   const output = { stdout: '', stderr: '' };
   child.stdout.on('data', (data) => {

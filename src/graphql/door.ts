@@ -4,12 +4,13 @@
  */
 
 import { once, setMaxListeners } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import { errorForClient, messages } from '../errors.ts';
+import type { Exchange } from '../exchange.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
 import { asksForQuery, findOperation, readPlainRequest } from './operations.ts';
 import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
@@ -33,50 +34,41 @@ export interface GraphqlOptions extends YogaOptions {
   closing: AbortSignal;
 }
 
-export type GraphqlDoor = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  target: string,
-  viewer: Viewer | null,
-) => Promise<void>;
+export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise<void>;
 
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { createContext, kept, onError, closing } = options;
+  const { createContext, kept, closing } = options;
   const yoga = createGraphqlYoga(options);
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
-  return async (request, response, target, viewer) => {
+  return async (exchange, viewer) => {
+    const { request, target } = exchange;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const body = isRead ? undefined : await readBody(request, bodyLimit);
     if (!isRead && !body) {
       const errors = [{ message: messages.bodyTooLarge, extensions: { code: 'BAD_USER_INPUT' } }];
-      return send(request, response, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
+      return send(exchange, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
     }
     if (viewer && body) {
-      const answer = await express(request, target, body, viewer);
-      if (answer) return send(request, response, answer);
+      const answer = await express(exchange, body, viewer);
+      if (answer) return send(exchange, answer);
     }
     if (viewer && isRead) {
       const key = `GET ${request.headers.accept} ${target}`;
       const found = kept.find(viewer.id, key);
-      if (found) return send(request, response, found);
+      if (found) return send(exchange, found);
       if (asksForQuery(target)) {
-        const answer = await kept.compute(viewer.id, key, () => read(request, target, viewer));
-        return send(request, response, answer);
+        const answer = await kept.compute(viewer.id, key, () => read(exchange, viewer));
+        return send(exchange, answer);
       }
     }
-    await general(request, response, target, body, viewer);
+    await general(exchange, body, viewer);
   };
 
   /** The express lane. Undefined for a request that is not for it. */
-  async function express(
-    request: IncomingMessage,
-    target: string,
-    body: Buffer,
-    viewer: Viewer,
-  ): Promise<Answer | undefined> {
-    const type = expressType(request);
+  async function express(exchange: Exchange, body: Buffer, viewer: Viewer): Promise<Answer | undefined> {
+    const type = expressType(exchange.request);
     if (!type) return undefined;
     // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
     const key = `POST ${type} ${body.toString('latin1')}`;
@@ -86,13 +78,16 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const plain = readPlainRequest(body);
     const operation = plain && findOperation(plain);
     if (!operation) return undefined;
+    exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.QUERY) {
       return kept.compute(viewer.id, key, async () => {
         const result = await operation.run(plain.variables, createContext(viewer));
-        if (!result.errors) return { answer: answerOf(result, type), keep: true };
+        if (!result.errors) {
+          return { answer: { ...answerOf(exchange, result, type), operation: operation.label }, keep: true };
+        }
         // Compiled code words its errors in its own way, so a query that failed is asked once more.
         return {
-          answer: await answerFrom(await ask(request, target, body, newContext(viewer))),
+          answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer))),
           keep: false,
         };
       });
@@ -100,55 +95,50 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     try {
       const result = await operation.run(plain.variables, createContext(viewer));
       // Without data nothing was executed, and Yoga says why.
-      return result.data === undefined ? undefined : answerOf(result, type);
+      return result.data === undefined ? undefined : answerOf(exchange, result, type);
     } finally {
       // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
       kept.changed(viewer.id);
     }
   }
 
-  function answerOf({ data, errors }: ExecutionResult, type: string): Answer {
-    const shown = errors?.map((error) => errorForClient(error, onError));
+  function answerOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): Answer {
+    const shown = errors?.map((error) => errorForClient(error, exchange.report));
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
     return jsonAnswer(200, JSON.stringify({ errors: shown, data }), headers);
   }
 
   /** A query in the target of a GET, which clients may ask for conditionally. */
-  async function read(request: IncomingMessage, target: string, viewer: Viewer): Promise<Computed> {
-    const context = newContext(viewer);
-    const response = await ask(request, target, undefined, context);
-    const answer = await answerFrom(response);
+  async function read(exchange: Exchange, viewer: Viewer): Promise<Computed> {
+    const context = newContext(exchange, viewer);
+    const response = await ask(exchange, undefined, context);
+    const answer = { ...(await answerFrom(response)), operation: context.outcome.label };
     const keep = context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
     return { answer: keep ? revalidated(answer, vary) : answer, keep };
   }
 
-  async function general(
-    request: IncomingMessage,
-    response: ServerResponse,
-    target: string,
-    body: Buffer | undefined,
-    viewer: Viewer | null,
-  ): Promise<void> {
-    const context = newContext(viewer);
+  async function general(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null): Promise<void> {
+    const context = newContext(exchange, viewer);
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    exchange.response.once('close', () => gone.abort());
     try {
-      const answer = await ask(request, target, body, context, gone.signal);
+      const answer = await ask(exchange, body, context, gone.signal);
+      exchange.operation = context.outcome.label;
       if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
-      if (isStream(answer)) await stream(response, answer, closing);
-      else send(request, response, await answerFrom(answer));
+      if (isStream(answer)) await stream(exchange, answer, closing);
+      else send(exchange, await answerFrom(answer));
     } catch (error) {
       if (!gone.signal.aborted) throw error;
     }
   }
 
   async function ask(
-    { method, headers }: IncomingMessage,
-    target: string,
+    { request, target }: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
     signal?: AbortSignal,
   ): Promise<Response> {
+    const { method, headers } = request;
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)]],
     );
@@ -163,8 +153,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   }
 }
 
-function newContext(viewer: Viewer | null): YogaContext {
-  return { viewer, outcome: { failed: false } };
+function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
+  return { viewer, outcome: { failed: false }, report };
 }
 
 /** The media type that the express lane answers with, or undefined for a request that is not for it. */
@@ -193,8 +183,12 @@ function isStream({ headers }: Response): boolean {
  * Sends the answer piece by piece, no faster than the client reads it, until it ends, the client leaves or stops
  * reading, or the gateway closes.
  */
-async function stream(response: ServerResponse, answer: Response, closing: AbortSignal): Promise<void> {
-  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+async function stream(
+  { response, headers }: Exchange,
+  answer: Response,
+  closing: AbortSignal,
+): Promise<void> {
+  response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
   const reader = answer.body?.getReader();
   const leave = () => {
     // The pending read of a stream that is cancelled need not end, so nothing waits for it.

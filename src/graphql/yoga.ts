@@ -6,12 +6,11 @@ import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
+import { labelOf } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 
 export interface YogaOptions {
   createContext(viewer: Viewer): Context;
-  /** Told of every error that is hidden from the client. */
-  onError(error: unknown): void;
   /** The token that GraphiQL starts with: that of the demo account, where there is one. */
   demoToken: string | undefined;
 }
@@ -19,12 +18,14 @@ export interface YogaOptions {
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
 export interface YogaContext {
   readonly viewer: Viewer | null;
-  readonly outcome: { type?: OperationTypeNode; failed: boolean };
+  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean };
+  /** Told of every error that is hidden from the client. */
+  report(error: unknown): void;
 }
 
 const exampleQuery = readFileSync(new URL('examples.graphql', import.meta.url), 'utf8');
 
-export function createGraphqlYoga({ createContext, onError, demoToken }: YogaOptions) {
+export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
   return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -44,7 +45,7 @@ export function createGraphqlYoga({ createContext, onError, demoToken }: YogaOpt
       defaultQuery: exampleQuery,
       headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
     },
-    plugins: [viewersOnly, outcomes, changesOnly, clientErrors(onError)],
+    plugins: [viewersOnly, outcomes, changesOnly, clientErrors],
   });
 }
 
@@ -76,11 +77,12 @@ function isIntrospection(document: DocumentNode): boolean {
 const outcomes: Plugin<YogaContext> = {
   onExecute({ args, context }) {
     const operation = getOperationAST(args.document, args.operationName);
-    if (operation) context.outcome.type = operation.operation;
+    if (!operation) return;
+    context.outcome.type = operation.operation;
+    context.outcome.label = labelOf(operation);
   },
   onResultProcess({ result, serverContext }) {
-    // The server context is what the door passed in, whatever its declared type.
-    const { outcome } = serverContext as unknown as YogaContext;
+    const { outcome } = passedIn(serverContext);
     if (!('data' in result) || ('errors' in result && result.errors)) outcome.failed = true;
   },
 };
@@ -117,19 +119,20 @@ function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableItera
 }
 
 /** Lets through the errors that are meant for clients, with their codes, and masks all others. */
-function clientErrors(onError: (error: unknown) => void): Plugin<YogaContext> {
-  return {
-    onResultProcess({ result, setResult }) {
-      if (!('errors' in result) || !result.errors) return;
-      const errors = result.errors.map((error) => {
-        const { message, extensions } = errorForClient(error, onError);
-        return new GraphQLError(message, {
-          nodes: error.nodes ?? null,
-          path: error.path ?? null,
-          extensions,
-        });
+const clientErrors: Plugin<YogaContext> = {
+  onResultProcess({ result, setResult, serverContext }) {
+    if (!('errors' in result) || !result.errors) return;
+    const errors = result.errors.map((error) => {
+      const { message, extensions } = errorForClient(error, passedIn(serverContext).report);
+      return new GraphQLError(message, {
+        nodes: error.nodes ?? null,
+        path: error.path ?? null,
+        extensions,
       });
-      setResult({ ...result, errors });
-    },
-  };
-}
+    });
+    setResult({ ...result, errors });
+  },
+};
+
+/** The server context is what the door passed in, whatever its declared type. */
+const passedIn = (serverContext: unknown) => serverContext as YogaContext;

@@ -6,6 +6,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import type { Context } from '../context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
+import type { Exchange } from '../exchange.ts';
 import type { KeptAnswers } from '../kept.ts';
 import { type Route, routes } from './routes.ts';
 
@@ -18,21 +19,20 @@ const highestInt = 2 ** 31 - 1;
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
   kept: KeptAnswers;
-  /** Told of every error that is hidden from the client. */
-  onError(error: unknown): void;
 }
 
 /** Answers a request; the target is what follows `/api/v1` in it, query included. */
-export type RestDoor = (request: IncomingMessage, target: string, viewer: Viewer | null) => Promise<Answer>;
+export type RestDoor = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<Answer>;
 
-export function createRestDoor({ createContext, kept, onError }: RestOptions): RestDoor {
-  return (request, target, viewer) =>
-    answerTo(request, target, viewer).catch((error: unknown) => {
-      onError(error);
+export function createRestDoor({ createContext, kept }: RestOptions): RestDoor {
+  return (exchange, target, viewer) =>
+    answerTo(exchange, target, viewer).catch((error: unknown) => {
+      exchange.report(error);
       return failure(500, messages.internal);
     });
 
-  async function answerTo(request: IncomingMessage, target: string, viewer: Viewer | null): Promise<Answer> {
+  async function answerTo(exchange: Exchange, target: string, viewer: Viewer | null): Promise<Answer> {
+    const { request } = exchange;
     if (!viewer) return failure(401, messages.unauthorized, { 'WWW-Authenticate': 'Bearer' });
 
     const [path = '', query = ''] = target.split(/\?(.*)/s);
@@ -41,6 +41,7 @@ export function createRestDoor({ createContext, kept, onError }: RestOptions): R
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const route = match.routes.find((candidate) => candidate.method === method);
     if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
+    exchange.operation = route.label;
 
     if (route.body) {
       const body = await readBody(request, bodyLimit);
@@ -98,7 +99,7 @@ export function createRestDoor({ createContext, kept, onError }: RestOptions): R
     }
     const result = data?.data ?? null;
     if (result === null && route.missing !== undefined) return failure(404, route.missing);
-    const answer = success(result, page);
+    const answer = { ...success(result, page), operation: route.label };
     return route.isMutation ? answer : revalidated(answer, 'Authorization');
   }
 }

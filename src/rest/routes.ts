@@ -25,6 +25,8 @@ export interface Route {
   readonly method: 'GET' | 'POST';
   /** Below `/api/v1`; `{id}` stands for the id, always as the last segment. */
   readonly path: string;
+  /** Method and path, as the log says them. */
+  readonly label: string;
   /** What it answers, in the words of the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
@@ -70,6 +72,7 @@ function loadRoutes(): Route[] {
       return {
         method,
         path,
+        label: `${method} ${path}`,
         description: descriptionOf(operation),
         operation,
         document,

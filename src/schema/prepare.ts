@@ -1,13 +1,29 @@
 /** Operations made ready to run: parsed, checked and compiled once, run many times. */
 
-import { type DocumentNode, type ExecutionResult, getOperationAST, OperationTypeNode } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  getOperationAST,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Context } from '../context.ts';
 import { schema } from './schema.ts';
 
 export interface PreparedOperation {
   readonly type: OperationTypeNode;
+  /** See `labelOf`. */
+  readonly label: string;
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
+}
+
+/** The kind and the root field of a valid operation, as the log says them: one of few. */
+export function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
+  const [selection, ...others] = selectionSet.selections;
+  const isOneField = selection?.kind === Kind.FIELD && others.length === 0;
+  return `${operation} ${isOneField ? selection.name.value : 'of several fields'}`;
 }
 
 /**
@@ -21,6 +37,7 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
   if (!isCompiledQuery(compiled)) return undefined;
   return {
     type: operation.operation,
+    label: labelOf(operation),
     run: async (variables, context) => compiled.query(undefined, context, variables),
   };
 }

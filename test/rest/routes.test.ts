@@ -430,12 +430,13 @@ describe('an imported template', () => {
   });
 });
 
-/** The headers that say something about the answer, rather than about the moment or the connection. */
+/** The headers that say something about the answer, rather than about the moment, the connection or the request. */
 function aboutAnswer(response: Response | undefined): Record<string, string> {
   const {
     date,
     connection,
     'keep-alive': keepAlive,
+    'x-request-id': id,
     ...others
   } = Object.fromEntries(response?.headers ?? []);
   return others;

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createToken } from '../../src/auth/token.ts';
 import type { Database } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/database/demo.ts';
+import type { ServerOptions } from '../../src/server.ts';
 import { type SyncOptions, type SyncReport, sync } from '../../src/sync/sync.ts';
 import { createUpstream, type Timing, type Upstream } from '../../src/sync/upstream.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../gateway.ts';
@@ -96,9 +97,7 @@ export interface Scene {
   /** Syncs, and insists that no other run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
   /** Opens the mirror as a gateway, with a token for it. Closing the scene closes it. */
-  openMirror(
-    mirror?: Parameters<typeof openTestGateway>[1],
-  ): Promise<{ gateway: TestGateway; token: string }>;
+  openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
   close(): Promise<void>;
 }
 
@@ -131,7 +130,7 @@ export async function openScene(): Promise<Scene> {
       return report;
     },
     async openMirror(mirror) {
-      gateway = await openTestGateway(target, mirror);
+      gateway = await openTestGateway(target, { mirror });
       const { token } = await createToken(target.client, 'demo', 'test');
       return { gateway, token };
     },

@@ -1,0 +1,97 @@
+/** One request on its way through the gateway, and the line that the log has of it. */
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+
+/** What a request was meant for. */
+export type Door = 'rest' | 'graphql' | 'page';
+
+export interface Exchange {
+  /** Names the request in the log, and to the client as `X-Request-Id`. */
+  readonly id: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** The request's target in origin form. */
+  readonly target: string;
+  readonly door: Door;
+  /**
+   * What was asked for, as the log says it: a route without its id, or the kind and the root field of a GraphQL
+   * operation. One of few, and never what a client wrote.
+   */
+  operation: string | undefined;
+  /** Headers that the answer has beside its own. */
+  readonly headers: Record<string, string>;
+  /** Logs an error that the client does not get to see. */
+  report(error: unknown): void;
+}
+
+/** An exchange that is over. */
+export interface Outcome {
+  readonly exchange: Exchange;
+  /** The HTTP status, or undefined for a client that left before there was one. */
+  readonly status: number | undefined;
+  /** From the arrival of the head to the last byte handed over, in milliseconds. */
+  readonly duration: number;
+}
+
+/** What a client may call its request: anything else could make a log say what it likes. */
+const usableId = /^[\w.-]{1,64}$/;
+
+/** @param onEnd is told when the exchange is over, however it ended. */
+export function openExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  logger: Logger,
+  onEnd: (outcome: Outcome) => void,
+): Exchange {
+  const began = performance.now();
+  const given = request.headers['x-request-id'];
+  const id = typeof given === 'string' && usableId.test(given) ? given : randomUUID();
+  const target = targetOf(request);
+  const exchange: Exchange = {
+    id,
+    request,
+    response,
+    target,
+    door: doorOf(target),
+    operation: undefined,
+    headers: { 'X-Request-Id': id },
+    report: (error) => logger.error({ request: id, err: error }, 'request failed'),
+  };
+  response.once('close', () => {
+    const status = response.headersSent ? response.statusCode : undefined;
+    onEnd({ exchange, status, duration: performance.now() - began });
+  });
+  return exchange;
+}
+
+/** Writes the one line that each request has: nothing that a client wrote, nothing of a person. */
+export function logOutcome(logger: Logger, { exchange, status, duration }: Outcome): void {
+  const { id, request, door, operation } = exchange;
+  const line = {
+    request: id,
+    door,
+    method: request.method,
+    operation,
+    status,
+    ms: Math.round(duration * 100) / 100,
+  };
+  if (status === undefined) logger.info(line, 'client left');
+  else if (status >= 500) logger.warn(line, 'answered');
+  else logger.info(line, 'answered');
+}
+
+/** Where the REST interface begins. */
+export const restPath = '/api/v1';
+
+function doorOf(target: string): Door {
+  const path = target.split('?', 1)[0];
+  if (path === restPath || path?.startsWith(`${restPath}/`)) return 'rest';
+  return path === '/graphql' ? 'graphql' : 'page';
+}
+
+/** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
+function targetOf({ url = '/' }: IncomingMessage): string {
+  return url.replace(/^https?:\/\/[^/?]*/i, '');
+}
