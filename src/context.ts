@@ -1,6 +1,8 @@
 /** What a resolver gets to work with: the viewer, and the data seen through the viewer's eyes. */
 
 import type { Viewer } from './auth/viewer.ts';
+import type { Database } from './database/database.ts';
+import type { Reader } from './database/reader.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
 import type { Follow } from './live.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
@@ -18,16 +20,17 @@ export interface UpstreamAccount {
 export interface Context {
   readonly viewer: Viewer;
   readonly database: PrismaClient;
+  readonly reader: Reader;
   readonly loaders: Loaders;
   readonly follow: Follow;
   readonly upstream: UpstreamAccount | undefined;
 }
 
 export function createContext(
-  database: PrismaClient,
+  { client, reader }: Pick<Database, 'client' | 'reader'>,
   viewer: Viewer,
   follow: Follow,
   upstream: UpstreamAccount | undefined,
 ): Context {
-  return { viewer, database, loaders: createLoaders(), follow, upstream };
+  return { viewer, database: client, reader, loaders: createLoaders(), follow, upstream };
 }

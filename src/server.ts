@@ -32,7 +32,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
-      createContext(database.client, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
+      createContext(database, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
   const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });

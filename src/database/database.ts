@@ -7,10 +7,12 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import { findEmbedded, openEmbedded } from './embedded.ts';
 import { type ChangeFeed, followEngine, followServer } from './feed.ts';
 import { migrate } from './migrate.ts';
+import { createReader, type Reader } from './reader.ts';
 
 export interface Connected {
   readonly client: PrismaClient;
   readonly pool: pg.Pool;
+  readonly reader: Reader;
   close(): Promise<void>;
 }
 
@@ -107,6 +109,7 @@ function connectTo(
   return {
     client,
     pool,
+    reader: createReader(pool, statementNameGenerator),
     async close() {
       await client.$disconnect();
       await pool.end();

@@ -7,7 +7,7 @@ import { Device } from './device.ts';
 import { DttDevice } from './dttDevice.ts';
 import { LkbxDevice } from './lkbxDevice.ts';
 import { OssmDevice } from './ossmDevice.ts';
-import { following, link, readFirst } from './reads.ts';
+import { following, link, readSome } from './reads.ts';
 import { User } from './user.ts';
 
 builder.interfaceField(Device, 'owner', (t) =>
@@ -25,9 +25,9 @@ const devices = {
   description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${maxOfAKind} of each kind.`,
   resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const [dtt, lkbx, ossm] = await Promise.all([
-      readFirst('DttDevice', maxOfAKind, context, info).then((rows) => DttDevice.addBrand(rows)),
-      readFirst('LkbxDevice', maxOfAKind, context, info).then((rows) => LkbxDevice.addBrand(rows)),
-      readFirst('OssmDevice', maxOfAKind, context, info).then((rows) => OssmDevice.addBrand(rows)),
+      readSome('DttDevice', maxOfAKind, context, info).then((rows) => DttDevice.addBrand(rows)),
+      readSome('LkbxDevice', maxOfAKind, context, info).then((rows) => LkbxDevice.addBrand(rows)),
+      readSome('OssmDevice', maxOfAKind, context, info).then((rows) => OssmDevice.addBrand(rows)),
     ]);
     const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
       lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;

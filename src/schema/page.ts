@@ -1,5 +1,6 @@
 /** How a list is cut into pages: arguments checked, cursors read and written, the rows arranged. */
 
+import type { RowOrder } from '../database/statement.ts';
 import { clientError } from '../errors.ts';
 
 export interface PageArguments {
@@ -25,7 +26,7 @@ interface Position {
 
 export interface PagePlan {
   /** The part of a Prisma query that fetches the page, and one row more to know whether the list goes on. */
-  readonly query: { where?: object; orderBy: object[]; take: number; skip?: number };
+  readonly query: { where?: object; orderBy: RowOrder[]; take: number; skip?: number };
   /** The rows that `query` fetched, as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[]): Connection<Row>;
 }
@@ -87,10 +88,11 @@ export function planPage(order: Order, args: PageArguments): PagePlan {
 }
 
 /** Newest first, or the reverse of it. */
-export function orderBy({ by, nullable }: Order, reverse = false): object[] {
+export function orderBy({ by, nullable }: Order, reverse = false): RowOrder[] {
   const sort = reverse ? 'asc' : 'desc';
-  const byTime = nullable ? { sort, nulls: reverse ? 'first' : 'last' } : sort;
-  return [...(by ? [{ [by]: byTime }] : []), { id: sort }];
+  const byId: RowOrder = { id: sort };
+  if (by === undefined) return [byId];
+  return [{ [by]: nullable ? { sort, nulls: reverse ? 'first' : 'last' } : sort }, byId];
 }
 
 /** Rows that come after the position. The bound on the time alone, though implied, is what an index can use. */

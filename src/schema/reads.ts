@@ -6,8 +6,9 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../context.ts';
+import type { RowQuery } from '../database/statement.ts';
 import type PrismaTypes from '../generated/pothos.ts';
-import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
 import { placeOf } from '../loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './page.ts';
 import { type Needs, nodePaths, selectFor } from './selection.ts';
@@ -56,27 +57,27 @@ const orders: { [M in Model]: Order } = {
  * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
  * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
  */
-async function visibleInList(model: Model, { database, viewer, loaders }: Context): Promise<object> {
+async function visibleInList(model: Model, { reader, viewer, loaders }: Context): Promise<object> {
   if (model !== 'DttTemplate') return visible[model](viewer);
-  const imports = await loaders.once('imports of the viewer', () =>
-    database.dttTemplateImport.findMany({ where: { userId: viewer.id }, select: { templateId: true } }),
-  );
+  const imports = (await loaders.once('imports of the viewer', () =>
+    reader.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
+  )) as { templateId: number }[];
   if (imports.length === 0) return owned(viewer);
   return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
 }
 
-/** What is used of a Prisma delegate. */
-interface Delegate<R> {
-  findFirst(query: object): Promise<R | null>;
-  findMany(query: object): Promise<R[]>;
-  count(query: object): Promise<number>;
+/** Reads rows of a model. What is selected may be less than a whole row: `selectFor` sees to it that it is enough. */
+function read<M extends Model>({ reader }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
+  return reader.findMany(model, query) as Promise<Row<M>[]>;
 }
 
-function delegateOf<M extends Model>(database: PrismaClient, model: M): Delegate<Row<M>> {
-  // Each delegate has these methods, but TypeScript cannot call a method of a union of delegates.
-  return database[`${model[0]?.toLowerCase()}${model.slice(1)}` as keyof PrismaClient] as unknown as Delegate<
-    Row<M>
-  >;
+async function readFirst<M extends Model>(
+  context: Context,
+  model: M,
+  query: RowQuery,
+): Promise<Row<M> | null> {
+  const [row] = await read(context, model, { ...query, take: 1 });
+  return row ?? null;
 }
 
 /** The one row that the condition names, if the viewer may see it. */
@@ -86,7 +87,7 @@ export function readOne<M extends Model>(
   context: Context,
   info: GraphQLResolveInfo,
 ) {
-  return delegateOf(context.database, model).findFirst({
+  return readFirst(context, model, {
     select: selectFor(info, context.viewer),
     where: { AND: [where, visible[model](context.viewer)] },
   });
@@ -101,7 +102,7 @@ export async function readNodes(
   const rows = new Map<string, object>();
   const readType = async (typename: Model) => {
     const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
-    const found = await delegateOf(context.database, typename).findMany({
+    const found = await read(context, typename, {
       select: selectFor(info, context.viewer, { typeName: typename }),
       where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
     });
@@ -138,13 +139,13 @@ export const byDatabaseId =
     readOne(model, { id: databaseId }, context, info);
 
 /** The first rows of a list, for a field that mixes several models. */
-export function readFirst<M extends Model>(
+export function readSome<M extends Model>(
   model: M,
   take: number,
   context: Context,
   info: GraphQLResolveInfo,
 ) {
-  return delegateOf(context.database, model).findMany({
+  return read(context, model, {
     select: { ...selectFor(info, context.viewer, { typeName: model }), ...orderColumn(model) },
     where: visible[model](context.viewer),
     orderBy: orderBy(orders[model]),
@@ -156,7 +157,7 @@ export function readFirst<M extends Model>(
 export const newest =
   <M extends Model>(model: M) =>
   (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-    delegateOf(context.database, model).findFirst({
+    readFirst(context, model, {
       select: selectFor(info, context.viewer),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
@@ -175,7 +176,7 @@ export function link<M extends Model, Column extends string>(model: M, column: C
       const id = parent[column];
       if (id === null) return null;
       const loader = context.loaders.at(placeOf(info), () => async (ids) => {
-        const rows = await delegateOf(context.database, model).findMany({
+        const rows = await read(context, model, {
           select: selectFor(info, context.viewer),
           where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
         });
@@ -212,15 +213,14 @@ export function list<M extends Model>(model: M) {
   return {
     extensions: needing({}),
     resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
-      const delegate = delegateOf(context.database, model);
       const page = planPage(orders[model], args);
       const where = await visibleInList(model, context);
       const rows = await context.loaders.once(placeOf(info), () =>
-        delegate.findMany({ ...pageOf(model, page, where, context, info), ...strategyFor(args) }),
+        read(context, model, pageOf(model, page, where, context, info)),
       );
       return {
         ...page.connect(rows),
-        totalCount: () => context.loaders.once(`${model} count`, () => delegate.count({ where })),
+        totalCount: () => context.loaders.once(`${model} count`, () => context.reader.count(model, where)),
       };
     },
   };
@@ -248,7 +248,7 @@ export function listUnder<P extends Model, M extends Model>(
       const fromParents =
         <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
         async (ids: readonly number[]) => {
-          const rows = await delegateOf(context.database, parentModel).findMany({
+          const rows = await read(context, parentModel, {
             where: { id: { in: [...ids] } },
             select: { id: true, ...select },
           });
@@ -299,11 +299,6 @@ function pageOf(
 function orderColumn(model: Model): object {
   const { by } = orders[model];
   return by === undefined ? {} : { [by]: true };
-}
-
-/** A join would read the parts of the rows that an offset skips as well: seconds, for a deep one. */
-function strategyFor({ offset }: PageArguments): object {
-  return offset ? { relationLoadStrategy: 'query' } : {};
 }
 
 const needing = (needs: Needs) => ({ needs });

@@ -167,7 +167,7 @@ describe('through REST', () => {
   async function bytesOf(viewer: Account, path: string): Promise<string> {
     const headers = { Authorization: `Bearer ${viewer.token}` };
     const response = await fetch(`${gateway.url}/api/v1${path}`, { headers });
-    const { date, ...others } = Object.fromEntries(response.headers);
+    const { date, 'x-request-id': id, ...others } = Object.fromEntries(response.headers);
     return `${response.status} ${JSON.stringify(others)} ${await response.text()}`;
   }
 });
