@@ -1,9 +1,7 @@
 /** What a resolver gets to work with: the viewer, and the data seen through the viewer's eyes. */
 
 import type { Viewer } from './auth/viewer.ts';
-import type { Database } from './database/database.ts';
-import type { Reader } from './database/reader.ts';
-import type { PrismaClient } from './generated/prisma/client.ts';
+import type { Sql } from './database/sql.ts';
 import type { Follow } from './live.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
@@ -19,18 +17,17 @@ export interface UpstreamAccount {
 /** One per operation, since its loaders remember rows. */
 export interface Context {
   readonly viewer: Viewer;
-  readonly database: PrismaClient;
-  readonly reader: Reader;
+  readonly sql: Sql;
   readonly loaders: Loaders;
   readonly follow: Follow;
   readonly upstream: UpstreamAccount | undefined;
 }
 
 export function createContext(
-  { client, reader }: Pick<Database, 'client' | 'reader'>,
+  sql: Sql,
   viewer: Viewer,
   follow: Follow,
   upstream: UpstreamAccount | undefined,
 ): Context {
-  return { viewer, database: client, reader, loaders: createLoaders(), follow, upstream };
+  return { viewer, sql, loaders: createLoaders(), follow, upstream };
 }

@@ -28,8 +28,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
   let mirror: MirrorService | undefined;
   try {
     mirror = await openMirrorService(config, database.pool, logger);
-    const demoToken =
-      database.embedded && !mirror ? await prepareDemo(database.client, config.DATA_DIR) : undefined;
+    const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const feed = await database.follow();
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
     const closing = new AbortController();

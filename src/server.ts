@@ -28,11 +28,11 @@ export interface ServerOptions {
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { database, feed, kept, logger, demoToken, closing, mirror } = options;
-  const viewers = createViewers(database.client, feed);
+  const viewers = createViewers(database.sql, feed);
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
-      createContext(database, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
+      createContext(database.sql, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
   const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });

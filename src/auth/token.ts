@@ -1,6 +1,7 @@
 /** API tokens: opaque, random, and stored only as a digest. */
 
 import { hash, randomBytes } from 'node:crypto';
+import type { Sql } from '../database/sql.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
@@ -18,6 +19,13 @@ export interface IssuedToken {
   token: string;
 }
 
+/** A token that was presented. */
+export interface FoundToken {
+  readonly id: number;
+  readonly userId: number;
+  readonly lastUsedAt: Date | null;
+}
+
 /** A reason why a token was not created or revoked, meant for the person who asked. */
 export class TokenError extends Error {
   override name = 'TokenError';
@@ -29,13 +37,13 @@ export function digestOf(token: string): string {
 }
 
 /** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
-export async function findToken(database: PrismaClient, token: string) {
+export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
   if (!format.test(token)) return null;
-  const found = await database.apiToken.findUnique({
-    where: { digest: Buffer.from(digestOf(token), 'hex') },
-    select: { id: true, userId: true, lastUsedAt: true, revokedAt: true },
-  });
-  return found?.revokedAt ? null : found;
+  const [found] = await sql.run<FoundToken>(
+    'SELECT id, "userId", "lastUsedAt" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
+    [Buffer.from(digestOf(token), 'hex')],
+  );
+  return found ?? null;
 }
 
 /** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */

@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/feed.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Sql } from '../database/sql.ts';
 import { digestOf, findToken } from './token.ts';
 
 export interface Viewer {
@@ -32,7 +32,7 @@ interface Known {
 }
 
 /** Tokens are remembered, by their digests, only while the feed would tell of their being revoked. */
-export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers {
+export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
   const known = new LRUCache<string, Known>({ max: maxKnown });
   let changes = 0;
   feed.subscribe((change) => {
@@ -48,11 +48,11 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
     entry.noted = now;
     const stale = new Date(now - lastUsedPrecision);
     // The condition is asked again by the write: another process, or another request of a burst, may have written.
-    database.apiToken
-      .updateMany({
-        where: { id: entry.viewer.tokenId, OR: [{ lastUsedAt: null }, { lastUsedAt: { lte: stale } }] },
-        data: { lastUsedAt: new Date(now) },
-      })
+    sql
+      .run(
+        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
+        [entry.viewer.tokenId, new Date(now), stale],
+      )
       .catch(() => {});
   }
 
@@ -67,7 +67,7 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
     async authenticate(header) {
       const token = tokenIn(header);
       const before = changes;
-      const found = token === undefined ? null : await findToken(database, token);
+      const found = token === undefined ? null : await findToken(sql, token);
       if (token === undefined || !found) return null;
       const viewer = { id: found.userId, tokenId: found.id };
       const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
@@ -78,7 +78,7 @@ export function createViewers(database: PrismaClient, feed: ChangeFeed): Viewers
     },
 
     async isValid({ id, tokenId }) {
-      return (await database.apiToken.count({ where: { id: tokenId, userId: id, revokedAt: null } })) > 0;
+      return (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The one way to the data: PostgreSQL, embedded or not, behind the same Prisma client. */
+/** The one way to the data: PostgreSQL, embedded or not. */
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
@@ -7,12 +7,14 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import { findEmbedded, openEmbedded } from './embedded.ts';
 import { type ChangeFeed, followEngine, followServer } from './feed.ts';
 import { migrate } from './migrate.ts';
-import { createReader, type Reader } from './reader.ts';
+import { createSql, type Sql } from './sql.ts';
 
 export interface Connected {
+  /** For commands, whose time is their own. */
   readonly client: PrismaClient;
   readonly pool: pg.Pool;
-  readonly reader: Reader;
+  /** For requests. */
+  readonly sql: Sql;
   close(): Promise<void>;
 }
 
@@ -109,7 +111,7 @@ function connectTo(
   return {
     client,
     pool,
-    reader: createReader(pool, statementNameGenerator),
+    sql: createSql(pool, statementNameGenerator),
     async close() {
       await client.$disconnect();
       await pool.end();

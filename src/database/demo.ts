@@ -3,7 +3,8 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken } from '../auth/token.ts';
-import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+import type { Database } from './database.ts';
 
 export const demoUsername = 'demo';
 
@@ -17,21 +18,24 @@ const loadingLimit = 120_000;
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, kept
  * in the file `demo-token` there. Undefined for a database that holds other data.
  */
-export async function prepareDemo(database: PrismaClient, dataDir: string): Promise<string | undefined> {
+export async function prepareDemo(
+  { client, sql }: Pick<Database, 'client' | 'sql'>,
+  dataDir: string,
+): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
-  if ((await database.mirror.count()) > 0) return undefined;
-  if ((await database.user.count()) === 0) await database.$transaction(load, { timeout: loadingLimit });
-  const demo = await database.user.findUnique({ where: { username: demoUsername }, select: { id: true } });
+  if ((await sql.count('Mirror', {})) > 0) return undefined;
+  if ((await sql.count('User', {})) === 0) await client.$transaction(load, { timeout: loadingLimit });
+  const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
   if (!demo) return undefined;
 
   const file = join(dataDir, 'demo-token');
   const kept = await readFile(file, 'utf8').catch(() => '');
-  if ((await findToken(database, kept.trim()))?.userId === demo.id) return kept.trim();
+  if ((await findToken(sql, kept.trim()))?.userId === demo.id) return kept.trim();
 
   // The file was lost or never written, or its token is not of this database or revoked. An earlier one, whose
   // secret nobody knows, gives its place to the new one.
-  await database.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
-  const { token } = await createToken(database, demoUsername, tokenName);
+  await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
+  const { token } = await createToken(client, demoUsername, tokenName);
   await rm(`${file}.new`, { force: true });
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);

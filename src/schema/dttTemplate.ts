@@ -161,15 +161,17 @@ builder.mutationField('activateTemplate', (t) =>
  * @returns whether the schedule type changed.
  * @throws the interface's error for a template that the viewer does not own (interface, Rules 3).
  */
-async function activate({ database, viewer }: Context, templateId: number): Promise<boolean> {
-  const [activation] = await database.$queryRaw<{ scheduleTypeChanged: boolean }[]>`
-    WITH before AS (SELECT id, "scheduleType" FROM "User" WHERE id = ${viewer.id} FOR UPDATE)
+async function activate({ sql, viewer }: Context, templateId: number): Promise<boolean> {
+  const [activation] = await sql.run<{ scheduleTypeChanged: boolean }>(
+    `    WITH before AS (SELECT id, "scheduleType" FROM "User" WHERE id = $1 FOR UPDATE)
     UPDATE "User"
-    SET "activeTemplateId" = ${templateId}, "scheduleType" = 'single'
+    SET "activeTemplateId" = $2, "scheduleType" = 'single'
     FROM before
     WHERE "User".id = before.id
-      AND EXISTS (SELECT FROM "DttTemplate" WHERE id = ${templateId} AND "ownerId" = ${viewer.id})
-    RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`;
+      AND EXISTS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1)
+    RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`,
+    [viewer.id, templateId],
+  );
   if (!activation) throw clientError('NOT_FOUND', messages.templateNotOwned);
   return activation.scheduleTypeChanged;
 }

@@ -57,18 +57,18 @@ const orders: { [M in Model]: Order } = {
  * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
  * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
  */
-async function visibleInList(model: Model, { reader, viewer, loaders }: Context): Promise<object> {
+async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
   if (model !== 'DttTemplate') return visible[model](viewer);
   const imports = (await loaders.once('imports of the viewer', () =>
-    reader.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
+    sql.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
   )) as { templateId: number }[];
   if (imports.length === 0) return owned(viewer);
   return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
 }
 
 /** Reads rows of a model. What is selected may be less than a whole row: `selectFor` sees to it that it is enough. */
-function read<M extends Model>({ reader }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
-  return reader.findMany(model, query) as Promise<Row<M>[]>;
+function read<M extends Model>({ sql }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
+  return sql.findMany(model, query) as Promise<Row<M>[]>;
 }
 
 async function readFirst<M extends Model>(
@@ -220,7 +220,7 @@ export function list<M extends Model>(model: M) {
       );
       return {
         ...page.connect(rows),
-        totalCount: () => context.loaders.once(`${model} count`, () => context.reader.count(model, where)),
+        totalCount: () => context.loaders.once(`${model} count`, () => context.sql.count(model, where)),
       };
     },
   };

@@ -58,7 +58,7 @@ describe('a token', () => {
   ])('%j is worth a look-up: %s', async (text, expected) => {
     const query = vi.spyOn(database.pool, 'query');
     try {
-      expect(await findToken(database.client, text)).toBeNull();
+      expect(await findToken(database.sql, text)).toBeNull();
       expect(query).toHaveBeenCalledTimes(expected ? 1 : 0);
     } finally {
       query.mockRestore();

@@ -22,7 +22,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await database.client.apiToken.deleteMany();
   ({ id: tokenId, token } = await createToken(database.client, 'alice', 'test'));
-  viewers = createViewers(database.client, feed);
+  viewers = createViewers(database.sql, feed);
 });
 afterAll(async () => {
   await feed?.close();

@@ -23,9 +23,9 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const prepare = () => prepareDemo(database.client, folder);
+const prepare = () => prepareDemo(database, folder);
 const viewerOf = async (token: string | undefined) => {
-  const found = await findToken(database.client, token ?? '');
+  const found = await findToken(database.sql, token ?? '');
   return found && { id: found.userId };
 };
 

@@ -157,7 +157,7 @@ describe('a read', () => {
       await fc.assert(
         fc.asyncProperty(queries(model, 2), async (query) => {
           const expected = await byPrisma(model, query);
-          expect(await database.reader.findMany(model as Model, query)).toEqual(expected);
+          expect(await database.sql.findMany(model as Model, query)).toEqual(expected);
           rows += expected.length;
         }),
         { numRuns: 40 },
@@ -170,7 +170,7 @@ describe('a read', () => {
   it('counts what Prisma’s client counts', async () => {
     await fc.assert(
       fc.asyncProperty(conditions('DttSession', 2), async (where) => {
-        expect(await database.reader.count('DttSession', where)).toBe(
+        expect(await database.sql.count('DttSession', where)).toBe(
           await database.client.dttSession.count({ where }),
         );
       }),

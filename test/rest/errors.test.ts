@@ -4,7 +4,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/token.ts';
-import { createReader } from '../../src/database/reader.ts';
+import { createSql } from '../../src/database/sql.ts';
 import { PrismaClient } from '../../src/generated/prisma/client.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount } from '../accounts.ts';
@@ -375,7 +375,7 @@ describe('when something unexpected happens', () => {
     const other = await openTestGateway({
       client,
       pool,
-      reader: createReader(pool),
+      sql: createSql(pool),
       embedded: false,
       follow: async () => deaf,
       close: () => client.$disconnect(),

@@ -32,7 +32,7 @@ describe('a read', () => {
     // What the resolver of a list uses of a context, and no more.
     const context = {
       viewer: { id: 7, tokenId: 1 },
-      reader: { findMany },
+      sql: { findMany },
       loaders: { once: (_name: string, read: () => unknown) => read() },
     } as unknown as Context;
     expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();

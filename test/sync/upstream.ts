@@ -108,7 +108,7 @@ export interface Scene {
 export async function openScene(): Promise<Scene> {
   const source = await openTestGateway();
   const { client } = source.database;
-  const sourceToken = await prepareDemo(client, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
+  const sourceToken = await prepareDemo(source.database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
   if (sourceToken === undefined) throw new Error('the demo account has no token');
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
   await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: coach.id } });

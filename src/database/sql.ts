@@ -1,0 +1,37 @@
+/**
+ * What requests ask of PostgreSQL, past Prisma's client: rows of the data model, and single statements. A process
+ * that only serves never loads the client's engine, which takes 60 MB.
+ */
+
+import type pg from 'pg';
+import { countStatement, type Model, type RowQuery, reviveTimes, selectStatement } from './statement.ts';
+
+export interface Sql {
+  /** The rows that the query describes, with what it selects and no more. */
+  findMany(model: Model, query: RowQuery): Promise<object[]>;
+  count(model: Model, where: object): Promise<number>;
+  /** The rows that a statement gives. */
+  run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+}
+
+/** @param nameOf the name under which a connection is to remember a statement, where it may. */
+export function createSql(pool: pg.Pool, nameOf: (statement: { sql: string }) => string = () => ''): Sql {
+  async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    const { rows } = await pool.query<Row>({ name: nameOf({ sql: text }), text, values: [...values] });
+    return rows;
+  }
+  return {
+    run,
+    async findMany(model, query) {
+      const { text, values, shape } = selectStatement(model, query);
+      const rows = await run(text, values);
+      reviveTimes(rows, shape);
+      return rows;
+    },
+    async count(model, where) {
+      const { text, values } = countStatement(model, where);
+      const [row] = await run<{ count: number }>(text, values);
+      return row?.count ?? 0;
+    },
+  };
+}
