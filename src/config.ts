@@ -47,6 +47,11 @@ export const settings = {
     'a path',
     z.string().min(1).default('.data'),
   ),
+  WORKERS: setting(
+    'processes that serve, sharing the port; `auto` is one per core; more than 1 needs DATABASE_URL',
+    'an integer from 1 to 256, or auto',
+    z.union([z.literal('auto'), integer(1, 256)]).default(1),
+  ),
   KEEP_ANSWERS_MB: setting(
     'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
     'an integer from 0 to 65536',

@@ -1,28 +1,67 @@
 /** Starts the gateway, says how to reach it, and stops it when told to. */
 
-import { readConfig } from './config.ts';
-import { type Gateway, openGateway } from './gateway.ts';
+import cluster from 'node:cluster';
+import { availableParallelism } from 'node:os';
+import { type Config, readConfig } from './config.ts';
+import { openGateway } from './gateway.ts';
+import { createLogger } from './log.ts';
+import { beWorker, startWorkers, tellServing } from './workers.ts';
 
-/** Serves until SIGINT or SIGTERM. */
-export async function serve(): Promise<void> {
-  const gateway = await openGateway(readConfig(process.env));
-  const told = new Promise<void>((settle) => {
+/**
+ * Serves until SIGINT or SIGTERM.
+ * @param options settings that the command line gives, which go before those of the environment.
+ */
+export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
+  if (cluster.isWorker) beWorker();
+  const config = readConfig({ ...process.env, ...options });
+  const stopped = new Promise<void>((settle) => {
     process.once('SIGINT', () => settle());
     process.once('SIGTERM', () => settle());
   });
-  process.stdout.write(welcome(gateway));
-  await told;
+  const gateway = await open(config);
+  if (!gateway) {
+    process.exitCode = 1;
+    return;
+  }
+  if (cluster.isWorker) tellServing({ url: gateway.url });
+  else process.stdout.write(welcome(config, gateway));
+  await stopped;
   await gateway.close();
 }
 
-function welcome({ url, demoToken }: Gateway): string {
+interface Serving {
+  readonly url: string;
+  readonly demoToken?: string | undefined;
+  close(): Promise<void>;
+}
+
+async function open(config: Config): Promise<Serving | undefined> {
+  const count = workersOf(config);
+  return count === 1 || cluster.isWorker ? openGateway(config) : startWorkers(count, createLogger(config));
+}
+
+/** The embedded database runs inside the one process that may have its folder open. */
+function workersOf({ DATABASE_URL, WORKERS }: Config): number {
+  if (DATABASE_URL === undefined) return 1;
+  return WORKERS === 'auto' ? availableParallelism() : WORKERS;
+}
+
+function welcome(config: Config, { url, demoToken }: Serving): string {
   const token = demoToken ?? 'YOUR_API_TOKEN';
+  const workers = workersOf(config);
+  const notes = [
+    ...(demoToken === undefined ? [] : [`  Token     ${demoToken}  (of the demo account)`]),
+    ...(workers > 1 ? [`  Workers   ${workers}`] : []),
+    ...(config.WORKERS !== workers && config.DATABASE_URL === undefined
+      ? ['  Workers   1: the embedded database belongs to one process. Set DATABASE_URL for more.']
+      : []),
+  ];
   return `
 Dovetail is running.
 
   GraphiQL  ${url}/graphql
   REST      ${url}/api/v1
-${demoToken === undefined ? '' : `  Token     ${demoToken}  (of the demo account)\n`}
+${notes.map((note) => `${note}\n`).join('')}
   curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'
   curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
 

@@ -85,8 +85,11 @@ export interface ServedGateway extends RunningProcess {
 }
 
 /** Starts `dovetail serve` on a free port, and waits until it says where it is. */
-export async function serve(settings: Record<string, string>): Promise<ServedGateway> {
-  const process = startCli(['serve'], { PORT: '0', ...settings });
+export async function serve(
+  settings: Record<string, string>,
+  ...args: readonly string[]
+): Promise<ServedGateway> {
+  const process = startCli(['serve', ...args], { PORT: '0', ...settings });
   const text = await written(process, /\n {2}curl .*\n {2}curl .*\n/);
   return {
     ...process,

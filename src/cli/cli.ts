@@ -9,9 +9,14 @@ import { UpstreamError } from '../sync/upstream.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 
+const serveCommand = new Command('serve')
+  .description('run the gateway')
+  .option('--workers <n>', 'processes that serve, or auto for one per core (WORKERS)')
+  .action(({ workers }: { workers?: string }) => serve(workers === undefined ? {} : { WORKERS: workers }));
+
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
-  .addCommand(new Command('serve').description('run the gateway').action(serve))
+  .addCommand(serveCommand)
   .addCommand(tokenCommand)
   .addCommand(syncCommand);
 

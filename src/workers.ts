@@ -1,0 +1,78 @@
+/** All cores: worker processes that share one port, watched over by the process that started them. */
+
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import type { Logger } from 'pino';
+
+/** How long, in milliseconds, a place stays empty whose worker did not live that long. */
+const pause = 1_000;
+
+/** What a worker tells once it serves. */
+interface Serving {
+  readonly url: string;
+}
+
+/** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
+export function beWorker(): void {
+  process.channel?.unref();
+}
+
+/** To be called by a worker that serves. */
+export function tellServing(serving: Serving): void {
+  process.send?.(serving);
+}
+
+export interface Workers {
+  readonly url: string;
+  /** Has every worker finish its requests, and waits for the last of them. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts worker processes, which run the command line of this one, and replaces those that die.
+ * @returns undefined when one ended before all of them served: it has said why.
+ */
+export async function startWorkers(count: number, logger: Logger): Promise<Workers | undefined> {
+  let state: 'starting' | 'serving' | 'closing' = 'starting';
+  const running = new Set<Worker>();
+
+  function start(): Promise<Serving | undefined> {
+    const worker = cluster.fork();
+    const began = performance.now();
+    running.add(worker);
+    return new Promise((settle) => {
+      // A worker sends one thing, which is what `tellServing` is given.
+      worker.once('message', (serving: Serving) => settle(serving));
+      worker.once('exit', (code, signal) => {
+        running.delete(worker);
+        settle(undefined);
+        if (state !== 'serving') return;
+        logger.error({ worker: worker.process.pid, code, signal }, 'a worker died, and is replaced');
+        const lived = performance.now() - began;
+        setTimeout(() => state === 'closing' || start(), lived < pause ? pause : 0);
+      });
+    });
+  }
+
+  async function close(): Promise<void> {
+    state = 'closing';
+    const ends = [...running].map((worker) => once(worker, 'exit'));
+    for (const worker of running) worker.process.kill('SIGTERM');
+    await Promise.all(ends);
+  }
+
+  // One after the other, since the first to come applies the migrations.
+  let url = '';
+  for (let started = 0; started < count; started++) {
+    const serving = await start();
+    if (!serving) {
+      await close();
+      return undefined;
+    }
+    url = serving.url;
+  }
+  state = 'serving';
+  // One may have died while the others started.
+  while (running.size < count) start();
+  return { url, close };
+}
