@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Logger } from 'pino';
 import { send } from './answer.ts';
 import { createViewers, type Viewer } from './auth/viewer.ts';
+import type { Config } from './config.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
 import type { Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
@@ -14,6 +15,7 @@ import { createFollow } from './live.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
+  config: Config;
   database: Database;
   feed: ChangeFeed;
   kept: KeptAnswers;
@@ -28,7 +30,7 @@ export interface ServerOptions {
 const restPath = '/api/v1';
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const { config, database, feed, kept, logger, demoToken, closing, mirror } = options;
   const viewers = createViewers(database.client, feed);
   const doorOptions = {
     kept,
@@ -37,7 +39,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     onError: (error: unknown) => logger.error({ err: error }, 'request failed'),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
+  const graphql = createGraphqlDoor({ ...doorOptions, config, demoToken, closing });
 
   // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
   return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
