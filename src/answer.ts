@@ -42,10 +42,17 @@ export function send(request: IncomingMessage, response: ServerResponse, answer:
   const { status, headers, body, validator } = answer;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, validator.headers).end();
+    response.writeHead(304, joined(response, validator.headers)).end();
   } else {
-    response.writeHead(status, headers).end(body);
+    response.writeHead(status, joined(response, headers)).end(body);
   }
+}
+
+/** The headers, with what the answer is said to vary by already (by CORS, which knows no answers). */
+function joined(response: ServerResponse, headers: Answer['headers']): Answer['headers'] {
+  const vary = response.getHeader('Vary');
+  if (vary === undefined) return headers;
+  return { ...headers, Vary: headers.Vary === undefined ? String(vary) : `${headers.Vary}, ${vary}` };
 }
 
 /** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */

@@ -63,6 +63,17 @@ export const settings = {
     'on or off',
     onOff.default('on'),
   ),
+  CORS_ORIGINS: setting(
+    'origins whose pages may use both doors; none unless named',
+    'origins such as https://app.example.com, separated by commas',
+    z
+      .string()
+      .transform((text) => text.split(',').map((origin) => origin.trim()))
+      .refine((origins) =>
+        origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
+      )
+      .optional(),
+  ),
   PERSISTED_OPERATIONS_FILE: setting(
     'operations that requests may name by id: a manifest in JSON, or GraphQL',
     'a path that ends in .json, .graphql or .gql',

@@ -6,6 +6,7 @@ import { send } from './answer.ts';
 import { createViewers, type Viewer } from './auth/viewer.ts';
 import type { Config } from './config.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
+import { createCors } from './cors.ts';
 import type { Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import { messages } from './errors.ts';
@@ -40,6 +41,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   };
   const rest = createRestDoor(doorOptions);
   const graphql = createGraphqlDoor({ ...doorOptions, config, demoToken, closing });
+  const cors = createCors(config.CORS_ORIGINS);
 
   // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
   return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
@@ -51,6 +53,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (cors(request, response)) return;
     const target = targetOf(request);
     const path = target.split('?', 1)[0] ?? '';
     if (path === restPath || path.startsWith(`${restPath}/`)) {

@@ -20,6 +20,7 @@ describe('readConfig', () => {
     KEEP_ANSWERS_MB: 64,
     GRAPHIQL: 'on',
     INTROSPECTION: 'on',
+    CORS_ORIGINS: undefined,
     PERSISTED_OPERATIONS_FILE: undefined,
     PERSISTED_OPERATIONS: undefined,
     MAX_DEPTH: 20,
@@ -58,6 +59,10 @@ describe('readConfig', () => {
       { GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { GRAPHIQL: 'off', INTROSPECTION: 'off' },
     ],
+    [
+      { CORS_ORIGINS: 'https://a.example, http://localhost:5173' },
+      { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
+    ],
     [{ MAX_DEPTH: '1' }, { MAX_DEPTH: 1 }],
     [{ MAX_COMPLEXITY: '1000000000' }, { MAX_COMPLEXITY: 1_000_000_000 }],
   ])('takes %o', (env, expected) => {
@@ -75,6 +80,19 @@ describe('readConfig', () => {
   for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
     wrongSettings.push(['DATABASE_URL', wrong, url]);
 
+  for (const wrong of [
+    '*',
+    'null',
+    'a.example',
+    'https://a.example/',
+    'https://a.example:443',
+    'https://a.example,',
+  ])
+    wrongSettings.push([
+      'CORS_ORIGINS',
+      wrong,
+      'origins such as https://app.example.com, separated by commas',
+    ]);
   for (const wrong of ['true', 'no', '1']) wrongSettings.push(['GRAPHIQL', wrong, 'on or off']);
   for (const wrong of ['0', '10001', '-1', 'all'])
     wrongSettings.push(['MAX_DEPTH', wrong, 'an integer from 1 to 10000']);
