@@ -9,6 +9,7 @@ import {
   getOperationAST,
   Kind,
   NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
   parse,
   specifiedRules,
   validate,
@@ -50,8 +51,8 @@ interface Known {
   readonly errors: readonly GraphQLError[];
   /** How many fields its operations select; 0 for a document that must not run. */
   readonly breadth: number;
-  /** By name, once they are compiled. */
-  readonly operations: Map<string | undefined, PreparedOperation | undefined>;
+  /** Those that were compiled, or could not be. */
+  readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
 }
 
 /** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
@@ -59,7 +60,7 @@ const maxMemory = 64 * 1024 * 1024;
 const memoryOf = { document: 2_000, character: 200, compiledField: 700 };
 
 /** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
-const largestCompiled = 500;
+const largestCompiled = 1_000;
 
 /** How many faults of a document are worth telling. */
 const maxErrors = 10;
@@ -99,9 +100,10 @@ export function createDocuments(config: Config): Documents {
       const found = known.get(text);
       if (!found?.document || found.breadth === 0 || found.breadth > largestCompiled) return undefined;
       const { document, operations } = found;
-      if (tooComplex(document, operationName, variables)) return undefined;
-      if (!operations.has(operationName)) operations.set(operationName, prepare(document, operationName));
-      return operations.get(operationName);
+      const operation = getOperationAST(document, operationName);
+      if (!operation || tooComplex(document, operationName, variables)) return undefined;
+      if (!operations.has(operation)) operations.set(operation, prepare(document, operationName));
+      return operations.get(operation);
     },
   };
 

@@ -14,6 +14,7 @@ describe('a document', () => {
     const operation = documents.compiled(viewer, undefined, {});
     expect(operation?.type).toBe('query');
     expect(documents.compiled(viewer, undefined, {})).toBe(operation);
+    expect(documents.compiled(viewer, 'Nobody', {})).toBeUndefined();
   });
 
   it('is not compiled when a stranger asked for it', () => {
@@ -28,7 +29,7 @@ describe('a document', () => {
       ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
     const small = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('id')} }`;
     const large = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('...C')} }
-      fragment C on User { ${four('...D')} } fragment D on User { ${four('id')} }`;
+      fragment C on User { ${four('...D')} } fragment D on User { ${four('...E')} } fragment E on User { ${four('id')} }`;
     for (const document of [small, large]) documents.read(document);
     expect(documents.compiled(small, undefined, {})).toBeDefined();
     expect(documents.compiled(large, undefined, {})).toBeUndefined();
