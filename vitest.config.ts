@@ -5,6 +5,7 @@ import skipped from './test/setup/skipped.ts';
 /** Tests of behaviour run on both engines; tests of the embedded one, or of none, run once. */
 const onEmbedded = [
   'test/config.test.ts',
+  'test/cors.test.ts',
   'test/kept.test.ts',
   'test/live.test.ts',
   'test/readme.test.ts',
@@ -13,6 +14,10 @@ const onEmbedded = [
   'test/database/embedded.test.ts',
   'test/database/lock.test.ts',
   'test/database/socket.test.ts',
+  'test/graphql/audits.test.ts',
+  'test/graphql/documents.test.ts',
+  'test/graphql/limits.test.ts',
+  'test/graphql/persisted.test.ts',
   'test/schema/selection.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',

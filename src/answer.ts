@@ -56,10 +56,18 @@ export function send(exchange: Exchange, answer: Answer): void {
   exchange.operation ??= answer.operation;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, { ...validator.headers, ...exchange.headers }).end();
+    response.writeHead(304, joined(exchange, validator.headers)).end();
   } else {
-    response.writeHead(status, { ...headers, ...exchange.headers }).end(body);
+    response.writeHead(status, joined(exchange, headers)).end(body);
   }
+}
+
+/** All headers, with what the answer is said to vary by already (by CORS, which knows no answers). */
+function joined({ response, headers: others }: Exchange, headers: Answer['headers']): Answer['headers'] {
+  const all = { ...headers, ...others };
+  const vary = response.getHeader('Vary');
+  if (vary !== undefined) all.Vary = headers.Vary === undefined ? String(vary) : `${headers.Vary}, ${vary}`;
+  return all;
 }
 
 /** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */

@@ -21,6 +21,11 @@ const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): S
 const integer = (min: number, max: number) =>
   z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(min).max(max));
 
+const limit = (description: string, usual: number, max: number) =>
+  setting(description, `an integer from 1 to ${max}`, integer(1, max).default(usual));
+
+const onOff = z.enum(['on', 'off']);
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const settings = {
@@ -57,6 +62,46 @@ export const settings = {
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
   ),
+  GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
+  INTROSPECTION: setting(
+    'whether the schema may be read, with or without a token',
+    'on or off',
+    onOff.default('on'),
+  ),
+  CORS_ORIGINS: setting(
+    'origins whose pages may use both doors; none unless named',
+    'origins such as https://app.example.com, separated by commas',
+    z
+      .string()
+      .transform((text) => text.split(',').map((origin) => origin.trim()))
+      .refine((origins) =>
+        origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
+      )
+      .optional(),
+  ),
+  PERSISTED_OPERATIONS_FILE: setting(
+    'operations that requests may name by id: a manifest in JSON, or GraphQL',
+    'a path that ends in .json, .graphql or .gql',
+    z
+      .string()
+      .regex(/\.(json|graphql|gql)$/)
+      .optional(),
+  ),
+  PERSISTED_OPERATIONS: setting(
+    '`only` refuses all operations but those of PERSISTED_OPERATIONS_FILE',
+    'only, or nothing',
+    z.literal('only').optional(),
+  ),
+  MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
+  MAX_COMPLEXITY: limit(
+    'fields that an answer may have, going by the sizes of the lists that are asked for',
+    20_000,
+    1_000_000_000,
+  ),
+  MAX_ALIASES: limit('aliases that a document may have', 30, 100_000),
+  MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
+  MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
+  MAX_BODY_KB: limit('size of a GraphQL request’s body, in KiB', 256, 65_536),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

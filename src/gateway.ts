@@ -32,6 +32,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
     const closing = new AbortController();
     const server = createGatewayServer({
+      config,
       database,
       feed,
       kept,

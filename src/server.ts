@@ -4,7 +4,9 @@ import { createServer, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { type Answer, jsonAnswer, send, textAnswer } from './answer.ts';
 import { createViewers, type Viewer } from './auth/viewer.ts';
+import type { Config } from './config.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
+import { createCors } from './cors.ts';
 import type { Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import { messages } from './errors.ts';
@@ -15,6 +17,7 @@ import { createFollow } from './live.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
+  config: Config;
   database: Database;
   feed: ChangeFeed;
   kept: KeptAnswers;
@@ -27,7 +30,7 @@ export interface ServerOptions {
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const { config, database, feed, kept, logger, demoToken, closing, mirror } = options;
   const viewers = createViewers(database.sql, feed);
   const doorOptions = {
     kept,
@@ -35,7 +38,8 @@ export function createGatewayServer(options: ServerOptions): Server {
       createContext(database.sql, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
+  const graphql = createGraphqlDoor({ ...doorOptions, config, demoToken, closing });
+  const cors = createCors(config.CORS_ORIGINS);
 
   /** What is neither door: pages and probes, by path. */
   const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
@@ -61,7 +65,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   });
 
   async function answer(exchange: Exchange): Promise<void> {
-    const { request, target, door } = exchange;
+    const { request, response, target, door } = exchange;
+    if (cors(request, response)) return;
     if (door === 'rest') {
       const below = target.slice(restPath.length);
       const viewer = await viewerOf(exchange);

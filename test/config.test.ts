@@ -18,6 +18,17 @@ describe('readConfig', () => {
     DATABASE_URL: undefined,
     DATA_DIR: '.data',
     KEEP_ANSWERS_MB: 64,
+    GRAPHIQL: 'on',
+    INTROSPECTION: 'on',
+    CORS_ORIGINS: undefined,
+    PERSISTED_OPERATIONS_FILE: undefined,
+    PERSISTED_OPERATIONS: undefined,
+    MAX_DEPTH: 20,
+    MAX_COMPLEXITY: 20_000,
+    MAX_ALIASES: 30,
+    MAX_DIRECTIVES: 30,
+    MAX_TOKENS: 1_000,
+    MAX_BODY_KB: 256,
     LOG_LEVEL: 'info',
     UPSTREAM_URL: undefined,
     UPSTREAM_TOKEN: undefined,
@@ -44,6 +55,16 @@ describe('readConfig', () => {
     ],
     [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
     [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
+    [
+      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+    ],
+    [
+      { CORS_ORIGINS: 'https://a.example, http://localhost:5173' },
+      { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
+    ],
+    [{ MAX_DEPTH: '1' }, { MAX_DEPTH: 1 }],
+    [{ MAX_COMPLEXITY: '1000000000' }, { MAX_COMPLEXITY: 1_000_000_000 }],
   ])('takes %o', (env, expected) => {
     expect(readConfig(env)).toMatchObject({ ...defaults, ...expected });
   });
@@ -58,6 +79,27 @@ describe('readConfig', () => {
     wrongSettings.push(['PORT', wrong, 'an integer from 0 to 65535']);
   for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
     wrongSettings.push(['DATABASE_URL', wrong, url]);
+
+  for (const wrong of [
+    '*',
+    'null',
+    'a.example',
+    'https://a.example/',
+    'https://a.example:443',
+    'https://a.example,',
+  ])
+    wrongSettings.push([
+      'CORS_ORIGINS',
+      wrong,
+      'origins such as https://app.example.com, separated by commas',
+    ]);
+  for (const wrong of ['true', 'no', '1']) wrongSettings.push(['GRAPHIQL', wrong, 'on or off']);
+  for (const wrong of ['0', '10001', '-1', 'all'])
+    wrongSettings.push(['MAX_DEPTH', wrong, 'an integer from 1 to 10000']);
+  wrongSettings.push(
+    ['PERSISTED_OPERATIONS', 'on', 'only, or nothing'],
+    ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
+  );
 
   it.each(wrongSettings)('refuses %s=%j: it takes %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { beforeEach, expect, inject } from 'vitest';
+import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
@@ -50,10 +51,10 @@ export async function openBeside(database: Database): Promise<Database> {
     : openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() });
 }
 
-/** Serves a database, or a new one. Closing the gateway closes the database. */
+/** Serves a database, or a new one, with these settings. Closing the gateway closes the database. */
 export async function openTestGateway(
   given?: Database,
-  options: Partial<ServerOptions> & { logLevel?: string } = {},
+  options: Partial<ServerOptions> & { settings?: Record<string, string>; logLevel?: string } = {},
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
@@ -61,6 +62,7 @@ export async function openTestGateway(
   const kept = createKeptAnswers(feed, 16 * 1024 * 1024);
   const closing = new AbortController();
   const server = createGatewayServer({
+    config: readConfig(options.settings ?? {}),
     database,
     feed,
     kept,

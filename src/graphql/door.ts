@@ -9,14 +9,13 @@ import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
-import { errorForClient, messages } from '../errors.ts';
+import { errorForClient } from '../errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
-import { asksForQuery, findOperation, readPlainRequest } from './operations.ts';
+import { createDocuments } from './documents.ts';
+import { asksForQuery, readPlainRequest } from './operations.ts';
+import { loadPersistedOperations } from './persisted.ts';
 import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
-
-/** The most that a request's body may have, in bytes. */
-const bodyLimit = 256 * 1024;
 
 /** How long, in milliseconds, the reader of a stream may leave it unread before it is dropped. */
 const slowestReader = 30_000;
@@ -24,11 +23,17 @@ const slowestReader = 30_000;
 /** What an answer depends on, beside the body. */
 const vary = 'Authorization, Accept';
 
+/**
+ * What a POST may carry. The types that a form of a foreign page can send are not among them: with any of these a
+ * browser asks first whether it may (CORS, preflight).
+ */
+const postType = /^application\/(json|graphql|graphql\+json) *(;|$)/i;
+
 const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
 const graphqlType = 'application/graphql-response+json';
 
-export interface GraphqlOptions extends YogaOptions {
+export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   kept: KeptAnswers;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
   closing: AbortSignal;
@@ -36,19 +41,25 @@ export interface GraphqlOptions extends YogaOptions {
 
 export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise<void>;
 
+/** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { createContext, kept, closing } = options;
-  const yoga = createGraphqlYoga(options);
+  const { config, createContext, kept, closing } = options;
+  const documents = createDocuments(config);
+  const persisted = loadPersistedOperations(config, documents);
+  const yoga = createGraphqlYoga({ ...options, documents, persisted });
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
   return async (exchange, viewer) => {
     const { request, target } = exchange;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const body = isRead ? undefined : await readBody(request, bodyLimit);
+    if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? '')) {
+      return send(exchange, refused(415, 'A POST takes a body of the type application/json'));
+    }
+    const body = isRead ? undefined : await readBody(request, config.MAX_BODY_KB * 1024);
     if (!isRead && !body) {
-      const errors = [{ message: messages.bodyTooLarge, extensions: { code: 'BAD_USER_INPUT' } }];
-      return send(exchange, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
+      const tooLarge = `The request body is larger than ${config.MAX_BODY_KB} KiB, the most that is allowed`;
+      return send(exchange, refused(413, tooLarge));
     }
     if (viewer && body) {
       const answer = await express(exchange, body, viewer);
@@ -58,7 +69,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
       const key = `GET ${request.headers.accept} ${target}`;
       const found = kept.find(viewer.id, key);
       if (found) return send(exchange, found);
-      if (asksForQuery(target)) {
+      if (asksForQuery(target, documents, persisted)) {
         const answer = await kept.compute(viewer.id, key, () => read(exchange, viewer));
         return send(exchange, answer);
       }
@@ -75,8 +86,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const found = kept.find(viewer.id, key);
     if (found) return found;
 
-    const plain = readPlainRequest(body);
-    const operation = plain && findOperation(plain);
+    const plain = readPlainRequest(body, persisted);
+    const operation = plain && documents.compiled(plain.text, plain.operationName, plain.variables);
     if (!operation) return undefined;
     exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.QUERY) {
@@ -164,6 +175,15 @@ function expressType({ method, headers }: IncomingMessage): string | undefined {
   const accept = headers.accept ?? '*/*';
   if (accept.includes(graphqlType)) return graphqlType;
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
+}
+
+/** The answer to a request whose body is not read, or not to its end: the connection is of no more use. */
+function refused(status: number, message: string): Answer {
+  return jsonAnswer(
+    status,
+    JSON.stringify({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }),
+    { Connection: 'close' },
+  );
 }
 
 async function answerFrom(response: Response): Promise<Answer> {

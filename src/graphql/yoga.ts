@@ -1,15 +1,27 @@
 /** Yoga over the schema: all of GraphQL over HTTP, and GraphiQL served from the package. */
 
 import { readFileSync } from 'node:fs';
-import { type DocumentNode, GraphQLError, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  GraphQLError,
+  getOperationAST,
+  type OperationTypeNode,
+} from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config.ts';
 import type { Context } from '../context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
 import { labelOf } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
+import type { Documents } from './documents.ts';
+import type { PersistedOperations } from './persisted.ts';
 
 export interface YogaOptions {
+  config: Config;
+  documents: Documents;
+  persisted: PersistedOperations;
   createContext(viewer: Viewer): Context;
   /** The token that GraphiQL starts with: that of the demo account, where there is one. */
   demoToken: string | undefined;
@@ -25,7 +37,8 @@ export interface YogaContext {
 
 const exampleQuery = readFileSync(new URL('examples.graphql', import.meta.url), 'utf8');
 
-export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
+export function createGraphqlYoga(options: YogaOptions) {
+  const { config, createContext, demoToken } = options;
   return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -33,6 +46,10 @@ export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
     cors: false,
     batching: false,
     multipart: false,
+    // How Relay and others name a persisted operation.
+    extraParamNames: ['documentId'],
+    // The documents are remembered for both lanes.
+    parserAndValidationCache: false,
     logging: false,
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
@@ -40,37 +57,76 @@ export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
     // The page is a string of many megabytes, which nobody may ever ask for.
     renderGraphiQL: async (options) =>
       (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
-    graphiql: {
+    graphiql: config.GRAPHIQL === 'on' && {
       title: 'Dovetail',
       defaultQuery: exampleQuery,
       headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
     },
-    plugins: [viewersOnly, outcomes, changesOnly, clientErrors],
+    plugins: [oneOperation, limited(options), outcomes, changesOnly, clientErrors],
   });
 }
 
-/** Asks for a token before anything but the schema's own description is read. */
-const viewersOnly: Plugin<YogaContext> = {
-  onParse:
-    ({ context }) =>
-    ({ result }) => {
-      if (context.viewer || result instanceof Error) return;
-      // Yoga parses with graphql-js, whose result this is.
-      if (!isIntrospection(result as DocumentNode))
-        throw clientError('UNAUTHENTICATED', messages.unauthorized);
-    },
+/** Takes one operation a request. What cannot be read as that is at fault, whatever media type is accepted. */
+const oneOperation: Plugin = {
+  onRequestParse({ requestParser, setRequestParser }) {
+    if (!requestParser) return;
+    setRequestParser(async (request) => {
+      let parameters: Awaited<ReturnType<typeof requestParser>>;
+      try {
+        parameters = await requestParser(request);
+      } catch (error) {
+        // Only the JSON in the target of a GET makes errors of another kind.
+        throw unreadable(
+          error instanceof GraphQLError ? error.message : 'variables and extensions must be JSON',
+        );
+      }
+      if (!Array.isArray(parameters)) return parameters;
+      throw unreadable(
+        `The request is a batch of ${parameters.length} operations; send each in a request of its own`,
+      );
+    });
+  },
 };
 
-/** Whether a document asks for nothing but the schema. Fragments are only reached from the operations. */
-function isIntrospection(document: DocumentNode): boolean {
-  return document.definitions.every(
-    (definition) =>
-      definition.kind === Kind.FRAGMENT_DEFINITION ||
-      (definition.kind === Kind.OPERATION_DEFINITION &&
-        definition.selectionSet.selections.every(
-          (selection) => selection.kind === Kind.FIELD && selection.name.value.startsWith('__'),
-        )),
-  );
+function unreadable(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
+}
+
+/** What Yoga tells of an operation that is about to run. */
+interface Execution {
+  args: {
+    readonly document: DocumentNode;
+    readonly operationName?: string | null | undefined;
+    readonly variableValues?: Readonly<Record<string, unknown>> | null | undefined;
+  };
+  setResultAndStopExecution(result: ExecutionResult): void;
+}
+
+/** Has the documents read as the express lane has them read: within the limits, and by nobody without a token. */
+function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, YogaContext> {
+  const checkComplexity = ({ args, setResultAndStopExecution }: Execution) => {
+    const { document, operationName, variableValues } = args;
+    const error = documents.tooComplex(document, operationName ?? undefined, variableValues ?? {});
+    if (error) setResultAndStopExecution({ errors: [error] });
+  };
+  return {
+    onParams({ params, setParams, context }) {
+      const text = persisted.textFor(params);
+      // What is persisted, and that nothing else is run, is not for strangers either.
+      if (!context.viewer && text !== params.query)
+        throw clientError('UNAUTHENTICATED', messages.unauthorized);
+      if (text instanceof GraphQLError) throw text;
+      if (text !== undefined) setParams({ ...params, query: text });
+    },
+    onParse({ context, params, setParsedDocument }) {
+      const text = params.source.toString();
+      setParsedDocument(context.viewer ? documents.read(text) : documents.readForStranger(text));
+    },
+    // It was, when it was read.
+    onValidate: ({ setResult }) => setResult([]),
+    onExecute: checkComplexity,
+    onSubscribe: checkComplexity,
+  };
 }
 
 /** Notes what the request turned out to be, for the door to know whether it wrote and whether it may be kept. */

@@ -41,8 +41,8 @@ export interface Connection<Row> {
   };
 }
 
-const defaultSize = 50;
-const maxSize = 100;
+export const defaultSize = 50;
+export const maxSize = 100;
 
 /**
  * Plans one page of a list.

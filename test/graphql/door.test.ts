@@ -52,6 +52,15 @@ describe('GET', () => {
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
   });
 
+  it.each(['variables', 'extensions'])('says so when %s are no JSON', async (name) => {
+    const response = await get({ query: '{ viewer { username } }', [name]: '{' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({
+      errors: [{ message: 'variables and extensions must be JSON', extensions: { code: 'BAD_USER_INPUT' } }],
+    });
+    expect(gateway.log).toEqual([]);
+  });
+
   it('asks for a token as POST does', async () => {
     const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
     expect(response.status).toBe(401);
@@ -59,6 +68,41 @@ describe('GET', () => {
     expect(await response.json()).toEqual({
       errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],
     });
+  });
+});
+
+describe('a form of a foreign page', () => {
+  const query = () =>
+    `mutation { activateTemplate(databaseId: ${alice.dttTemplates[0]}) { scheduleTypeChanged } }`;
+  const boundary = 'xxx';
+
+  it.each<[string, () => string]>([
+    ['text/plain', () => JSON.stringify({ query: query() })],
+    ['text/plain; application/json', () => JSON.stringify({ query: query() })],
+    ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
+    [
+      `multipart/form-data; boundary=${boundary}`,
+      () =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="operations"\r\n\r\n${JSON.stringify({ query: query() })}\r\n` +
+        `--${boundary}\r\nContent-Disposition: form-data; name="map"\r\n\r\n{}\r\n--${boundary}--\r\n`,
+    ],
+    ['', () => JSON.stringify({ query: query() })],
+  ])('runs nothing, even with a token: %s', async (type, body) => {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': type },
+      body: body(),
+    });
+    expect(response.status).toBe(415);
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: 'A POST takes a body of the type application/json',
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
   });
 });
 

@@ -180,7 +180,14 @@ describe('a request that is not GraphQL', () => {
   it('is not run as one of a batch', async () => {
     const response = await post(JSON.stringify([{ query: '{ viewer { id } }' }]));
     expect(response.status).toBe(400);
-    expect(await response.json()).not.toHaveProperty('data');
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: 'The request is a batch of 1 operations; send each in a request of its own',
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
   });
 });
 

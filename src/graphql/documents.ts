@@ -1,0 +1,172 @@
+/**
+ * The documents that clients send: parsed, held against the limits, validated, and remembered. Both lanes read them
+ * here, so that both refuse the same in the same words, and a document that comes again costs a look-up.
+ */
+
+import {
+  type DocumentNode,
+  GraphQLError,
+  getOperationAST,
+  Kind,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  parse,
+  specifiedRules,
+  validate,
+} from 'graphql';
+import { LRUCache } from 'lru-cache';
+import type { Config } from '../config.ts';
+import { clientError, messages } from '../errors.ts';
+import { type PreparedOperation, prepare } from '../schema/prepare.ts';
+import { schema } from '../schema/schema.ts';
+import { badRequest, breadthOf, complexityOf, overLimits, refusal } from './limits.ts';
+
+export interface Documents {
+  /** @throws {AggregateError} of what is wrong with the document. */
+  read(text: string): DocumentNode;
+  /**
+   * The same for somebody without a token, who may ask for nothing but the schema. Nothing of it is remembered.
+   * @throws a client error for any other document, valid or not.
+   */
+  readForStranger(text: string): DocumentNode;
+  /** Why the operation that is named, with these variables, must not run. Undefined if it may. */
+  tooComplex(
+    document: DocumentNode,
+    operationName: string | undefined,
+    variables: Readonly<Record<string, unknown>>,
+  ): GraphQLError | undefined;
+  /**
+   * The compiled operation of a valid document that was read before: compiling costs as much as running a few times,
+   * and much is asked only once. Undefined for one that must not run, or is not worth it.
+   */
+  compiled(
+    text: string,
+    operationName: string | undefined,
+    variables: Readonly<Record<string, unknown>>,
+  ): PreparedOperation | undefined;
+}
+
+interface Known {
+  readonly document?: DocumentNode;
+  readonly errors: readonly GraphQLError[];
+  /** How many fields its operations select; 0 for a document that must not run. */
+  readonly breadth: number;
+  /** Those that were compiled, or could not be. */
+  readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
+}
+
+/** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
+const maxMemory = 64 * 1024 * 1024;
+const memoryOf = { document: 2_000, character: 200, compiledField: 700 };
+
+/** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
+const largestCompiled = 1_000;
+
+/** How many faults of a document are worth telling. */
+const maxErrors = 10;
+
+/** @param config the limits, and whether the schema may be read. */
+export function createDocuments(config: Config): Documents {
+  const known = new LRUCache<string, Known>({
+    maxSize: maxMemory,
+    sizeCalculation: ({ breadth }, text) =>
+      memoryOf.document +
+      memoryOf.character * text.length +
+      memoryOf.compiledField * (breadth <= largestCompiled ? breadth : 0),
+  });
+  const mayIntrospect = config.INTROSPECTION === 'on';
+  const rules = mayIntrospect ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+  return {
+    tooComplex,
+
+    read(text) {
+      let found = known.get(text);
+      if (!found) {
+        found = check(text);
+        known.set(text, found);
+      }
+      return runnable(found);
+    },
+
+    readForStranger(text) {
+      const document = mayIntrospect ? parsed(text) : undefined;
+      if (!document || document instanceof GraphQLError || !isIntrospection(document))
+        throw clientError('UNAUTHENTICATED', messages.unauthorized);
+      return runnable({ document, errors: faultsOf(document, true) });
+    },
+
+    compiled(text, operationName, variables) {
+      const found = known.get(text);
+      if (!found?.document || found.breadth === 0 || found.breadth > largestCompiled) return undefined;
+      const { document, operations } = found;
+      const operation = getOperationAST(document, operationName);
+      if (!operation || tooComplex(document, operationName, variables)) return undefined;
+      if (!operations.has(operation)) operations.set(operation, prepare(document, operationName));
+      return operations.get(operation);
+    },
+  };
+
+  function check(text: string): Known {
+    const document = parsed(text);
+    const operations: Known['operations'] = new Map();
+    if (document instanceof GraphQLError) return { errors: [document], breadth: 0, operations };
+    const errors = faultsOf(document, !mayIntrospect);
+    return { document, errors, breadth: errors.length > 0 ? 0 : breadthOf(document), operations };
+  }
+
+  function parsed(text: string): DocumentNode | GraphQLError {
+    const { MAX_TOKENS } = config;
+    try {
+      return parse(text, { maxTokens: MAX_TOKENS });
+    } catch (error) {
+      // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
+      if (!(error instanceof GraphQLError)) return refusal('The operation is nested too deeply to be read');
+      return error.message.endsWith('Parsing aborted.')
+        ? refusal(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
+        : error;
+    }
+  }
+
+  function faultsOf(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
+    const over = overLimits(document, config);
+    if (over.length > 0) return over;
+    return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
+      // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
+      error.message === 'Validation aborted.'
+        ? refusal('The operation repeats its fields too often; each is needed only once')
+        : error,
+    );
+  }
+
+  function tooComplex(
+    document: DocumentNode,
+    operationName: string | undefined,
+    variables: Readonly<Record<string, unknown>>,
+  ): GraphQLError | undefined {
+    const { MAX_COMPLEXITY } = config;
+    const operation = getOperationAST(document, operationName);
+    const complexity = operation ? complexityOf(document, operation, variables) : 0;
+    return complexity > MAX_COMPLEXITY
+      ? refusal(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
+      : undefined;
+  }
+}
+
+function runnable({ document, errors }: Pick<Known, 'document' | 'errors'>): DocumentNode {
+  if (document && errors.length === 0) return document;
+  for (const error of errors) Object.assign(error.extensions, { http: badRequest });
+  throw new AggregateError(errors, 'the document cannot be run');
+}
+
+/** Whether a document asks for nothing but the schema. Fragments are only reached from the operations. */
+function isIntrospection(document: DocumentNode): boolean {
+  return document.definitions.every(
+    (definition) =>
+      definition.kind === Kind.FRAGMENT_DEFINITION ||
+      (definition.kind === Kind.OPERATION_DEFINITION &&
+        definition.selectionSet.selections.every(
+          (selection) => selection.kind === Kind.FIELD && selection.name.value.startsWith('__'),
+        )),
+  );
+}

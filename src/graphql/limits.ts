@@ -1,0 +1,214 @@
+/**
+ * What one operation may ask for: how deep, how much, how often. Counted in the document alone, before anything is
+ * looked up, by walking each selection and each fragment once, however often a fragment is spread.
+ */
+
+import {
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  type GraphQLField,
+  type GraphQLNamedType,
+  getNamedType,
+  getNullableType,
+  isInterfaceType,
+  isListType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  SchemaMetaFieldDef,
+  type SelectionSetNode,
+  TypeMetaFieldDef,
+  type ValueNode,
+  visit,
+} from 'graphql';
+import type { Config } from '../config.ts';
+import { defaultSize, maxSize } from '../schema/page.ts';
+import { schema } from '../schema/schema.ts';
+
+/** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
+const unsizedList = 5;
+
+/** The status of a request that is at fault. Yoga takes `spec` for: 200 in answers of the older media type. */
+export const badRequest = { status: 400, spec: true };
+
+/** An error of the request as a whole, which says what the request would have to be. */
+export function refusal(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
+}
+
+/** What is too much about the document, before it is validated. */
+export function overLimits(
+  document: DocumentNode,
+  { MAX_DEPTH, MAX_ALIASES, MAX_DIRECTIVES }: Config,
+): GraphQLError[] {
+  let aliases = 0;
+  let directives = 0;
+  visit(document, {
+    Field: ({ alias }) => void (alias && aliases++),
+    Directive: () => void directives++,
+  });
+  const depth = depthOf(document);
+  const found = [
+    depth > MAX_DEPTH && `The operation is ${depth} levels deep; at most ${MAX_DEPTH} are allowed`,
+    aliases > MAX_ALIASES && `The operation has ${aliases} aliases; at most ${MAX_ALIASES} are allowed`,
+    directives > MAX_DIRECTIVES &&
+      `The operation has ${directives} directives; at most ${MAX_DIRECTIVES} are allowed`,
+  ];
+  return found.filter((message) => message !== false).map(refusal);
+}
+
+/** How many fields lie beneath one another, through all fragments. */
+function depthOf(document: DocumentNode): number {
+  const fragments = fragmentsOf(document);
+  const known = new Map<string, number>();
+  const below = (set: SelectionSetNode | undefined): number => {
+    let deepest = 0;
+    for (const selection of set?.selections ?? []) {
+      const depth =
+        selection.kind === Kind.FRAGMENT_SPREAD
+          ? inFragment(selection.name.value)
+          : below(selection.selectionSet) + (selection.kind === Kind.FIELD ? 1 : 0);
+      deepest = Math.max(deepest, depth);
+    }
+    return deepest;
+  };
+  const inFragment = (name: string): number => {
+    const found = known.get(name);
+    if (found !== undefined) return found;
+    // A fragment that spreads itself finds this, and is left to the validation.
+    known.set(name, 0);
+    const depth = below(fragments.get(name)?.selectionSet);
+    known.set(name, depth);
+    return depth;
+  };
+  return Math.max(
+    ...document.definitions.map((node) =>
+      node.kind === Kind.OPERATION_DEFINITION ? below(node.selectionSet) : 0,
+    ),
+  );
+}
+
+/** The complexity of operations in which no list has its size from a variable. */
+const fixed = new WeakMap<OperationDefinitionNode, number>();
+
+/**
+ * How many fields an answer may have: each counts as often as the lists around it may have items. The document must
+ * be valid.
+ */
+export function complexityOf(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): number {
+  const known = fixed.get(operation);
+  if (known !== undefined) return known;
+  let isFixed = true;
+  const complexity = countFields(document, operation, (type, field, listSize) => {
+    const size = (argument: string): number | undefined => {
+      const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
+      if (value?.kind === Kind.VARIABLE) isFixed = false;
+      return value && sizeIn(value, operation, variables);
+    };
+    const takes = (argument: string) => type.args.some(({ name }) => name === argument);
+    const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
+    return {
+      times: isListType(getNullableType(type.type)) ? items : 1,
+      // The lists of a connection have the size that it was asked for.
+      listSize: takes('first') ? within(size('first') ?? size('last') ?? defaultSize) : unsizedList,
+    };
+  });
+  if (isFixed) fixed.set(operation, complexity);
+  return complexity;
+}
+
+/** How many fields the operations select, through all fragments. The document must be valid. */
+export function breadthOf(document: DocumentNode): number {
+  let breadth = 0;
+  for (const node of document.definitions) {
+    if (node.kind === Kind.OPERATION_DEFINITION)
+      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }));
+  }
+  return breadth;
+}
+
+/** What is out of bounds is refused by the field itself, in words of its own. */
+const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
+
+/** The number that a value is, or how many items it has. */
+function sizeIn(
+  value: ValueNode,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): number | undefined {
+  if (value.kind === Kind.INT) return Number(value.value);
+  if (value.kind === Kind.LIST) return value.values.length;
+  if (value.kind !== Kind.VARIABLE) return undefined;
+  const given = variables[value.name.value];
+  if (given === undefined) {
+    const { defaultValue } =
+      operation.variableDefinitions?.find(({ variable }) => variable.name.value === value.name.value) ?? {};
+    return defaultValue && sizeIn(defaultValue, operation, variables);
+  }
+  if (Array.isArray(given)) return given.length;
+  return typeof given === 'number' ? given : undefined;
+}
+
+/**
+ * Counts the fields of an operation.
+ * @param weigh how often what is beneath a field counts, given the size of the lists where it stands, and the size of
+ * the lists right beneath it.
+ */
+function countFields(
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+  weigh: (
+    type: GraphQLField<unknown, unknown>,
+    field: FieldNode,
+    listSize: number,
+  ) => { times: number; listSize: number },
+): number {
+  const fragments = fragmentsOf(document);
+  const known = new Map<string, number>();
+  const countIn = (set: SelectionSetNode, type: GraphQLNamedType, listSize: number): number => {
+    let count = 0;
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.FIELD) {
+        const field = fieldOf(type, selection.name.value);
+        const below = field && weigh(field, selection, listSize);
+        count += 1;
+        if (field && below && selection.selectionSet)
+          count += below.times * countIn(selection.selectionSet, getNamedType(field.type), below.listSize);
+      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
+        const condition = selection.typeCondition && schema.getType(selection.typeCondition.name.value);
+        count += countIn(selection.selectionSet, condition ?? type, listSize);
+      } else {
+        const key = `${selection.name.value} ${listSize}`;
+        const fragment = fragments.get(selection.name.value);
+        const condition = fragment && schema.getType(fragment.typeCondition.name.value);
+        const found = known.get(key) ?? (condition ? countIn(fragment.selectionSet, condition, listSize) : 0);
+        known.set(key, found);
+        count += found;
+      }
+    }
+    return count;
+  };
+  const root = schema.getRootType(operation.operation);
+  return root ? countIn(operation.selectionSet, root, 1) : 0;
+}
+
+/** The field, also of the schema's own description. `__typename`, which has nothing beneath it, is none here. */
+function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
+  if (name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
+  if (name === TypeMetaFieldDef.name) return TypeMetaFieldDef;
+  return isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+}
+
+function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
+  return new Map(
+    definitions.flatMap((node) =>
+      node.kind === Kind.FRAGMENT_DEFINITION ? [[node.name.value, node] as const] : [],
+    ),
+  );
+}

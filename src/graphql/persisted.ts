@@ -1,0 +1,86 @@
+/** Persisted operations: those of a file, which requests name by their ids instead of sending them. */
+
+import { readFileSync } from 'node:fs';
+import { type GraphQLError, parse, print, separateOperations } from 'graphql';
+import { z } from 'zod';
+import { type Config, SetupError } from '../config.ts';
+import type { Documents } from './documents.ts';
+import { refusal } from './limits.ts';
+
+/** How a request says what to run: the parameters of GraphQL over HTTP, and the two ways in use to name an id. */
+export interface Naming {
+  readonly query?: unknown;
+  readonly documentId?: unknown;
+  readonly extensions?: unknown;
+}
+
+export interface PersistedOperations {
+  /** The document that a request sends or names, a reason why it must not, or undefined where it does neither. */
+  textFor(request: Naming): string | GraphQLError | undefined;
+}
+
+/** As the client preset of GraphQL Code Generator and the Relay compiler write it, by id. */
+const plainManifest = z.record(z.string(), z.string());
+/** As Apollo writes it. */
+const apolloManifest = z
+  .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
+  .transform(({ operations }) => Object.fromEntries(operations.map(({ id, body }) => [id, body])));
+const manifest = z.union([apolloManifest, plainManifest]);
+
+const byHash = z.object({ persistedQuery: z.object({ sha256Hash: z.string() }) });
+
+/** @throws {SetupError} when the file cannot be read, or has an operation that could not be run. */
+export function loadPersistedOperations(config: Config, documents: Documents): PersistedOperations {
+  const { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS } = config;
+  const only = PERSISTED_OPERATIONS === 'only';
+  if (only && path === undefined)
+    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
+  const texts = path === undefined ? new Map<string, string>() : loadTexts(path, documents);
+
+  return {
+    textFor({ query, documentId, extensions }) {
+      if (typeof query === 'string' && !only) return query;
+      const named = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
+      if (query != null || named == null) {
+        return only
+          ? refusal(
+              'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query',
+            )
+          : undefined;
+      }
+      return (
+        texts.get(String(named)) ??
+        refusal(`There is no persisted operation with the id ${JSON.stringify(String(named).slice(0, 100))}`)
+      );
+    },
+  };
+}
+
+function loadTexts(path: string, documents: Documents): Map<string, string> {
+  try {
+    const text = readFileSync(path, 'utf8');
+    const texts = path.endsWith('.json')
+      ? Object.entries(manifest.parse(JSON.parse(text)))
+      : namedOperations(text);
+    for (const [id, document] of texts) {
+      try {
+        documents.read(document);
+      } catch (error) {
+        const [first] = error instanceof AggregateError ? error.errors : [error];
+        throw new Error(`${id} cannot be run: ${first.message}`);
+      }
+    }
+    return new Map(texts);
+  } catch (error) {
+    const reason = error instanceof z.ZodError ? 'it is not a manifest of documents by id' : String(error);
+    throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reason}`);
+  }
+}
+
+/** Each operation of a document with its fragments, by its name. */
+function namedOperations(text: string): [string, string][] {
+  return Object.entries(separateOperations(parse(text))).map(([name, document]) => {
+    if (name === '') throw new Error('an operation has no name to be asked for by');
+    return [name, print(document)];
+  });
+}

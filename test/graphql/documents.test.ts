@@ -1,0 +1,45 @@
+/** What is remembered of documents, and what is made of it. */
+
+import { describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+
+const viewer = '{ viewer { username } }';
+
+describe('a document', () => {
+  it('is compiled once it was read, and once only', () => {
+    const documents = createDocuments(readConfig({}));
+    expect(documents.compiled(viewer, undefined, {})).toBeUndefined();
+    documents.read(viewer);
+    const operation = documents.compiled(viewer, undefined, {});
+    expect(operation?.type).toBe('query');
+    expect(documents.compiled(viewer, undefined, {})).toBe(operation);
+    expect(documents.compiled(viewer, 'Nobody', {})).toBeUndefined();
+  });
+
+  it('is not compiled when a stranger asked for it', () => {
+    const documents = createDocuments(readConfig({}));
+    documents.readForStranger('{ __typename }');
+    expect(documents.compiled('{ __typename }', undefined, {})).toBeUndefined();
+  });
+
+  it('is not compiled when it has so many fields that it would take long', () => {
+    const documents = createDocuments(readConfig({}));
+    const four = (below: string) =>
+      ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
+    const small = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('id')} }`;
+    const large = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('...C')} }
+      fragment C on User { ${four('...D')} } fragment D on User { ${four('...E')} } fragment E on User { ${four('id')} }`;
+    for (const document of [small, large]) documents.read(document);
+    expect(documents.compiled(small, undefined, {})).toBeDefined();
+    expect(documents.compiled(large, undefined, {})).toBeUndefined();
+  });
+
+  it('is forgotten when there are too many others: what they take of memory is limited', () => {
+    const documents = createDocuments(readConfig({}));
+    const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
+    for (let index = 0; index < 10; index++) documents.read(large(index));
+    expect(documents.compiled(large(0), undefined, {})).toBeUndefined();
+    expect(documents.compiled(large(9), undefined, {})).toBeDefined();
+  });
+});
