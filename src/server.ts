@@ -11,6 +11,7 @@ import { messages } from './errors.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import type { DocsDoor } from './pages/docs.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
@@ -38,6 +39,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   };
   const rest = createRestDoor(doorOptions);
   const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
+  /** Loaded for the first who asks: most gateways are never asked for their reference. */
+  let docs: Promise<DocsDoor> | undefined;
 
   // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
   return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
@@ -59,6 +62,9 @@ export function createGatewayServer(options: ServerOptions): Server {
       send(request, response, found ?? (await rest(request, below, viewer)));
     } else if (path === '/graphql') {
       await graphql(request, response, target, await viewerOf(request));
+    } else if (path === '/openapi.json' || path === '/docs' || path.startsWith('/docs/')) {
+      docs ??= import('./pages/docs.ts').then(({ createDocs }) => createDocs(demoToken));
+      send(request, response, await (await docs)(request, path));
     } else if (path === '/healthz') {
       writeText(response, 200, 'alive');
     } else if (path === '/readyz') {
