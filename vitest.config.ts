@@ -21,6 +21,9 @@ const onEmbedded = [
   'test/schema/selection.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',
+  'test/pages/docs.test.ts',
+  'test/rest/deprecation.test.ts',
+  'test/rest/openapi.test.ts',
   'test/sync/upstream.test.ts',
 ];
 

@@ -33,7 +33,11 @@ export function textAnswer(status: number, text: string, headers: Record<string,
 }
 
 /** An answer with a body of JSON text. */
-export function jsonAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
+export function jsonAnswer(
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
   const body = Buffer.from(text);
   return { status, body, headers: { 'Content-Type': json, 'Content-Length': body.length, ...headers } };
 }
@@ -42,10 +46,15 @@ export function jsonAnswer(status: number, text: string, headers: Record<string,
  * Lets clients ask for the answer conditionally. The tag is strong (RFC 9110, section 8.8.1): equal tags mean
  * equal bytes. `no-cache` has a cache ask every time, and `private` keeps the answer from shared ones.
  * @param vary the request headers that the answer depends on.
+ * @param others what a 304 is to carry beside.
  */
-export function revalidated(answer: Answer, vary: string): Answer {
+export function revalidated(
+  answer: Answer,
+  vary: string,
+  others: Readonly<Record<string, string>> = {},
+): Answer {
   const etag = `"${hash('sha256', answer.body, 'base64url')}"`;
-  const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary };
+  const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary, ...others };
   return { ...answer, headers: { ...answer.headers, ...headers }, validator: { etag, headers } };
 }
 

@@ -14,6 +14,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** The request's target in origin form. */
   readonly target: string;
+  /** The target without its query. */
+  readonly path: string;
   readonly door: Door;
   /**
    * What was asked for, as the log says it: a route without its id, or the kind and the root field of a GraphQL
@@ -49,12 +51,14 @@ export function openExchange(
   const given = request.headers['x-request-id'];
   const id = typeof given === 'string' && usableId.test(given) ? given : randomUUID();
   const target = targetOf(request);
+  const [path = ''] = target.split('?', 1);
   const exchange: Exchange = {
     id,
     request,
     response,
     target,
-    door: doorOf(target),
+    path,
+    door: doorOf(path),
     operation: undefined,
     headers: { 'X-Request-Id': id },
     report: (error) => logger.error({ request: id, err: error }, 'request failed'),
@@ -85,9 +89,8 @@ export function logOutcome(logger: Logger, { exchange, status, duration }: Outco
 /** Where the REST interface begins. */
 export const restPath = '/api/v1';
 
-function doorOf(target: string): Door {
-  const path = target.split('?', 1)[0];
-  if (path === restPath || path?.startsWith(`${restPath}/`)) return 'rest';
+function doorOf(path: string): Door {
+  if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
   return path === '/graphql' ? 'graphql' : 'page';
 }
 

@@ -14,6 +14,7 @@ import { type Door, type Exchange, logOutcome, openExchange, restPath } from './
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import type { Page } from './pages/page.ts';
 import { createRestDoor } from './rest/handler.ts';
 
 export interface ServerOptions {
@@ -41,9 +42,18 @@ export function createGatewayServer(options: ServerOptions): Server {
   const graphql = createGraphqlDoor({ ...doorOptions, config, demoToken, closing });
   const cors = createCors(config.CORS_ORIGINS);
 
+  /** Loaded for the first who asks: most gateways are never asked for their reference. */
+  let loadedDocs: Promise<Page> | undefined;
+  const docs: Page = async (exchange) => {
+    loadedDocs ??= import('./pages/docs.ts').then(({ createDocs }) => createDocs(demoToken));
+    return (await loadedDocs)(exchange);
+  };
+
   /** What is neither door: pages and probes, by path. */
-  const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
+  const pages: Readonly<Record<string, Page>> = {
     '/': () => textAnswer(302, 'GraphiQL is at /graphql.', { Location: '/graphql' }),
+    '/openapi.json': docs,
+    '/docs': docs,
     '/healthz': () => textAnswer(200, 'alive'),
     '/readyz': async () => {
       const ready = await isReachable(database);
@@ -76,11 +86,16 @@ export function createGatewayServer(options: ServerOptions): Server {
     } else if (door === 'graphql') {
       await graphql(exchange, await viewerOf(exchange));
     } else {
-      const path = target.split('?', 1)[0] ?? '';
-      const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
-      if (page) exchange.operation = path;
-      send(exchange, page ? await page() : textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`));
+      send(exchange, await pageAt(exchange));
     }
+  }
+
+  async function pageAt(exchange: Exchange): Promise<Answer> {
+    const { path } = exchange;
+    const page = path.startsWith('/docs/') ? docs : Object.hasOwn(pages, path) ? pages[path] : undefined;
+    if (!page) return textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`);
+    exchange.operation = page === docs ? '/docs' : path;
+    return page(exchange);
   }
 
   async function viewerOf({ request }: Exchange): Promise<Viewer | null> {

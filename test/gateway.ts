@@ -14,6 +14,7 @@ import { type Database, openDatabase } from '../src/database/database.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
 import { createGatewayServer, type ServerOptions } from '../src/server.ts';
+import { watchAnswers } from './rest/watch.ts';
 
 export interface TestGateway {
   readonly url: string;
@@ -51,7 +52,10 @@ export async function openBeside(database: Database): Promise<Database> {
     : openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() });
 }
 
-/** Serves a database, or a new one, with these settings. Closing the gateway closes the database. */
+/**
+ * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
+ * the REST door's answers was not as the OpenAPI document has it.
+ */
 export async function openTestGateway(
   given?: Database,
   options: Partial<ServerOptions> & { settings?: Record<string, string>; logLevel?: string } = {},
@@ -71,6 +75,7 @@ export async function openTestGateway(
     closing: closing.signal,
     ...options,
   });
+  const answers = watchAnswers(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -88,6 +93,10 @@ export async function openTestGateway(
       await closed;
       await feed.close();
       await database.close();
+      if (answers.size === 0) return;
+      // Loaded when there is something to judge: most tests of GraphQL have nothing.
+      const { problemsOf } = await import('./rest/document.ts');
+      expect(problemsOf(answers.values()), 'what is not as the OpenAPI document has it').toEqual([]);
     },
   };
 }

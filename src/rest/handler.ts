@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
 import type { Exchange } from '../exchange.ts';
 import type { KeptAnswers } from '../kept.ts';
-import { type Route, routes } from './routes.ts';
+import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
 const bodyLimit = 64 * 1024;
@@ -19,52 +19,59 @@ const highestInt = 2 ** 31 - 1;
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
   kept: KeptAnswers;
+  /** Those of `operations.graphql` unless told otherwise. */
+  routes?: readonly Route[];
 }
 
 /** Answers a request; the target is what follows `/api/v1` in it, query included. */
 export type RestDoor = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<Answer>;
 
-export function createRestDoor({ createContext, kept }: RestOptions): RestDoor {
-  return (exchange, target, viewer) =>
-    answerTo(exchange, target, viewer).catch((error: unknown) => {
-      exchange.report(error);
-      return failure(500, messages.internal);
-    });
+export function createRestDoor({ createContext, kept, routes = shippedRoutes }: RestOptions): RestDoor {
+  const byPath = new Map<string, Route[]>();
+  for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
-  async function answerTo(exchange: Exchange, target: string, viewer: Viewer | null): Promise<Answer> {
+  return async (exchange, target, viewer) => {
     const { request } = exchange;
     if (!viewer) return failure(401, messages.unauthorized, { 'WWW-Authenticate': 'Bearer' });
 
     const [path = '', query = ''] = target.split(/\?(.*)/s);
-    const match = matchPath(path);
+    const match = matchPath(byPath, path);
     if (!match) return failure(404, messages.notFound);
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const route = match.routes.find((candidate) => candidate.method === method);
     if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
     exchange.operation = route.label;
+    return answerTo(request, { route, target, query, id: match.id }, viewer).catch((error: unknown) => {
+      exchange.report(error);
+      return refusal(route, 500, messages.internal);
+    });
+  };
 
+  async function answerTo(
+    request: IncomingMessage,
+    { route, target, query, id: givenId }: Question,
+    viewer: Viewer,
+  ): Promise<Answer> {
     if (route.body) {
       const body = await readBody(request, bodyLimit);
-      if (!body) return failure(413, messages.bodyTooLarge, { Connection: 'close' });
-      if (!includes(request, body, route.body.values)) {
-        return failure(400, `Request body must include ${route.body.text}`);
-      }
+      if (!body) return refusal(route, 413, messages.bodyTooLarge, { Connection: 'close' });
+      if (!includes(request, body, route.body.values)) return refusal(route, 400, route.body.message);
     }
 
     const variables: Record<string, number> = {};
-    if (match.id !== undefined) {
+    if (givenId !== undefined) {
       // The interface lists Invalid ID for every endpoint with a path id but the activation.
-      const id = canonicalInteger(match.id);
+      const id = canonicalInteger(givenId);
       if (id === undefined || id < 1) {
         return route.isMutation
-          ? failure(404, route.missing ?? messages.notFound)
-          : failure(400, messages.invalidId);
+          ? refusal(route, 404, route.missing ?? messages.notFound)
+          : refusal(route, 400, messages.invalidId);
       }
-      if (id > highestInt) return failure(404, route.missing ?? messages.notFound);
+      if (id > highestInt) return refusal(route, 404, route.missing ?? messages.notFound);
       variables.id = id;
     }
     const page = route.isList ? readPage(query) : undefined;
-    if (typeof page === 'string') return failure(400, page);
+    if (typeof page === 'string') return refusal(route, 400, page);
     if (page) {
       variables.limit = Number(page.limit);
       variables.offset = Math.min(Number(page.offset), highestInt);
@@ -94,27 +101,37 @@ export function createRestDoor({ createContext, kept }: RestOptions): RestDoor {
     const [error] = errors ?? [];
     if (error) {
       const code = codeOf(error);
-      if (code) return failure(statusOf[code], error.message);
+      if (code) return refusal(route, statusOf[code], error.message);
       throw error.originalError ?? error;
     }
     const result = data?.data ?? null;
-    if (result === null && route.missing !== undefined) return failure(404, route.missing);
-    const answer = { ...success(result, page), operation: route.label };
-    return route.isMutation ? answer : revalidated(answer, 'Authorization');
+    if (result === null && route.missing !== undefined) return refusal(route, 404, route.missing);
+    const headers = route.deprecation?.headers;
+    const answer = { ...success(result, page, headers), operation: route.label };
+    return route.isMutation ? answer : revalidated(answer, 'Authorization', headers);
   }
 }
 
+/** A request to a route. */
+interface Question {
+  readonly route: Route;
+  readonly target: string;
+  readonly query: string;
+  /** What the path has in the place of `{id}`. */
+  readonly id: string | undefined;
+}
+
 /** The routes at a path, and the id in it. A path that is written out goes before one with `{id}`. */
-function matchPath(path: string): { routes: readonly Route[]; id?: string } | undefined {
+function matchPath(
+  byPath: ReadonlyMap<string, readonly Route[]>,
+  path: string,
+): { routes: readonly Route[]; id?: string } | undefined {
   const exact = byPath.get(path);
   if (exact) return { routes: exact };
   const slash = path.lastIndexOf('/');
   const withId = byPath.get(`${path.slice(0, slash)}/{id}`);
   return withId && { routes: withId, id: path.slice(slash + 1) };
 }
-
-const byPath = new Map<string, Route[]>();
-for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
 /** The value of the Allow header. HEAD works wherever GET does. */
 function allowed(candidates: readonly Route[]): string {
@@ -135,10 +152,11 @@ interface Page {
 /** The page that the query asks for, or the message that says what is wrong with it. */
 function readPage(query: string): Page | string {
   const parameters = new URLSearchParams(query);
-  const [limit = '50', ...otherLimits] = parameters.getAll('limit');
+  const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);
-  if (size === undefined || size < 1 || size > 100 || otherLimits.length > 0) return messages.limit;
+  if (size === undefined || size < 1 || size > pageSize.highest || otherLimits.length > 0)
+    return messages.limit;
   if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
   return { limit, offset };
 }
@@ -162,11 +180,16 @@ function includes(
   return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
 }
 
-function success(data: unknown, page: Page | undefined): Answer {
-  if (!page) return jsonAnswer(200, `{"ok":true,"data":${JSON.stringify(data)}}`);
+function success(data: unknown, page: Page | undefined, headers?: Readonly<Record<string, string>>): Answer {
+  if (!page) return jsonAnswer(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
   const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return jsonAnswer(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`);
+  return jsonAnswer(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
+}
+
+/** A failure of a route, which carries what all of the route's answers do. */
+function refusal(route: Route, status: number, message: string, headers?: Record<string, string>): Answer {
+  return failure(status, message, { ...headers, ...route.deprecation?.headers });
 }
 
 function failure(status: number, message: string, headers?: Record<string, string>): Answer {

@@ -6,6 +6,7 @@ import {
   type DocumentNode,
   type ExecutionResult,
   extendSchema,
+  type FieldNode,
   type GraphQLSchema,
   getDirectiveValues,
   Kind,
@@ -20,6 +21,7 @@ import {
 import type { Context } from '../context.ts';
 import { prepare } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
+import { type Deprecation, type DeprecationArguments, readDeprecation } from './deprecation.ts';
 
 export interface Route {
   readonly method: 'GET' | 'POST';
@@ -37,19 +39,26 @@ export interface Route {
   readonly isList: boolean;
   /** The error for data that is null, or undefined where null is an answer. */
   readonly missing: string | undefined;
-  /** What the JSON body must include, and as the error message writes it. */
-  readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly text: string } | undefined;
+  /** What the JSON body must include, and the error for one that does not. */
+  readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly message: string } | undefined;
+  readonly deprecation: Deprecation | undefined;
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
+
+/** The arguments of `@http`, but for the body, which `bodyOf` reads as it is written. */
+type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
+
+/** How many records a page of a list has. */
+export const pageSize = { default: 50, highest: 100 } as const;
 
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
 /** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */
-export const routes: readonly Route[] = loadRoutes();
+export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
-function loadRoutes(): Route[] {
+/** Prepares the operations of a document. Throws for one that does not fit the schema, or says what cannot be. */
+export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
-  const operations = read('operations.graphql');
   const errors = validate(withDirectives, operations);
   if (errors.length > 0)
     throw new AggregateError(errors, `operations.graphql: ${errors.map(String).join('\n')}`);
@@ -65,10 +74,9 @@ function loadRoutes(): Route[] {
     return (operation.directives ?? []).map((node): Route => {
       // One node at a time, since `getDirectiveValues` reads the first of a repeated directive. The types of
       // the values are those that `directives.graphql` declares.
-      const { method, path, missing } = getDirectiveValues(http, { directives: [node] }) as Pick<
-        Route,
-        'method' | 'path' | 'missing'
-      >;
+      const { method, path, missing, ...others } = getDirectiveValues(http, {
+        directives: [node],
+      }) as unknown as HttpArguments;
       return {
         method,
         path,
@@ -78,6 +86,7 @@ function loadRoutes(): Route[] {
         document,
         missing,
         body: bodyOf(node),
+        deprecation: deprecationOf(path, others),
         isMutation: operation.operation === OperationTypeNode.MUTATION,
         isList: variables.has('limit') && variables.has('offset'),
         run,
@@ -107,6 +116,11 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
   return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
+/** Whether the fields of the object that a field answers with take the field's place. */
+export function isSpread({ directives }: FieldNode): boolean {
+  return directives?.some(({ name }) => name.value === 'spread') ?? false;
+}
+
 function isOfRestDoor(node: DirectiveNode): boolean {
   return node.name.value === 'http' || node.name.value === 'spread';
 }
@@ -119,7 +133,7 @@ function spreadPaths(document: DocumentNode): string[][] {
     Field: {
       enter(node) {
         path.push((node.alias ?? node.name).value);
-        if (node.directives?.some(({ name }) => name.value === 'spread')) paths.push([...path]);
+        if (isSpread(node)) paths.push([...path]);
       },
       leave() {
         path.pop();
@@ -151,7 +165,16 @@ function bodyOf(node: DirectiveNode): Route['body'] {
     field.kind === Kind.BOOLEAN || field.kind === Kind.STRING ? field.value : null,
   ]);
   // `print` would leave out the spaces that the documented message has inside the braces.
-  return { values: Object.fromEntries(values), text: `{ ${value.fields.map(print).join(', ')} }` };
+  const text = `{ ${value.fields.map(print).join(', ')} }`;
+  return { values: Object.fromEntries(values), message: `Request body must include ${text}` };
+}
+
+function deprecationOf(path: string, given: DeprecationArguments): Deprecation | undefined {
+  try {
+    return readDeprecation(given);
+  } catch (cause) {
+    throw new Error(`operations.graphql: @http(path: "${path}"): ${(cause as Error).message}`, { cause });
+  }
 }
 
 function directive(withDirectives: GraphQLSchema, name: string) {

@@ -1,0 +1,108 @@
+/** The reference of the REST interface: its OpenAPI document, and Swagger UI to read it and to try it. */
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type Answer, revalidated, textAnswer } from '../answer.ts';
+import { describeRest } from '../rest/openapi.ts';
+import { routes } from '../rest/routes.ts';
+import { schema } from '../schema/schema.ts';
+import { type Page, pageAnswer } from './page.ts';
+
+/** The path of the document. */
+const documentPath = '/openapi.json';
+
+/**
+ * Answers requests for the document, the page, and what the page loads.
+ * @param demoToken the token that the page starts with: that of the demo account, where there is one.
+ */
+export function createDocs(demoToken: string | undefined): Page {
+  const page = pageAnswer(pageWith(demoToken));
+  /** Made when somebody asks for them, and kept: each as it is, and compressed. */
+  const answers = new Map<string, Promise<Answer>>();
+
+  return async ({ request: { method, headers }, path }) => {
+    const file = files.get(path);
+    if (!file && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
+    if (method !== 'GET' && method !== 'HEAD')
+      return textAnswer(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
+    if (!file) return page;
+    const compressed = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''));
+    const key = `${path} ${compressed}`;
+    const answer = answers.get(key) ?? fileAnswer(file, compressed);
+    answers.set(key, answer);
+    return answer;
+  };
+}
+
+interface File {
+  readonly type: string;
+  read(): Promise<string>;
+}
+
+const { resolve } = createRequire(import.meta.url);
+
+const files: ReadonlyMap<string, File> = new Map([
+  [documentPath, { type: 'application/json', read: printDocument }],
+  ['/docs/start.js', { type: 'text/javascript', read: async () => startScript }],
+  ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((name): [string, File] => [
+    `/docs/${name}`,
+    {
+      type: name.endsWith('.css') ? 'text/css' : 'text/javascript',
+      read: () => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8'),
+    },
+  ]),
+]);
+
+async function printDocument(): Promise<string> {
+  const root = new URL('../../', import.meta.url);
+  const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
+  const examples = JSON.parse(await readFile(new URL('../rest/examples.json', import.meta.url), 'utf8'));
+  return JSON.stringify(describeRest({ routes, schema, version, examples }));
+}
+
+async function fileAnswer({ type, read }: File, compressed: boolean): Promise<Answer> {
+  const text = await read();
+  const body = compressed ? await promisify(gzip)(text) : Buffer.from(text);
+  const headers = {
+    'Content-Type': `${type}; charset=utf-8`,
+    'Content-Length': body.length,
+    'X-Content-Type-Options': 'nosniff',
+    ...(compressed && { 'Content-Encoding': 'gzip' }),
+  };
+  return revalidated({ status: 200, headers, body }, 'Accept-Encoding');
+}
+
+/** A token is letters, digits, `-` and `_`. It stands in the page, which only the page itself can read. */
+const pageWith = (demoToken = '') => `<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Dovetail REST reference</title>
+  <link rel="icon" href="data:,">
+  <link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+  <div id="reference" data-token="${demoToken}"></div>
+  <script src="/docs/swagger-ui-bundle.js"></script>
+  <script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** Without a validator's address Swagger UI asks nobody but this server. */
+const startScript = `const domNode = document.getElementById('reference');
+const ui = SwaggerUIBundle({
+  domNode,
+  url: '${documentPath}',
+  validatorUrl: null,
+  deepLinking: true,
+  displayRequestDuration: true,
+  tryItOutEnabled: true,
+  onComplete: () => {
+    if (domNode.dataset.token) ui.preauthorizeApiKey('token', domNode.dataset.token);
+  },
+});
+`;

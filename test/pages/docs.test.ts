@@ -1,0 +1,99 @@
+/** The reference of the REST interface, as a browser gets it. */
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Exchange } from '../../src/exchange.ts';
+import { createDocs } from '../../src/pages/docs.ts';
+import { openTestGateway, type TestGateway } from '../gateway.ts';
+import { describeShipped } from '../rest/document.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await openTestGateway();
+});
+afterAll(() => gateway?.close());
+
+const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
+
+const { resolve } = createRequire(import.meta.url);
+const ofSwaggerUi = (name: string) => readFileSync(resolve(`swagger-ui-dist/${name}`), 'utf8');
+
+describe('the OpenAPI document', () => {
+  it('is that of the routes, and needs no token', async () => {
+    const response = await ask('/openapi.json');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+    expect(await response.json()).toEqual(JSON.parse(JSON.stringify(describeShipped())));
+  });
+});
+
+describe('the page', () => {
+  it('needs no token, and loads nothing from elsewhere', async () => {
+    const page = await (await ask('/docs')).text();
+    const loaded = [...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path = '']) => path);
+    expect(loaded).toContain('/docs/swagger-ui-bundle.js');
+    for (const path of loaded.filter((each) => each !== 'data:,')) {
+      expect(path).toMatch(/^\/docs\/[\w.-]+$/);
+      const { status, headers } = await ask(path);
+      expect([path, status, headers.get('X-Content-Type-Options')]).toEqual([path, 200, 'nosniff']);
+    }
+  });
+
+  it('is kept to itself by its headers', async () => {
+    const { status, headers } = await ask('/docs');
+    expect(status).toBe(200);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      'cache-control': 'private, no-cache',
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+    });
+  });
+
+  it.each([
+    ['the demo account', 'dvt_x-Y_1', 'data-token="dvt_x-Y_1"'],
+    ['no account that it knows of', undefined, 'data-token=""'],
+  ])('starts with the token of %s', async (_, token, written) => {
+    // What the door reads of a request.
+    const exchange = { request: { method: 'GET', headers: {} }, path: '/docs' } as unknown as Exchange;
+    const { body } = await createDocs(token)(exchange);
+    expect(String(body)).toContain(written);
+  });
+});
+
+describe('what the page loads', () => {
+  it.each(['swagger-ui-bundle.js', 'swagger-ui.css'])('is of the package: %s', async (name) => {
+    for (const encoding of ['identity', 'br, gzip;q=0.8']) {
+      const response = await ask(`/docs/${name}`, { headers: { 'Accept-Encoding': encoding } });
+      expect(response.headers.get('Content-Encoding')).toBe(encoding === 'identity' ? null : 'gzip');
+      expect(await response.text()).toBe(ofSwaggerUi(name));
+    }
+  });
+
+  it.each(['/docs', '/docs/start.js', '/openapi.json'])(
+    'is sent again only if it changed: %s',
+    async (path) => {
+      const first = await ask(path);
+      const again = await ask(path, { headers: { 'If-None-Match': first.headers.get('ETag') ?? '' } });
+      expect([first.status, again.status]).toEqual([200, 304]);
+      const plain = await ask(path, { headers: { 'Accept-Encoding': 'identity' } });
+      expect(plain.headers.get('Vary')).toBe('Accept-Encoding');
+    },
+  );
+
+  it('can be read and nothing else', async () => {
+    const head = await ask('/docs', { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    const post = await ask('/openapi.json', { method: 'POST' });
+    expect([post.status, post.headers.get('Allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/docs/', '/docs/package.json', '/docs/..%2fpackage.json', '/docs/constructor'])
+      expect([path, (await ask(path)).status]).toEqual([path, 404]);
+  });
+});
