@@ -12,7 +12,9 @@ import { type Door, type Exchange, logOutcome, openExchange, restPath } from './
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import { homeAnswer } from './pages/home.ts';
 import { createRestDoor } from './rest/handler.ts';
+import { printedSchema } from './schema/schema.ts';
 
 export interface ServerOptions {
   database: Database;
@@ -38,8 +40,9 @@ export function createGatewayServer(options: ServerOptions): Server {
   const graphql = createGraphqlDoor({ ...doorOptions, demoToken, closing });
 
   /** What is neither door: pages and probes, by path. */
-  const pages: Readonly<Record<string, () => Answer | Promise<Answer>>> = {
-    '/': () => textAnswer(302, 'GraphiQL is at /graphql.', { Location: '/graphql' }),
+  const pages: Readonly<Record<string, (exchange: Exchange) => Answer | Promise<Answer>>> = {
+    '/': (exchange) => homeAnswer(exchange, demoToken),
+    '/schema.graphql': () => textAnswer(200, printedSchema()),
     '/healthz': () => textAnswer(200, 'alive'),
     '/readyz': async () => {
       const ready = await isReachable(database);
@@ -74,7 +77,10 @@ export function createGatewayServer(options: ServerOptions): Server {
       const path = target.split('?', 1)[0] ?? '';
       const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
       if (page) exchange.operation = path;
-      send(exchange, page ? await page() : textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`));
+      send(
+        exchange,
+        page ? await page(exchange) : textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`),
+      );
     }
   }
 

@@ -10,8 +10,9 @@ import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import { errorForClient, messages } from '../errors.ts';
-import type { Exchange } from '../exchange.ts';
+import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
+import { createExplorer } from './explorer.ts';
 import { asksForQuery, findOperation, readPlainRequest } from './operations.ts';
 import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
 
@@ -30,6 +31,8 @@ const graphqlType = 'application/graphql-response+json';
 
 export interface GraphqlOptions extends YogaOptions {
   kept: KeptAnswers;
+  /** The token that GraphiQL asks with: that of the demo account, where there is one. */
+  demoToken: string | undefined;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
   closing: AbortSignal;
 }
@@ -37,12 +40,14 @@ export interface GraphqlOptions extends YogaOptions {
 export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise<void>;
 
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { createContext, kept, closing } = options;
+  const { createContext, demoToken, kept, closing } = options;
   const yoga = createGraphqlYoga(options);
+  const explorer = createExplorer(demoToken);
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
   return async (exchange, viewer) => {
+    if (asksForPage(exchange)) return send(exchange, await explorer(exchange));
     const { request, target } = exchange;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const body = isRead ? undefined : await readBody(request, bodyLimit);

@@ -1,6 +1,5 @@
-/** Yoga over the schema: all of GraphQL over HTTP, and GraphiQL served from the package. */
+/** Yoga over the schema: all of GraphQL over HTTP. */
 
-import { readFileSync } from 'node:fs';
 import { type DocumentNode, GraphQLError, getOperationAST, Kind, type OperationTypeNode } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
@@ -11,8 +10,6 @@ import { schema } from '../schema/schema.ts';
 
 export interface YogaOptions {
   createContext(viewer: Viewer): Context;
-  /** The token that GraphiQL starts with: that of the demo account, where there is one. */
-  demoToken: string | undefined;
 }
 
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
@@ -23,9 +20,7 @@ export interface YogaContext {
   report(error: unknown): void;
 }
 
-const exampleQuery = readFileSync(new URL('examples.graphql', import.meta.url), 'utf8');
-
-export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
+export function createGraphqlYoga({ createContext }: YogaOptions) {
   return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -37,14 +32,8 @@ export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
-    // The page is a string of many megabytes, which nobody may ever ask for.
-    renderGraphiQL: async (options) =>
-      (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
-    graphiql: {
-      title: 'Dovetail',
-      defaultQuery: exampleQuery,
-      headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
-    },
+    // The door has a page of its own.
+    graphiql: false,
     plugins: [viewersOnly, outcomes, changesOnly, clientErrors],
   });
 }
