@@ -17,6 +17,7 @@ const onEmbedded = [
   'test/database/embedded.test.ts',
   'test/database/lock.test.ts',
   'test/database/socket.test.ts',
+  'test/schema/breaking.test.ts',
   'test/schema/selection.test.ts',
   'test/schema/print.test.ts',
   'test/main.test.ts',
