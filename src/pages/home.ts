@@ -13,6 +13,7 @@ export const places = [
   { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
 ];
 
+const question = '{"query":"{ viewer { username } }"}';
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 
 /** As a page for browsers, as text for terminals. @param demoToken that of the demo account, where there is one. */
@@ -22,10 +23,9 @@ export function homeAnswer(exchange: Exchange, demoToken: string | undefined): A
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
   const authorization = `-H 'Authorization: Bearer ${demoToken ?? 'YOUR_API_TOKEN'}'`;
   const commands = [
-    `curl ${address}/graphql ${authorization} \\
-  -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'`,
-    `curl ${address}/api/v1/dtt/templates/active ${authorization}`,
-  ];
+    [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${question}'`],
+    [`curl ${address}/api/v1/dtt/templates/active`, authorization],
+  ].map((parts) => parts.join(' \\\n  '));
   const vary = { Vary: 'Accept, Host' };
   if (!asksForPage(exchange)) {
     const list = places.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
@@ -67,5 +67,6 @@ h2 { margin: 2rem 0 0; font-size: 1.1rem }
 ul { list-style: none; margin: 2rem 0 0; padding: 0 }
 li { padding: .5rem 0; border-top: 1px solid color-mix(in srgb, CanvasText 15%, Canvas) }
 a { color: LinkText; font-weight: 600 }
+li span { display: block }
 pre { overflow-x: auto; padding: 1rem; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }
 `;

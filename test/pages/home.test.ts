@@ -43,7 +43,7 @@ it('is plain text in a terminal, with commands that work as they are', async () 
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
   const page = await response.text();
   for (const { path } of places) expect(page).toContain(`  ${path} `);
-  const commands = page.match(/^curl .*(?:\n {2}-H .*)?$/gm) ?? [];
+  const commands = page.match(/^curl .*(?:\n {2}.*)*$/gm) ?? [];
   const answers = await Promise.all(
     commands.map((command) => promisify(execFile)('sh', ['-c', command.replace('curl', 'curl -sS')])),
   );
