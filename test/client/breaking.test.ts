@@ -5,7 +5,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { generate } from '@graphql-codegen/cli';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import config from '../../codegen.ts';
 
 let folder: string;
@@ -28,10 +28,14 @@ async function build(change: (schema: string) => string): Promise<string> {
   const documents = join(folder, 'client/devices.ts');
   const output = config.generates['test/generated/client/'];
   const generates = { [join(folder, 'generated/client/')]: { ...output, schema, documents } };
+  // It complains on the console too.
+  const muted = vi.spyOn(console, 'error').mockImplementation(() => {});
   try {
     await generate({ ...config, generates, silent: true, cwd: folder });
   } catch (error) {
     return String(error);
+  } finally {
+    muted.mockRestore();
   }
   return new Promise((settle) => {
     execFile('node_modules/.bin/tsc', ['--project', folder], (_, output) => settle(output));

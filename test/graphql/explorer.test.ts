@@ -64,7 +64,7 @@ describe('the page', () => {
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
     const page = await response.text();
-    expect(page).toContain('YogaGraphiQL.renderYogaGraphiQL(');
+    expect(page.includes('YogaGraphiQL.renderYogaGraphiQL(')).toBe(true);
     // The script is in the page, and so are addresses in its texts. What would make a browser fetch one is not.
     const fetches = [
       /<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?\/\//i,
@@ -90,9 +90,12 @@ describe('the page', () => {
   });
 
   it('asks with the token of the demo account, and says where to put one where there is none', async () => {
-    const demo = await (await open(gateway)).text();
+    // What the page is opened with comes last, behind megabytes that no failure should print.
+    const optionsAt = async (at: TestGateway) =>
+      /renderYogaGraphiQL\([\s\S]{0,9999}$/.exec(await (await open(at)).text())?.[0];
+    const demo = await optionsAt(gateway);
     expect(demo).toContain(JSON.stringify({ Authorization: `Bearer ${gateway.token}` }));
-    const own = await (await open(deployed)).text();
+    const own = await optionsAt(deployed);
     expect(own).toContain('Bearer YOUR_API_TOKEN');
     expect(own).not.toContain(gateway.token);
   });
