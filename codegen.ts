@@ -9,7 +9,7 @@ const config: CodegenConfig = {
     'test/generated/client/': {
       preset: 'client',
       schema: 'schema.graphql',
-      documents: ['test/client/**/*.ts', 'src/graphql/*.graphql'],
+      documents: ['test/client/**/*.ts', 'src/graphql/examples/*.graphql'],
       config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
     },
     // The REST answers, whose names are the aliases of the operations.

@@ -94,6 +94,11 @@ function doorOf(path: string): Door {
   return path === '/graphql' ? 'graphql' : 'page';
 }
 
+/** Whether it is a browser that asks for a page, rather than a client that asks a question. */
+export function asksForPage({ request: { method, headers } }: Exchange): boolean {
+  return (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true;
+}
+
 /** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
 function targetOf({ url = '/' }: IncomingMessage): string {
   return url.replace(/^https?:\/\/[^/?]*/i, '');

@@ -14,8 +14,10 @@ import { type Door, type Exchange, logOutcome, openExchange, restPath } from './
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
 import { createRestDoor } from './rest/handler.ts';
+import { printedSchema } from './schema/schema.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -51,9 +53,10 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   /** What is neither door: pages and probes, by path. */
   const pages: Readonly<Record<string, Page>> = {
-    '/': () => textAnswer(302, 'GraphiQL is at /graphql.', { Location: '/graphql' }),
+    '/': (exchange) => homeAnswer(exchange, demoToken),
     '/openapi.json': docs,
     '/docs': docs,
+    ...(config.INTROSPECTION === 'on' && { '/schema.graphql': () => textAnswer(200, printedSchema()) }),
     '/healthz': () => textAnswer(200, 'alive'),
     '/readyz': async () => {
       const ready = await isReachable(database);

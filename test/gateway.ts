@@ -11,6 +11,7 @@ import { pino } from 'pino';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
+import { prepareDemo } from '../src/database/demo.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
 import { createGatewayServer, type ServerOptions } from '../src/server.ts';
@@ -99,6 +100,20 @@ export async function openTestGateway(
       expect(problemsOf(answers.values()), 'what is not as the OpenAPI document has it').toEqual([]);
     },
   };
+}
+
+export interface DemoGateway extends TestGateway {
+  /** The token of the demo account. */
+  readonly token: string;
+}
+
+/** Serves a new database that has the demo account, as a gateway without settings does. */
+export async function openDemoGateway(): Promise<DemoGateway> {
+  const database = await openTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
+  const demoToken = await prepareDemo(database, folder);
+  await rm(folder, { recursive: true });
+  return { ...(await openTestGateway(database, { demoToken })), token: demoToken ?? '' };
 }
 
 /** Skips the tests of a `describe`, saying why, unless the run has the engine that they need. */

@@ -10,9 +10,10 @@ import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import { errorForClient } from '../errors.ts';
-import type { Exchange } from '../exchange.ts';
+import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
 import { createDocuments } from './documents.ts';
+import { createExplorer } from './explorer.ts';
 import { asksForQuery, readPlainRequest } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
 import { createGraphqlYoga, type YogaContext, type YogaOptions } from './yoga.ts';
@@ -35,6 +36,8 @@ const graphqlType = 'application/graphql-response+json';
 
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   kept: KeptAnswers;
+  /** The token that GraphiQL asks with: that of the demo account, where there is one. */
+  demoToken: string | undefined;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
   closing: AbortSignal;
 }
@@ -43,14 +46,16 @@ export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { config, createContext, kept, closing } = options;
+  const { config, createContext, demoToken, kept, closing } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoToken) : undefined;
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
   return async (exchange, viewer) => {
+    if (explorer && asksForPage(exchange)) return send(exchange, await explorer(exchange));
     const { request, target } = exchange;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? '')) {

@@ -1,6 +1,5 @@
-/** Yoga over the schema: all of GraphQL over HTTP, and GraphiQL served from the package. */
+/** Yoga over the schema: all of GraphQL over HTTP. */
 
-import { readFileSync } from 'node:fs';
 import {
   type DocumentNode,
   type ExecutionResult,
@@ -23,8 +22,6 @@ export interface YogaOptions {
   documents: Documents;
   persisted: PersistedOperations;
   createContext(viewer: Viewer): Context;
-  /** The token that GraphiQL starts with: that of the demo account, where there is one. */
-  demoToken: string | undefined;
 }
 
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
@@ -35,10 +32,8 @@ export interface YogaContext {
   report(error: unknown): void;
 }
 
-const exampleQuery = readFileSync(new URL('examples.graphql', import.meta.url), 'utf8');
-
 export function createGraphqlYoga(options: YogaOptions) {
-  const { config, createContext, demoToken } = options;
+  const { createContext } = options;
   return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -54,14 +49,8 @@ export function createGraphqlYoga(options: YogaOptions) {
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
-    // The page is a string of many megabytes, which nobody may ever ask for.
-    renderGraphiQL: async (options) =>
-      (await import('@graphql-yoga/render-graphiql')).renderGraphiQL(options),
-    graphiql: config.GRAPHIQL === 'on' && {
-      title: 'Dovetail',
-      defaultQuery: exampleQuery,
-      headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
-    },
+    // The door has a page of its own.
+    graphiql: false,
     plugins: [oneOperation, limited(options), outcomes, changesOnly, clientErrors],
   });
 }

@@ -18,7 +18,7 @@ const documentPath = '/openapi.json';
  * @param demoToken the token that the page starts with: that of the demo account, where there is one.
  */
 export function createDocs(demoToken: string | undefined): Page {
-  const page = pageAnswer(pageWith(demoToken));
+  const page = revalidated(pageAnswer(pageWith(demoToken), ownSources), 'Accept-Encoding');
   /** Made when somebody asks for them, and kept: each as it is, and compressed. */
   const answers = new Map<string, Promise<Answer>>();
 
@@ -35,6 +35,15 @@ export function createDocs(demoToken: string | undefined): Page {
     return answer;
   };
 }
+
+/** What the page loads: what this server has, and pictures that are written out in it. */
+const ownSources = {
+  'script-src': "'self'",
+  'style-src': "'self'",
+  'img-src': "'self' data:",
+  'font-src': "'self'",
+  'connect-src': "'self'",
+};
 
 interface File {
   readonly type: string;

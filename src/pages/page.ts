@@ -1,41 +1,31 @@
-/** Pages for browsers: HTML, and the headers that keep a page to itself. */
+/** Pages for browsers: HTML that may load and run only what its policy names. */
 
-import { type Answer, revalidated } from '../answer.ts';
+import { type Answer, textAnswer } from '../answer.ts';
 import type { Exchange } from '../exchange.ts';
 
 /** What answers at a path that is neither door's. */
 export type Page = (exchange: Exchange) => Answer | Promise<Answer>;
 
-/** What a page may load: what this server has, and pictures that are written out in it. */
-const ownSources = {
-  'default-src': "'none'",
-  'script-src': "'self'",
-  'style-src': "'self'",
-  'img-src': "'self' data:",
-  'font-src': "'self'",
-  'connect-src': "'self'",
-  'base-uri': "'none'",
-  'form-action': "'none'",
-  'frame-ancestors': "'none'",
-};
+/** What a page may load, by directive of the Content-Security-Policy. Whatever it does not name is forbidden. */
+export type Policy = Readonly<Record<string, string>>;
+
+/** What `default-src` does not cover. */
+const closed: Policy = { 'base-uri': "'none'", 'form-action': "'none'", 'frame-ancestors': "'none'" };
 
 /**
- * Answers with a page. Nothing may frame it, nothing of it may come from elsewhere, and where it leads to is not
- * told where from. The token of a demo account may stand in it: no other site can read it, and no cache shares it.
- * @param sources directives of the Content Security Policy in the place of those above, for a page that needs more.
+ * Answers with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
+ * account may stand in it: no other site can read it, and no cache shares it.
  */
-export function pageAnswer(html: string, sources: Readonly<Record<string, string>> = {}): Answer {
-  const body = Buffer.from(html);
-  const policy = Object.entries({ ...ownSources, ...sources }).map(([name, value]) => `${name} ${value}`);
-  const headers = {
+export function pageAnswer(html: string, policy: Policy): Answer {
+  const rules = Object.entries({ 'default-src': "'none'", ...closed, ...policy });
+  return textAnswer(200, html, {
     'Content-Type': 'text/html; charset=utf-8',
-    'Content-Length': body.length,
-    'Content-Security-Policy': policy.join('; '),
+    'Content-Security-Policy': rules.map(([directive, sources]) => `${directive} ${sources}`).join('; '),
+    'Cache-Control': 'private, no-cache',
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
-  };
-  return revalidated({ status: 200, headers, body }, 'Accept-Encoding');
+  });
 }

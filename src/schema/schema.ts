@@ -1,5 +1,6 @@
 /** The GraphQL schema: each import adds a type with its fields and its queries. */
 
+import { lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
 import './device.ts';
 import './user.ts';
@@ -13,3 +14,6 @@ import './ossmDevice.ts';
 import './devices.ts';
 
 export const schema = builder.toSchema();
+
+/** The schema as text, in an order that a new type or field does not disturb. */
+export const printedSchema = () => printSchema(lexicographicSortSchema(schema));

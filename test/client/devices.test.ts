@@ -1,37 +1,45 @@
 /** A frontend at work: the types of what it asks for come from the schema, the answers from a gateway. */
 
-import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import { print } from 'graphql';
+import type { Client } from '@urql/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { openTestGateway, rest, type TestGateway } from '../gateway.ts';
 import type { DttDeviceQuery } from '../generated/rest/graphql.ts';
-import { trainersQuery } from './devices.ts';
+import { activate, createClient, followActiveTemplate, readTrainers } from './devices.ts';
 
 let gateway: TestGateway;
 let alice: Account;
+let client: Client;
 beforeAll(async () => {
   gateway = await openTestGateway();
   alice = await createAccount(gateway.database.client, 'alice');
+  client = createClient(`${gateway.url}/graphql`, alice.token);
 });
 afterAll(() => gateway?.close());
 
-async function ask<Data, Variables extends Record<string, unknown>>(
-  document: TypedDocumentNode<Data, Variables>,
-  variables: Variables,
-): Promise<Data> {
-  const { data, errors } = await graphql(gateway, alice.token, print(document), variables);
-  expect(errors).toBeUndefined();
-  return data;
-}
+it('reads trainers with their sessions', async () => {
+  const { total, trainers } = await readTrainers(client, 2);
+  expect(total).toBe(3);
+  expect(trainers).toEqual([
+    { serialNumber: expect.any(String), programs: expect.arrayContaining(['Program 0 of alice']) },
+    { serialNumber: expect.any(String), programs: expect.arrayContaining(['Program 1 of alice']) },
+  ]);
+});
 
-it('reads trainers with their sessions, with types', async () => {
-  const { dttDevices } = await ask(trainersQuery, { first: 2 });
-  const names: (string | null | undefined)[] = dttDevices.nodes.map(
-    ({ sessions }) => sessions.nodes[0]?.template?.name,
+it('activates a template, and is told which one is active', async () => {
+  const names: (string | undefined)[] = [];
+  const stop = followActiveTemplate(client, (name) => names.push(name));
+  await expect.poll(() => names).toEqual([undefined]);
+  expect(await activate(client, alice.dttTemplates[0])).toBe(true);
+  await expect.poll(() => names).toEqual([undefined, 'Program 0 of alice']);
+  stop();
+});
+
+it('is told why an answer has no data', async () => {
+  await expect(activate(client, 999)).rejects.toThrow('Template not found or not owned by user');
+  await expect(readTrainers(createClient(`${gateway.url}/graphql`, 'wrong'), 1)).rejects.toThrow(
+    'Unauthorized',
   );
-  expect(dttDevices.totalCount).toBe(3);
-  expect(names).toEqual(['Program 0 of alice', 'Program 1 of alice']);
 });
 
 it('reads a REST answer by the type of its operation', async () => {

@@ -105,34 +105,3 @@ describe('a form of a foreign page', () => {
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
   });
 });
-
-describe('a browser', () => {
-  it('is shown GraphiQL, which loads nothing from anywhere else', async () => {
-    const response = await fetch(`${gateway.url}/graphql`, {
-      headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
-    });
-    expect(response.status).toBe(200);
-    expect(response.headers.get('Content-Type')).toMatch(/^text\/html/);
-    const page = await response.text();
-    expect(page).toContain('YogaGraphiQL.renderYogaGraphiQL(');
-    expect(page).toContain('query Welcome');
-    expect(page).toContain('Bearer YOUR_API_TOKEN');
-    // The script is in the page, and so are addresses in its texts. What would make a browser fetch one is not.
-    const fetches = [
-      /<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?\/\//i,
-      /<link\b[^>]*\bhref=["']?(?:https?:)?\/\//i,
-      /\burl\(\s*["']?(?:https?:)?\/\//i,
-      /@import\s+["'](?:https?:)?\/\//i,
-      /\b(?:import|importScripts|fetch|Worker|URL|open)\(\s*["'`](?:https?:)?\/\//,
-      /\b(?:from|import)\s*["'](?:https?:)?\/\//,
-      /\b(?:esm\.sh|unpkg\.com|jsdelivr\.net|cdnjs\.cloudflare\.com|skypack\.dev|gstatic\.com|googleapis\.com)\b/,
-    ];
-    expect(fetches.map((pattern) => page.match(pattern)?.[0]).filter(Boolean)).toEqual([]);
-  });
-
-  it('is led from the root to it', async () => {
-    const response = await fetch(gateway.url, { redirect: 'manual' });
-    expect(response.status).toBe(302);
-    expect(response.headers.get('Location')).toBe('/graphql');
-  });
-});

@@ -1,0 +1,83 @@
+/** GraphiQL, whole from the package: one page with an example in each tab, and nothing from anywhere else. */
+
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type Answer, revalidated } from '../answer.ts';
+import type { Exchange } from '../exchange.ts';
+import { pageAnswer } from '../pages/page.ts';
+
+/** The tabs, in order: each is a document in the folder `examples`. */
+export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
+  readFileSync(new URL(`examples/${name}.graphql`, import.meta.url), 'utf8'),
+);
+
+const vary = 'Accept, Accept-Encoding';
+
+export type Explorer = (exchange: Exchange) => Promise<Answer>;
+
+/** @param demoToken the token that GraphiQL asks with, where there is a demo account. */
+export function createExplorer(demoToken: string | undefined): Explorer {
+  let compressed: Promise<Answer> | undefined;
+  return async ({ request }) => {
+    if (!/\bgzip\b/.test(String(request.headers['accept-encoding'])))
+      return revalidated(await render(demoToken), vary);
+    compressed ??= render(demoToken).then(compress);
+    return compressed;
+  };
+}
+
+async function render(demoToken: string | undefined): Promise<Answer> {
+  // Many megabytes, which nobody may ever ask for.
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  const headers = demoToken === undefined ? ownToken : otherToken;
+  const html = renderGraphiQL({
+    title: 'Dovetail',
+    defaultTabs: examples.map((query) => ({ query, headers })),
+    defaultHeaders: headers,
+    defaultEditorToolsVisibility: 'headers',
+    // Not in the tabs, which the browser remembers for longer than a demo account may live.
+    ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
+  })
+    .trimStart()
+    .replace('</head>', `<style>${stillTabs}</style></head>`);
+  return pageAnswer(html, {
+    'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
+    'style-src': "'unsafe-inline'",
+    'img-src': 'data:',
+    'font-src': 'data:',
+    'worker-src': 'blob:',
+    'connect-src': "'self'",
+  });
+}
+
+/**
+ * GraphiQL's tabs believe to stand elsewhere until they are dragged, and would jump there from under the pointer
+ * when they are pressed, so that the first click on each is lost.
+ */
+const stillTabs = '.graphiql-tab { transform: none !important }';
+
+/** What the headers pane of a tab says, which may have comments. */
+const ownToken = `// Your API token goes here, in place of
+// YOUR_API_TOKEN.
+{
+  "Authorization": "Bearer YOUR_API_TOKEN"
+}
+`;
+const otherToken = `// The demo account's token is sent unless
+// there is another one here, such as
+// { "Authorization": "Bearer YOUR_API_TOKEN" }
+`;
+
+/** The one script of the page, to the letter. */
+function scriptIn(html: string): string {
+  const start = '<script>';
+  return html.slice(html.indexOf(start) + start.length, html.lastIndexOf('</script>'));
+}
+
+async function compress({ body, headers, ...answer }: Answer): Promise<Answer> {
+  const smaller = await promisify(gzip)(body);
+  const encoded = { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': smaller.length };
+  return revalidated({ ...answer, body: smaller, headers: encoded }, vary);
+}

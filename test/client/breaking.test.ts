@@ -1,0 +1,67 @@
+/** A frontend finds out about a breaking change when it is built, not when it runs. */
+
+import { execFile } from 'node:child_process';
+import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { generate } from '@graphql-codegen/cli';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import config from '../../codegen.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-client-'));
+  await mkdir(join(folder, 'client'));
+  await copyFile('test/client/devices.ts', join(folder, 'client/devices.ts'));
+  await symlink(resolve('node_modules'), join(folder, 'node_modules'));
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  await writeFile(
+    join(folder, 'tsconfig.json'),
+    JSON.stringify({ extends: resolve('tsconfig.json'), include: ['client'] }),
+  );
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Builds the frontend against the schema after a change, and returns what the build complains of. */
+async function build(change: (schema: string) => string): Promise<string> {
+  const schema = change(await readFile('schema.graphql', 'utf8'));
+  const documents = join(folder, 'client/devices.ts');
+  const output = config.generates['test/generated/client/'];
+  const generates = { [join(folder, 'generated/client/')]: { ...output, schema, documents } };
+  // It complains on the console too.
+  const muted = vi.spyOn(console, 'error').mockImplementation(() => {});
+  try {
+    await generate({ ...config, generates, silent: true, cwd: folder });
+  } catch (error) {
+    return String(error);
+  } finally {
+    muted.mockRestore();
+  }
+  return new Promise((settle) => {
+    execFile('node_modules/.bin/tsc', ['--project', folder], (_, output) => settle(output));
+  });
+}
+
+it('builds against the schema as it is', async () => {
+  expect(await build((schema) => schema)).toBe('');
+});
+
+it.each([
+  [
+    'is renamed',
+    (schema: string) => schema.replace('  serialNumber: String\n', '  serial: String\n'),
+    'Cannot query field "serialNumber" on type "DttDevice"',
+  ],
+  [
+    'has another type',
+    (schema: string) => schema.replaceAll('totalCount: Int!', 'totalCount: String!'),
+    "Type 'string' is not assignable to type 'number'",
+  ],
+  [
+    'may be null',
+    (schema: string) => schema.replace('scheduleTypeChanged: Boolean!', 'scheduleTypeChanged: Boolean'),
+    "Type 'null' is not assignable to type 'boolean'",
+  ],
+])('does not build when a field %s', async (_, change, complaint) => {
+  expect(await build(change)).toContain(complaint);
+});

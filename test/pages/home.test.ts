@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { places } from '../../src/pages/home.ts';
+import { createAccount } from '../accounts.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  const { token } = await createAccount(database.client, 'alice');
+  gateway = await openTestGateway(database, { demoToken: token });
+});
+afterAll(() => gateway?.close());
+
+const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+it('leads a browser to everything that is there', async () => {
+  const response = await fetch(gateway.url, { headers: browser });
+  expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
+  const page = await response.text();
+  const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path);
+  expect(links).toEqual(places.map(({ path }) => path));
+  const answers = await Promise.all(
+    links.map((path) => fetch(`${gateway.url}${path}`, { headers: browser })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(links.map(() => 200));
+});
+
+it('runs no script, loads nothing, and is framed by nobody', async () => {
+  const { headers } = await fetch(gateway.url, { headers: browser });
+  expect(headers.get('Content-Security-Policy')).toMatch(
+    /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-[\w+/]{43}='; img-src data:$/,
+  );
+  expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
+});
+
+it('is plain text in a terminal, with commands that work as they are', async () => {
+  const response = await fetch(gateway.url);
+  expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
+  const page = await response.text();
+  for (const { path } of places) expect(page).toContain(`  ${path} `);
+  const commands = page.match(/^curl .*(?:\n {2}.*)*$/gm) ?? [];
+  const answers = await Promise.all(
+    commands.map((command) => promisify(execFile)('sh', ['-c', command.replace('curl', 'curl -sS')])),
+  );
+  expect(answers.map(({ stdout }) => JSON.parse(stdout))).toEqual([
+    { data: { viewer: { username: 'alice' } } },
+    { ok: true, data: null },
+  ]);
+});
+
+it('repeats no host that does not look like one', async () => {
+  const page = await new Promise<string>((settle, fail) => {
+    request(gateway.url, { headers: { ...browser, Host: '"><script>' } }, (response) =>
+      settle(text(response)),
+    )
+      .on('error', fail)
+      .end();
+  });
+  expect(page).not.toContain('<script>');
+  expect(page).toContain('localhost:4000');
+});
+
+it('has the schema as a text', async () => {
+  const response = await fetch(`${gateway.url}/schema.graphql`);
+  expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
+  expect(await response.text()).toBe(await readFile('schema.graphql', 'utf8'));
+});
