@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+import { useMemory } from './test/setup/memory.ts';
 import skipped from './test/setup/skipped.ts';
+
+useMemory();
 
 /** Tests of behaviour run on both engines; tests of the embedded one, or of none, run once. */
 const onEmbedded = [
@@ -49,7 +52,7 @@ export default defineConfig({
         test: {
           name: 'embedded',
           include: ['test/**/*.test.ts'],
-          exclude: onServer,
+          exclude: [...configDefaults.exclude, ...onServer],
           globalSetup: 'test/setup/embedded.ts',
         },
       },
@@ -58,7 +61,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: ['test/**/*.test.ts'],
-          exclude: onEmbedded,
+          exclude: [...configDefaults.exclude, ...onEmbedded],
           globalSetup: 'test/setup/postgres.ts',
         },
       },

@@ -93,31 +93,37 @@ async function load(database: Prisma.TransactionClient): Promise<void> {
     select: { id: true },
   });
 
-  const templates: { id: number }[] = [];
-  for (const { segments, ...template } of templatesOf(demo.id, coach.id)) {
-    templates.push(
-      await database.dttTemplate.create({
-        data: {
-          ...template,
-          segments: { create: segments.map((segment, position) => ({ ...segment, position })) },
-        },
-        select: { id: true },
-      }),
-    );
-  }
+  // A statement for all rows of a kind: one for each would take seconds.
+  const programs = templatesOf(demo.id, coach.id);
+  const templates = await database.dttTemplate.createManyAndReturn({
+    data: programs.map(({ segments, ...template }) => template),
+    select: { id: true },
+  });
+  await database.dttTemplateSegment.createMany({
+    data: templates.flatMap(
+      ({ id }, index) =>
+        programs[index]?.segments.map((segment, position) => ({ ...segment, templateId: id, position })) ??
+        [],
+    ),
+  });
   const [beginner, , , imported] = templates;
   if (beginner)
     await database.user.update({ where: { id: demo.id }, data: { activeTemplateId: beginner.id } });
   if (imported)
     await database.dttTemplateImport.create({ data: { userId: demo.id, templateId: imported.id } });
 
-  for (let index = 0; index < 60; index++) {
-    const trainer = trainers[index % 2];
-    if (!trainer) continue;
-    await database.dttSession.create({
-      data: sessionOf(index, demo.id, trainer.id, templates[index % 5]?.id ?? null),
-    });
-  }
+  const trainings = Array.from({ length: 60 }, (_, index) =>
+    sessionOf(index, demo.id, trainers[index % 2]?.id ?? 0, templates[index % 5]?.id ?? null),
+  );
+  const sessions = await database.dttSession.createManyAndReturn({
+    data: trainings.map(({ segments, ...session }) => session),
+    select: { id: true },
+  });
+  await database.trainerSegment.createMany({
+    data: sessions.flatMap(
+      ({ id }, index) => trainings[index]?.segments.map((segment) => ({ ...segment, sessionId: id })) ?? [],
+    ),
+  });
 
   await database.lkbxDevice.create({
     data: {
@@ -144,8 +150,16 @@ async function load(database: Prisma.TransactionClient): Promise<void> {
   await database.lockTemplate.create({
     data: { ownerId: demo.id, name: 'Evening', duration: 14_400, isRandomDuration: true, createdAt: ago(40) },
   });
-  for (let index = 0; index < 6; index++)
-    await database.lockSession.create({ data: lockSessionOf(index, demo.id, weekend.id) });
+  const lockings = Array.from({ length: 6 }, (_, index) => lockSessionOf(index, demo.id, weekend.id));
+  const lockSessions = await database.lockSession.createManyAndReturn({
+    data: lockings.map(({ segments, ...session }) => session),
+    select: { id: true },
+  });
+  await database.lockSegment.createMany({
+    data: lockSessions.flatMap(
+      ({ id }, index) => lockings[index]?.segments.map((segment) => ({ ...segment, sessionId: id })) ?? [],
+    ),
+  });
 
   await database.ossmDevice.create({
     data: {
@@ -253,8 +267,8 @@ function sessionOf(index: number, ownerId: number, trainerId: number, templateId
     createdAt,
     name: index % 3 === 0 ? `Session ${60 - index}` : null,
     passed: index % 11 === 0 ? null : segments.every(({ passed }) => passed !== false),
-    segments: { create: segments },
-  } satisfies Prisma.DttSessionUncheckedCreateInput;
+    segments,
+  };
 }
 
 /** The lock session of the given age in fortnights: the newest is under way, the others are over. */
@@ -272,13 +286,11 @@ function lockSessionOf(index: number, ownerId: number, templateId: number) {
     duration: 172_800,
     startDate,
     isActive,
-    segments: {
-      create: [
-        { type: 'start', createdAt: startDate, isLocked: true },
-        { type: 'break', createdAt: new Date(startDate.getTime() + day / 2), isLocked: false },
-        { type: 'lock', createdAt: new Date(startDate.getTime() + day / 2 + 600_000), isLocked: true },
-        ...(isActive ? [] : [end]),
-      ],
-    },
-  } satisfies Prisma.LockSessionUncheckedCreateInput;
+    segments: [
+      { type: 'start', createdAt: startDate, isLocked: true },
+      { type: 'break', createdAt: new Date(startDate.getTime() + day / 2), isLocked: false },
+      { type: 'lock', createdAt: new Date(startDate.getTime() + day / 2 + 600_000), isLocked: true },
+      ...(isActive ? [] : [end]),
+    ],
+  };
 }

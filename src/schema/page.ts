@@ -73,14 +73,24 @@ export function planPage(order: Order, args: PageArguments): PagePlan {
       const more = rows.length > size;
       const page = rows.slice(0, size);
       if (backward) page.reverse();
-      const edges = page.map((node) => ({ cursor: writeCursor(order, node), node }));
+      // Cursors are written for those who ask for them.
+      const edges = page.map((node) => ({
+        get cursor() {
+          return writeCursor(order, node);
+        },
+        node,
+      }));
       return {
         edges,
         pageInfo: {
           hasNextPage: backward ? before != null : more,
           hasPreviousPage: backward ? more : after != null || Boolean(offset),
-          startCursor: edges[0]?.cursor ?? null,
-          endCursor: edges.at(-1)?.cursor ?? null,
+          get startCursor() {
+            return edges[0]?.cursor ?? null;
+          },
+          get endCursor() {
+            return edges.at(-1)?.cursor ?? null;
+          },
         },
       };
     },

@@ -18,7 +18,8 @@ export function watchAnswers(server: Server): ReadonlyMap<string, GivenAnswer> {
   server.prependListener('request', (request, response) => {
     const { method = '', url = '' } = request;
     const [, target] = /^\/api\/v1((?:[/?].*)?)$/s.exec(url) ?? [];
-    if (target === undefined) return;
+    // What OPTIONS is answered is CORS, which the document does not describe.
+    if (target === undefined || method === 'OPTIONS') return;
     const { writeHead, end } = response;
     let headers: Readonly<Record<string, unknown>> = {};
     Object.assign(response, {
