@@ -22,20 +22,37 @@ interface Validator {
 
 const json = 'application/json; charset=utf-8';
 
+/** An error is over when its cause is: no cache may bring it back. */
+const unstored = { 'Cache-Control': 'no-store' };
+
 /** An answer with a line of text. */
 export function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
   const body = Buffer.from(`${text}\n`);
   return {
     status,
     body,
-    headers: { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': body.length, ...headers },
+    headers: {
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
   };
 }
 
 /** An answer with a body of JSON text. */
 export function jsonAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
   const body = Buffer.from(text);
-  return { status, body, headers: { 'Content-Type': json, 'Content-Length': body.length, ...headers } };
+  return {
+    status,
+    body,
+    headers: {
+      'Content-Type': json,
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
+  };
 }
 
 /**

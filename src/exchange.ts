@@ -56,7 +56,7 @@ export function openExchange(
     target,
     door: doorOf(target),
     operation: undefined,
-    headers: { 'X-Request-Id': id },
+    headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => logger.error({ request: id, err: error }, 'request failed'),
   };
   response.once('close', () => {

@@ -3,10 +3,12 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
+import { createLimits } from './admission.ts';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import { createKeptAnswers } from './kept.ts';
+import { createLogger } from './log.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
 
@@ -23,7 +25,7 @@ export interface Gateway {
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config): Promise<Gateway> {
   // Written in the background: a request does not wait for its line. What is left at the end is flushed by pino.
-  const logger = pino({ level: config.LOG_LEVEL }, pino.destination({ dest: 2, sync: false }));
+  const logger = createLogger(config.LOG_LEVEL, pino.destination({ dest: 2, sync: false }));
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
   try {
@@ -37,6 +39,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       database,
       feed,
       kept,
+      limits: createLimits(config, database),
       logger,
       demoToken,
       closing: closing.signal,

@@ -7,11 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { pino } from 'pino';
 import { beforeEach, expect, inject } from 'vitest';
+import { createLimits } from '../src/admission.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
+import { createLogger } from '../src/log.ts';
 import { createGatewayServer, type ServerOptions } from '../src/server.ts';
 
 export interface TestGateway {
@@ -64,7 +65,9 @@ export async function openTestGateway(
     database,
     feed,
     kept,
-    logger: pino({ level: options.logLevel ?? 'error' }, { write: (line: string) => log.push(line) }),
+    // High enough for any test, and there: what a limit costs and says belongs to every answer.
+    limits: createLimits({ RATE_LIMIT: 10 ** 9, RATE_LIMIT_STRANGERS: 10 ** 9, TRUST_PROXY: 0 }, database),
+    logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: closing.signal,
     ...options,

@@ -3,8 +3,9 @@
  * from memory, or run compiled. Everything else, and everything that turns out to be wrong, is Yoga's.
  */
 
+import { isUtf8 } from 'node:buffer';
 import { once, setMaxListeners } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
@@ -47,9 +48,9 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const body = isRead ? undefined : await readBody(request, bodyLimit);
     if (!isRead && !body) {
-      const errors = [{ message: messages.bodyTooLarge, extensions: { code: 'BAD_USER_INPUT' } }];
-      return send(exchange, jsonAnswer(413, JSON.stringify({ errors }), { Connection: 'close' }));
+      return send(exchange, refused(413, messages.bodyTooLarge, { Connection: 'close' }));
     }
+    if (body && !isUtf8(body)) return send(exchange, refused(400, messages.bodyNotUtf8));
     if (viewer && body) {
       const answer = await express(exchange, body, viewer);
       if (answer) return send(exchange, answer);
@@ -113,7 +114,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const context = newContext(exchange, viewer);
     const response = await ask(exchange, undefined, context);
     const answer = { ...(await answerFrom(response)), operation: context.outcome.label };
-    const keep = context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
+    const keep =
+      response.status === 200 && context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
     return { answer: keep ? revalidated(answer, vary) : answer, keep };
   }
 
@@ -166,13 +168,23 @@ function expressType({ method, headers }: IncomingMessage): string | undefined {
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
 }
 
+/** Yoga's answer. Some of its refusals say no more than a status. */
 async function answerFrom(response: Response): Promise<Answer> {
+  const { status } = response;
   const body = Buffer.from(await response.arrayBuffer());
+  const { 'content-length': _, ...headers } = Object.fromEntries(response.headers);
+  if (body.length === 0 && status >= 400) return refused(status, STATUS_CODES[status] ?? '', headers);
   return {
-    status: response.status,
-    headers: { ...Object.fromEntries(response.headers), 'content-length': body.length },
+    status,
+    headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },
     body,
   };
+}
+
+/** An answer to what is not a request for an operation. */
+function refused(status: number, message: string, headers?: Record<string, string>): Answer {
+  const errors = [{ message, extensions: { code: 'BAD_USER_INPUT' } }];
+  return jsonAnswer(status, JSON.stringify({ errors }), headers);
 }
 
 function isStream({ headers }: Response): boolean {

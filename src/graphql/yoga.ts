@@ -45,9 +45,24 @@ export function createGraphqlYoga({ createContext, demoToken }: YogaOptions) {
       defaultQuery: exampleQuery,
       headers: JSON.stringify({ Authorization: `Bearer ${demoToken ?? 'YOUR_API_TOKEN'}` }, null, 2),
     },
-    plugins: [viewersOnly, outcomes, changesOnly, clientErrors],
+    plugins: [readable, viewersOnly, outcomes, changesOnly, clientErrors],
   });
 }
+
+/** Answers 400 to a request that cannot be read: Yoga takes some of these for errors of its own. */
+const readable: Plugin = {
+  onRequestParse({ requestParser, setRequestParser }) {
+    if (!requestParser) return;
+    setRequestParser(async (request) => {
+      try {
+        return await requestParser(request);
+      } catch (error) {
+        const message = error instanceof GraphQLError ? error.message : messages.parametersNotJson;
+        throw new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
+      }
+    });
+  },
+};
 
 /** Asks for a token before anything but the schema's own description is read. */
 const viewersOnly: Plugin<YogaContext> = {
