@@ -70,6 +70,8 @@ export function revalidated(answer: Answer, vary: string): Answer {
 export function send(exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
   const { status, headers, body, validator } = answer;
+  // A request that could not be read to its end may have been answered before its door had an answer.
+  if (response.headersSent) return;
   exchange.operation ??= answer.operation;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {

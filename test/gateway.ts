@@ -6,6 +6,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { createLimits } from '../src/admission.ts';
@@ -22,6 +23,8 @@ export interface TestGateway {
   readonly feed: ChangeFeed;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
+  /** How many connections it has. */
+  connections(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -81,6 +84,7 @@ export async function openTestGateway(
     feed,
     kept,
     log,
+    connections: promisify(server.getConnections.bind(server)),
     async close() {
       const closed = once(server, 'close');
       server.close();

@@ -13,7 +13,6 @@ function open() {
   const viewers = {
     known: () => undefined,
     expected: () => undefined,
-  expected: () => undefined,
     authenticate: async () => null,
     isValid: () => isValid(),
   };

@@ -200,6 +200,7 @@ async function stream(
   answer: Response,
   closing: AbortSignal,
 ): Promise<void> {
+  if (response.headersSent) return answer.body?.cancel();
   response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
   const reader = answer.body?.getReader();
   const leave = () => {
