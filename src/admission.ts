@@ -84,7 +84,7 @@ function networkOf(address: string): string {
   if (mapped) return mapped;
   if (!isIPv6(address)) return address;
   const [head = '', tail] = address.toLowerCase().split('::');
-  const groups = head.split(':');
+  const groups = head.split(':').filter(Boolean);
   const rest = tail === undefined ? [] : tail.split(':');
   const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
   return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
