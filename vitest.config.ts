@@ -23,7 +23,7 @@ const onEmbedded = [
 ];
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
-const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts'];
+const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts', 'test/fuzz/fuzz.test.ts'];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.

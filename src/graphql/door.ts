@@ -168,11 +168,16 @@ function expressType({ method, headers }: IncomingMessage): string | undefined {
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
 }
 
+/** Headers that say how an answer comes in pieces, which does not hold for one that is whole. */
+const ofPieces = new Set(['content-length', 'transfer-encoding', 'connection']);
+
 /** Yoga's answer. Some of its refusals say no more than a status. */
 async function answerFrom(response: Response): Promise<Answer> {
   const { status } = response;
   const body = Buffer.from(await response.arrayBuffer());
-  const { 'content-length': _, ...headers } = Object.fromEntries(response.headers);
+  const headers = Object.fromEntries(
+    [...response.headers].filter(([name]) => !ofPieces.has(name.toLowerCase())),
+  );
   if (body.length === 0 && status >= 400) return refused(status, STATUS_CODES[status] ?? '', headers);
   return {
     status,
