@@ -13,6 +13,9 @@ const onEmbedded = [
   'test/live.test.ts',
   'test/readme.test.ts',
   'test/browser/**',
+  'test/log.test.ts',
+  'test/admission.test.ts',
+  'test/http/hostile.test.ts',
   'test/cli/token.test.ts',
   'test/client/**',
   'test/graphql/explorer.test.ts',
@@ -35,7 +38,7 @@ const onEmbedded = [
 ];
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
-const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts'];
+const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts', 'test/fuzz/fuzz.test.ts'];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.

@@ -22,13 +22,21 @@ interface Validator {
 
 const json = 'application/json; charset=utf-8';
 
+/** An error is over when its cause is: no cache may bring it back. */
+const unstored = { 'Cache-Control': 'no-store' };
+
 /** An answer with a line of text. */
 export function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
   const body = Buffer.from(`${text}\n`);
   return {
     status,
     body,
-    headers: { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': body.length, ...headers },
+    headers: {
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
   };
 }
 
@@ -39,7 +47,16 @@ export function jsonAnswer(
   headers: Readonly<Record<string, string>> = {},
 ): Answer {
   const body = Buffer.from(text);
-  return { status, body, headers: { 'Content-Type': json, 'Content-Length': body.length, ...headers } };
+  return {
+    status,
+    body,
+    headers: {
+      'Content-Type': json,
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
+  };
 }
 
 /**
@@ -62,6 +79,8 @@ export function revalidated(
 export function send(exchange: Exchange, answer: Answer): void {
   const { request, response } = exchange;
   const { status, headers, body, validator } = answer;
+  // A request that could not be read to its end may have been answered before its door had an answer.
+  if (response.headersSent) return;
   exchange.operation ??= answer.operation;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {

@@ -102,6 +102,21 @@ export const settings = {
   MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
   MAX_BODY_KB: limit('size of a GraphQL request’s body, in KiB', 256, 65_536),
+  RATE_LIMIT: setting(
+    'requests a minute for each token, counted by all gateways of a DATABASE_URL together; 0 for no limit',
+    'an integer from 0 to 1000000000',
+    integer(0, 1_000_000_000).default(6_000),
+  ),
+  RATE_LIMIT_STRANGERS: setting(
+    'requests a minute for each address, of those without a valid token; 0 for no limit',
+    'an integer from 0 to 1000000000',
+    integer(0, 1_000_000_000).default(300),
+  ),
+  TRUST_PROXY: setting(
+    'how many proxies stand before the gateway, each of which adds to X-Forwarded-For',
+    'an integer from 0 to 16',
+    integer(0, 16).default(0),
+  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

@@ -60,7 +60,7 @@ export function openExchange(
     path,
     door: doorOf(path),
     operation: undefined,
-    headers: { 'X-Request-Id': id },
+    headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => logger.error({ request: id, err: error }, 'request failed'),
   };
   response.once('close', () => {

@@ -37,7 +37,9 @@ interface Serving {
 
 async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
-  return count === 1 || cluster.isWorker ? openGateway(config) : startWorkers(count, createLogger(config));
+  return count === 1 || cluster.isWorker
+    ? openGateway(config)
+    : startWorkers(count, createLogger(config.LOG_LEVEL));
 }
 
 /** The embedded database runs inside the one process that may have its folder open. */

@@ -1,21 +1,23 @@
 /** The HTTP server: finds out who is asking, and shows each request to its door. */
 
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
-import { type Answer, jsonAnswer, send, textAnswer } from './answer.ts';
+import { createAdmission, createLimits } from './admission.ts';
+import { type Answer, send, textAnswer } from './answer.ts';
 import { createViewers, type Viewer } from './auth/viewer.ts';
 import type { Config } from './config.ts';
+import { type Patience, patience as usualPatience, watchConnections } from './connections.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
 import { createCors } from './cors.ts';
 import type { Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
-import { messages } from './errors.ts';
-import { type Door, type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
+import { type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
 import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
+import { refusals, refuse } from './refusal.ts';
 import { createRestDoor } from './rest/handler.ts';
 import { printedSchema } from './schema/schema.ts';
 
@@ -28,13 +30,17 @@ export interface ServerOptions {
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
+  /** How long clients are waited for, if not as long as usual. */
+  patience?: Patience;
   /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
   mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const { patience = usualPatience } = options;
   const viewers = createViewers(database.sql, feed);
+  const admit = createAdmission(viewers, createLimits(config, database));
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
@@ -67,30 +73,47 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
   };
 
-  // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
-  return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
+  const handle: RequestListener = (request, response) => {
     const exchange = openExchange(request, response, logger, (outcome) => logOutcome(logger, outcome));
+    connections.begin(exchange);
     answer(exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();
-      else send(exchange, failureAt(exchange.door));
+      else send(exchange, refuse(exchange.door, refusals.internal));
     });
-  });
+  };
+  const server = createServer(
+    {
+      // Probes find clients that are gone without a word, such as the readers of idle streams.
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+      // Asked for below, in words of our own.
+      requireHostHeader: false,
+      connectionsCheckingInterval: Math.min(patience.head, 1_000),
+    },
+    handle,
+  );
+  const connections = watchConnections(server, patience, closing);
+  // Nothing but `100-continue` is known, and what else a client expects need not be met (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', handle);
+  return server;
 
   async function answer(exchange: Exchange): Promise<void> {
     const { request, response, target, door } = exchange;
+    // RFC 9112, section 3.2.
+    if (request.httpVersion === '1.1' && request.headers.host === undefined)
+      return send(exchange, refuse(door, refusals.badRequest, { Connection: 'close' }));
     if (cors(request, response)) return;
-    if (door === 'rest') {
-      const below = target.slice(restPath.length);
-      const viewer = await viewerOf(exchange);
-      const isRead = request.method === 'GET' || request.method === 'HEAD';
-      const found = viewer && isRead ? kept.find(viewer.id, below) : undefined;
-      send(exchange, found ?? (await rest(exchange, below, viewer)));
-    } else if (door === 'graphql') {
-      await graphql(exchange, await viewerOf(exchange));
-    } else {
-      send(exchange, await pageAt(exchange));
-    }
+    if (door === 'page') return send(exchange, await pageAt(exchange));
+
+    const admission = await admit(exchange);
+    if ('isTurnedAway' in admission) return send(exchange, refuse(door, refusals.tooManyRequests));
+    const { viewer } = admission;
+    if (door === 'graphql') return graphql(exchange, viewer);
+    const below = target.slice(restPath.length);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const found = viewer && isRead ? kept.find(viewer.id, below) : undefined;
+    send(exchange, found ?? (await rest(exchange, below, viewer)));
   }
 
   async function pageAt(exchange: Exchange): Promise<Answer> {
@@ -100,11 +123,6 @@ export function createGatewayServer(options: ServerOptions): Server {
     exchange.operation = page === docs ? '/docs' : path;
     return page(exchange);
   }
-
-  async function viewerOf({ request }: Exchange): Promise<Viewer | null> {
-    const { authorization } = request.headers;
-    return viewers.known(authorization) ?? viewers.authenticate(authorization);
-  }
 }
 
 async function isReachable({ pool }: Database): Promise<boolean> {
@@ -112,15 +130,4 @@ async function isReachable({ pool }: Database): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** The answer when even finding out who is asking failed, in the words of the door that was meant. */
-function failureAt(door: Door): Answer {
-  const error = messages.internal;
-  if (door === 'page') return textAnswer(500, error);
-  const body =
-    door === 'rest'
-      ? { ok: false, error }
-      : { errors: [{ message: error, extensions: { code: 'INTERNAL_SERVER_ERROR' } }] };
-  return jsonAnswer(500, JSON.stringify(body));
 }

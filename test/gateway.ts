@@ -6,14 +6,15 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
-import { pino } from 'pino';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { prepareDemo } from '../src/database/demo.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
+import { createLogger } from '../src/log.ts';
 import { createGatewayServer, type ServerOptions } from '../src/server.ts';
 import { watchAnswers } from './rest/watch.ts';
 
@@ -24,6 +25,8 @@ export interface TestGateway {
   readonly feed: ChangeFeed;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
+  /** How many connections it has. */
+  connections(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -53,6 +56,9 @@ export async function openBeside(database: Database): Promise<Database> {
     : openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() });
 }
 
+/** High enough for any test, and there: what a limit costs and says belongs to every answer. */
+const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_STRANGERS: '1000000000' };
+
 /**
  * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
  * the REST door's answers was not as the OpenAPI document has it.
@@ -67,11 +73,11 @@ export async function openTestGateway(
   const kept = createKeptAnswers(feed, 16 * 1024 * 1024);
   const closing = new AbortController();
   const server = createGatewayServer({
-    config: readConfig(options.settings ?? {}),
+    config: readConfig({ ...highLimits, ...options.settings }),
     database,
     feed,
     kept,
-    logger: pino({ level: options.logLevel ?? 'error' }, { write: (line: string) => log.push(line) }),
+    logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: closing.signal,
     ...options,
@@ -86,6 +92,7 @@ export async function openTestGateway(
     feed,
     kept,
     log,
+    connections: promisify(server.getConnections.bind(server)),
     async close() {
       const closed = once(server, 'close');
       server.close();

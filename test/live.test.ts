@@ -12,6 +12,7 @@ function open() {
   let isValid = async () => true;
   const viewers = {
     known: () => undefined,
+    expected: () => undefined,
     authenticate: async () => null,
     isValid: () => isValid(),
   };

@@ -13,6 +13,8 @@ export interface Viewer {
 export interface Viewers {
   /** The viewer, if the token was looked up before and nothing has changed since. */
   known(header: string | undefined): Viewer | undefined;
+  /** What another request's look-up of the same token will find, if one is under way and nothing has changed since. */
+  expected(header: string | undefined): Promise<Viewer | null> | undefined;
   /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
   authenticate(header: string | undefined): Promise<Viewer | null>;
   /** Whether the token that a viewer came with still stands for them. */
@@ -34,6 +36,8 @@ interface Known {
 /** Tokens are remembered, by their digests, only while the feed would tell of their being revoked. */
 export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
   const known = new LRUCache<string, Known>({ max: maxKnown });
+  /** The look-ups under way, by the number of changes before them and the token. */
+  const underway = new Map<string, Promise<Viewer | null>>();
   let changes = 0;
   feed.subscribe((change) => {
     if (change.kind === 'user' && change.table !== 'ApiToken') return;
@@ -56,6 +60,18 @@ export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
       .catch(() => {});
   }
 
+  async function lookUp(token: string): Promise<Viewer | null> {
+    const before = changes;
+    const found = await findToken(sql, token);
+    if (!found) return null;
+    const viewer = { id: found.userId, tokenId: found.id };
+    const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
+    // Revoked in the meantime, perhaps: then the answer must not outlive this request.
+    if (changes === before) known.set(digestOf(token), entry);
+    note(entry);
+    return viewer;
+  }
+
   return {
     known(header) {
       const token = tokenIn(header);
@@ -64,17 +80,18 @@ export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
       return entry?.viewer;
     },
 
+    expected(header) {
+      const token = tokenIn(header);
+      return token !== undefined && feed.listening ? underway.get(`${changes} ${token}`) : undefined;
+    },
+
     async authenticate(header) {
       const token = tokenIn(header);
-      const before = changes;
-      const found = token === undefined ? null : await findToken(sql, token);
-      if (token === undefined || !found) return null;
-      const viewer = { id: found.userId, tokenId: found.id };
-      const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
-      // Revoked in the meantime, perhaps: then the answer must not outlive this request.
-      if (changes === before) known.set(digestOf(token), entry);
-      note(entry);
-      return viewer;
+      if (token === undefined) return null;
+      const key = `${changes} ${token}`;
+      const found = lookUp(token).finally(() => underway.delete(key));
+      underway.set(key, found);
+      return found;
     },
 
     async isValid({ id, tokenId }) {

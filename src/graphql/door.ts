@@ -3,13 +3,14 @@
  * from memory, or run compiled. Everything else, and everything that turns out to be wrong, is Yoga's.
  */
 
+import { isUtf8 } from 'node:buffer';
 import { once, setMaxListeners } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
-import { errorForClient } from '../errors.ts';
+import { errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
 import { createDocuments } from './documents.ts';
@@ -59,13 +60,17 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const { request, target } = exchange;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? '')) {
-      return send(exchange, refused(415, 'A POST takes a body of the type application/json'));
+      return send(
+        exchange,
+        refused(415, 'A POST takes a body of the type application/json', { Connection: 'close' }),
+      );
     }
     const body = isRead ? undefined : await readBody(request, config.MAX_BODY_KB * 1024);
     if (!isRead && !body) {
       const tooLarge = `The request body is larger than ${config.MAX_BODY_KB} KiB, the most that is allowed`;
-      return send(exchange, refused(413, tooLarge));
+      return send(exchange, refused(413, tooLarge, { Connection: 'close' }));
     }
+    if (body && !isUtf8(body)) return send(exchange, refused(400, messages.bodyNotUtf8));
     if (viewer && body) {
       const answer = await express(exchange, body, viewer);
       if (answer) return send(exchange, answer);
@@ -129,7 +134,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const context = newContext(exchange, viewer);
     const response = await ask(exchange, undefined, context);
     const answer = { ...(await answerFrom(response)), operation: context.outcome.label };
-    const keep = context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
+    const keep =
+      response.status === 200 && context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
     return { answer: keep ? revalidated(answer, vary) : answer, keep };
   }
 
@@ -182,22 +188,28 @@ function expressType({ method, headers }: IncomingMessage): string | undefined {
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
 }
 
-/** The answer to a request whose body is not read, or not to its end: the connection is of no more use. */
-function refused(status: number, message: string): Answer {
-  return jsonAnswer(
-    status,
-    JSON.stringify({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }),
-    { Connection: 'close' },
-  );
-}
+/** Headers that say how an answer comes in pieces, which does not hold for one that is whole. */
+const ofPieces = new Set(['content-length', 'transfer-encoding', 'connection']);
 
+/** Yoga's answer. Some of its refusals say no more than a status. */
 async function answerFrom(response: Response): Promise<Answer> {
+  const { status } = response;
   const body = Buffer.from(await response.arrayBuffer());
+  const headers = Object.fromEntries(
+    [...response.headers].filter(([name]) => !ofPieces.has(name.toLowerCase())),
+  );
+  if (body.length === 0 && status >= 400) return refused(status, STATUS_CODES[status] ?? '', headers);
   return {
-    status: response.status,
-    headers: { ...Object.fromEntries(response.headers), 'content-length': body.length },
+    status,
+    headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },
     body,
   };
+}
+
+/** An answer to what is not a request for an operation. */
+function refused(status: number, message: string, headers?: Record<string, string>): Answer {
+  const errors = [{ message, extensions: { code: 'BAD_USER_INPUT' } }];
+  return jsonAnswer(status, JSON.stringify({ errors }), headers);
 }
 
 function isStream({ headers }: Response): boolean {
@@ -213,6 +225,7 @@ async function stream(
   answer: Response,
   closing: AbortSignal,
 ): Promise<void> {
+  if (response.headersSent) return answer.body?.cancel();
   response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
   const reader = answer.body?.getReader();
   const leave = () => {

@@ -68,7 +68,8 @@ const introduction = `The older interface to the data that \`/graphql\` answers.
 
 Every answer is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
 \`HEAD\` works wherever \`GET\` does. Another method on a known path is answered with 405 and \`Allow\`,
-and an unknown path with 404. Parameters that an operation does not know are ignored.`;
+and an unknown path with 404. What is not well-formed HTTP gets as far as no route, and is answered with 400, 408 or 431
+in the same envelope. Parameters that an operation does not know are ignored.`;
 
 const tokenDescription = `An API token of the account whose data is asked for. \`dovetail token create\` makes one.`;
 

@@ -295,6 +295,6 @@ describe('a GraphQL GET', () => {
 
 /** The headers that say something about the answer, rather than about the moment or the request. */
 function aboutAnswer(answer: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
-  const { date, 'x-request-id': id, ...others } = answer?.headers ?? {};
+  const { date, 'x-request-id': id, ratelimit, ...others } = answer?.headers ?? {};
   return others;
 }

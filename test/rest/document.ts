@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { OpenAPIObject, OperationObject, ResponseObject } from 'openapi3-ts/oas31';
+import { messages } from '../../src/errors.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
@@ -29,6 +30,8 @@ export function createJudge(document: OpenAPIObject): (answer: GivenAnswer) => s
   ajv.addSchema(document, 'document');
 
   return ({ method, target, status, headers, body }) => {
+    // What the document says of requests that get as far as no route.
+    if (beforeRoutes.get(status) === body) return undefined;
     const path = pathOf(target);
     const place = ['paths', path ?? '', method === 'HEAD' ? 'get' : method.toLowerCase()];
     const operation = at(document, place) as OperationObject | undefined;
@@ -73,6 +76,12 @@ export function createJudge(document: OpenAPIObject): (answer: GivenAnswer) => s
     return check(JSON.parse(body)) ? undefined : ajv.errorsText(check.errors);
   }
 }
+
+const beforeRoutes = new Map(
+  Object.entries({ 400: messages.badRequest, 408: messages.tooSlow, 431: messages.headersTooLarge }).map(
+    ([status, error]) => [Number(status), JSON.stringify({ ok: false, error })],
+  ),
+);
 
 /** What is wrong with answers of the shipped routes. */
 export function problemsOf(answers: Iterable<GivenAnswer>): string[] {

@@ -437,6 +437,7 @@ function aboutAnswer(response: Response | undefined): Record<string, string> {
     connection,
     'keep-alive': keepAlive,
     'x-request-id': id,
+    ratelimit,
     ...others
   } = Object.fromEntries(response?.headers ?? []);
   return others;

@@ -169,11 +169,11 @@ describe('through REST', () => {
     expect(await stateOf(bob)).toEqual(before);
   });
 
-  /** The status and the whole answer, but for the time. */
+  /** The status and the whole answer, but for what is told of the request itself. */
   async function bytesOf(viewer: Account, path: string): Promise<string> {
     const headers = { Authorization: `Bearer ${viewer.token}` };
     const response = await fetch(`${gateway.url}/api/v1${path}`, { headers });
-    const { date, 'x-request-id': id, ...others } = Object.fromEntries(response.headers);
+    const { date, 'x-request-id': id, ratelimit, ...others } = Object.fromEntries(response.headers);
     return `${response.status} ${JSON.stringify(others)} ${await response.text()}`;
   }
 });

@@ -1,0 +1,91 @@
+/** Admission: finds out who is asking, and turns away those who ask too often. */
+
+import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
+import type { Viewer, Viewers } from './auth/viewer.ts';
+import type { Config } from './config.ts';
+import type { Database } from './database/database.ts';
+import type { Exchange } from './exchange.ts';
+import { createRateLimit, type RateLimit, type Standing } from './rateLimit.ts';
+
+export interface Limits {
+  /** For each token. */
+  readonly tokens: RateLimit;
+  /** For each address, of the requests without a token that is known. */
+  readonly strangers: RateLimit;
+  /** How many proxies there are between the gateway and the clients. */
+  readonly trustedProxies: number;
+}
+
+/** What was found out: the viewer, null for a stranger, or that they have asked too often. */
+export type Admission = { readonly viewer: Viewer | null } | { readonly isTurnedAway: true };
+
+/** @param database where gateways that share it tell each other what they counted. */
+export function createLimits(
+  config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_STRANGERS' | 'TRUST_PROXY'>,
+  { embedded, pool }: Database,
+): Limits {
+  const shared = embedded ? undefined : pool;
+  return {
+    tokens: createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared }),
+    strangers: createRateLimit({ name: 'address', limit: config.RATE_LIMIT_STRANGERS, shared }),
+    trustedProxies: config.TRUST_PROXY,
+  };
+}
+
+/** How things stand with who asks is told by the headers of the answer, whatever it will be. */
+export function createAdmission(
+  viewers: Viewers,
+  limits: Limits,
+): (exchange: Exchange) => Promise<Admission> {
+  const { tokens, strangers, trustedProxies } = limits;
+  return async (exchange) => {
+    const { request } = exchange;
+    const { authorization } = request.headers;
+    // Many requests may come at once with a token that has just been issued.
+    const known = viewers.known(authorization) ?? (await viewers.expected(authorization));
+    if (known) return admit(exchange, known, await tokens.spend(String(known.tokenId)));
+
+    // Before the token is looked up, so that guessing is no way to keep the database busy.
+    const address = addressOf(request, trustedProxies);
+    const standing = await strangers.spend(address);
+    if (standing.isExceeded) return admit(exchange, null, standing);
+    let viewer: Viewer | null | undefined;
+    try {
+      viewer = await viewers.authenticate(authorization);
+    } finally {
+      // Whoever has a token is no stranger; nor is it their fault when nobody could look it up.
+      if (viewer !== null) strangers.giveBack(address);
+    }
+    return admit(exchange, viewer, viewer ? await tokens.spend(String(viewer.tokenId)) : standing);
+  };
+}
+
+function admit(exchange: Exchange, viewer: Viewer | null, { isExceeded, headers }: Standing): Admission {
+  Object.assign(exchange.headers, headers);
+  return isExceeded ? { isTurnedAway: true } : { viewer };
+}
+
+/**
+ * Where the request comes from, as far as the proxies that are trusted tell: each of them adds the address that it
+ * was called from at the end of `X-Forwarded-For`. Of IPv6 only the network counts, since whoever has one address of
+ * a network has all of them.
+ */
+export function addressOf({ socket, headers }: IncomingMessage, trustedProxies: number): string {
+  const direct = socket.remoteAddress ?? '';
+  if (trustedProxies === 0) return networkOf(direct);
+  const forwarded = headers['x-forwarded-for'];
+  const hops = [...String(forwarded ?? '').split(','), direct].map((hop) => hop.trim()).filter(Boolean);
+  return networkOf(hops.at(-1 - trustedProxies) ?? hops[0] ?? direct);
+}
+
+function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped) return mapped;
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.toLowerCase().split('::');
+  const groups = head.split(':').filter(Boolean);
+  const rest = tail === undefined ? [] : tail.split(':');
+  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => '0');
+  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
+}

@@ -1,0 +1,160 @@
+/** Admission: whoever asks too often is turned away, before anything is done for them. */
+
+import type { IncomingMessage } from 'node:http';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { addressOf } from '../src/admission.ts';
+import type { Database } from '../src/database/database.ts';
+import { type Account, createAccount } from './accounts.ts';
+import {
+  graphqlOnce,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from './gateway.ts';
+
+let database: Database;
+let alice: Account;
+let bob: Account;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+});
+afterAll(() => database?.close());
+
+async function withGateway(
+  limits: { tokens?: number; strangers?: number; proxies?: number },
+  test: (gateway: TestGateway) => Promise<void>,
+): Promise<void> {
+  const { tokens = 0, strangers = 0, proxies = 0 } = limits;
+  const settings = {
+    RATE_LIMIT: String(tokens),
+    RATE_LIMIT_STRANGERS: String(strangers),
+    TRUST_PROXY: String(proxies),
+  };
+  const gateway = await openTestGateway(await openBeside(database), { settings });
+  await test(gateway).finally(() => gateway.close());
+}
+
+const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
+const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status);
+
+describe('a token', () => {
+  it('has so many requests a minute, those answered from memory included, and each answer says how many are left', () =>
+    withGateway({ tokens: 4 }, async (gateway) => {
+      for (const left of [3, 2, 1, 0]) {
+        const { status, headers } = await rest(gateway, alice.token, '/users/me');
+        expect(status).toBe(200);
+        expect(headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
+        expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
+        expect(headers.get('Retry-After')).toBeNull();
+      }
+      expect(gateway.kept.counters.hits).toBe(3);
+
+      const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
+      expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
+      expect(headers.get('RateLimit')).toMatch(/^"token";r=0;t=\d+$/);
+      expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
+      expect(headers.get('Cache-Control')).toBe('no-store');
+
+      const refused = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+      expect(refused).toMatchObject({
+        status: 429,
+        errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
+      });
+      // What somebody else does is their own.
+      expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+    }));
+
+  it('may be used a minute later', () =>
+    withGateway({ tokens: 1 }, async (gateway) => {
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(429);
+      const now = Date.now();
+      vi.spyOn(Date, 'now').mockImplementation(() => now + 61_000);
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+      vi.restoreAllMocks();
+    }));
+
+  it('is not limited by 0', () =>
+    withGateway({}, async (gateway) => {
+      const { status, headers } = await rest(gateway, alice.token, '/users/me');
+      expect(status).toBe(200);
+      expect(headers.get('RateLimit')).toBeNull();
+    }));
+});
+
+describe('an address', () => {
+  it('guesses so many tokens a minute, and no more of them are looked up', () =>
+    withGateway({ strangers: 5 }, async (gateway) => {
+      const lookups = vi.spyOn(pg.Pool.prototype, 'query');
+      const guesses = await Promise.all(
+        Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
+      );
+      expect(statuses(guesses).sort()).toEqual([...Array(5).fill(401), ...Array(15).fill(429)]);
+      expect(lookups.mock.calls.length).toBeLessThanOrEqual(5);
+      vi.restoreAllMocks();
+      const { headers, body } = await rest(gateway, undefined, '/users/me');
+      expect(body).toEqual({ ok: false, error: 'Too many requests' });
+      expect(headers.get('RateLimit-Policy')).toBe('"address";q=5;w=60');
+      expect(headers.get('Retry-After')).toMatch(/^\d+$/);
+      // Pages and probes are for everybody.
+      expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    }));
+
+  it('does not use up anything with tokens that are valid, however many requests bring one at once', () =>
+    withGateway({ strangers: 2 }, async (gateway) => {
+      const answers = await Promise.all(
+        Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
+      );
+      expect(new Set(statuses(answers))).toEqual(new Set([200]));
+      for (const expected of [401, 401, 429])
+        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+      // A token that is known already is let in all the same.
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    }));
+
+  it('counts for introspection, which needs no token', () =>
+    withGateway({ strangers: 2 }, async (gateway) => {
+      const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
+      expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
+    }));
+
+  it('is the one that the proxy tells', () =>
+    withGateway({ strangers: 1, proxies: 1 }, async (gateway) => {
+      const from = (address: string) =>
+        rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
+      expect((await from('203.0.113.1')).status).toBe(401);
+      expect((await from('203.0.113.1')).status).toBe(429);
+      expect((await from('203.0.113.2')).status).toBe(401);
+      // What the client itself says it was is nothing that counts.
+      expect((await from('198.51.100.9, 203.0.113.2')).status).toBe(429);
+    }));
+
+  it.each([
+    [0, '203.0.113.9', undefined, '203.0.113.9'],
+    [0, '203.0.113.9', '198.51.100.1', '203.0.113.9'],
+    [1, '127.0.0.1', '198.51.100.1', '198.51.100.1'],
+    [1, '127.0.0.1', 'x, 198.51.100.1', '198.51.100.1'],
+    [2, '127.0.0.1', 'x, 198.51.100.1, 10.0.0.1', '198.51.100.1'],
+    [2, '127.0.0.1', '198.51.100.1', '198.51.100.1'],
+    [1, '127.0.0.1', undefined, '127.0.0.1'],
+    [1, '127.0.0.1', ' , ', '127.0.0.1'],
+    [0, '::ffff:203.0.113.9', undefined, '203.0.113.9'],
+    [0, '::1', undefined, '0:0:0:0'],
+    [0, '2001:db8:1:2:3:4:5:6', undefined, '2001:db8:1:2'],
+    [0, '2001:DB8::5:6', undefined, '2001:db8:0:0'],
+    [0, '2001:db8:1:2::', undefined, '2001:db8:1:2'],
+    [0, undefined, undefined, ''],
+  ])(
+    'behind %i proxies, called from %s and forwarded for %s, is %s',
+    (proxies, direct, forwarded, expected) => {
+      const request = { socket: { remoteAddress: direct }, headers: { 'x-forwarded-for': forwarded } };
+      // As much of a request as an address is read from.
+      expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
+    },
+  );
+});
