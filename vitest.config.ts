@@ -45,6 +45,8 @@ export default defineConfig({
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     reporters: ['default', skipped],
+    // A worker for many files, which then load the gateway once: half of the time would go into loading it.
+    isolate: false,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Vitest leaves one core to itself, which of two is half of them; most tests wait for a database.

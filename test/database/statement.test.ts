@@ -40,9 +40,9 @@ interface Field {
 
 const { models } = getDatamodel().datamodel;
 const fieldsOf = (model: string) => (models[model]?.fields ?? []) as readonly Field[];
-/** Without the model whose rows have no id of their own, and the table that sees no reads of this kind. */
+/** The models whose rows requests are for: all have an id. */
 const names = Object.keys(models).filter(
-  (name) => !['DttTemplateImport', 'Mirror', 'ApiToken'].includes(name),
+  (name) => !['DttTemplateImport', 'Mirror', 'ApiToken', 'RateLimit'].includes(name),
 );
 const columnsOf = (model: string) => fieldsOf(model).filter(({ kind }) => kind !== 'object');
 const relationsOf = (model: string) =>
