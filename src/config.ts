@@ -102,6 +102,11 @@ export const settings = {
   MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
   MAX_BODY_KB: limit('size of a GraphQL request’s body, in KiB', 256, 65_536),
+  METRICS_PORT: setting(
+    'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
+    'an integer from 0 to 65535',
+    integer(0, 65535).optional(),
+  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

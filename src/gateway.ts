@@ -1,5 +1,6 @@
 /** The gateway as one thing: opened from settings, closed without losing a request. */
 
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type Config, SetupError } from './config.ts';
@@ -7,6 +8,7 @@ import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import { createKeptAnswers } from './kept.ts';
 import { createLogger } from './log.ts';
+import type { MetricsServer } from './metrics.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
 
@@ -14,6 +16,8 @@ export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
   readonly url: string;
   readonly database: Database;
+  /** Where its metrics are, where it serves them itself. */
+  readonly metricsUrl: string | undefined;
   /** The token of the demo account, where there is one. */
   readonly demoToken: string | undefined;
   /** Stops listening, finishes the requests in flight, and closes the database. */
@@ -25,11 +29,16 @@ export async function openGateway(config: Config): Promise<Gateway> {
   const logger = createLogger(config);
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
+  let metricsServer: MetricsServer | undefined;
   try {
     mirror = await openMirrorService(config, database.pool, logger);
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const feed = await database.follow();
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const metering = config.METRICS_PORT === undefined ? undefined : await import('./metrics.ts');
+    const metrics = metering?.createMetrics({ pool: database.pool, kept, feed });
+    // Those of workers are served by the process that started them.
+    if (metrics && !cluster.isWorker) metricsServer = await metering?.serveMetrics(config, metrics.print);
     const closing = new AbortController();
     const server = createGatewayServer({
       config,
@@ -37,6 +46,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       feed,
       kept,
       logger,
+      metrics,
       demoToken,
       closing: closing.signal,
       mirror,
@@ -53,6 +63,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
     return {
       url: `http://${host}:${port}`,
       database,
+      metricsUrl: metricsServer?.url,
       demoToken,
       async close() {
         const closed = once(server, 'close');
@@ -63,11 +74,13 @@ export async function openGateway(config: Config): Promise<Gateway> {
         await mirror?.close();
         await closed;
         clearInterval(sweep);
+        await metricsServer?.close();
         await feed.close();
         await database.close();
       },
     };
   } catch (error) {
+    await metricsServer?.close();
     await mirror?.close();
     await database.close();
     throw error;

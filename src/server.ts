@@ -14,6 +14,7 @@ import { type Door, type Exchange, logOutcome, openExchange, restPath } from './
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import type { Metrics } from './metrics.ts';
 import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
 import { createRestDoor } from './rest/handler.ts';
@@ -25,6 +26,7 @@ export interface ServerOptions {
   feed: ChangeFeed;
   kept: KeptAnswers;
   logger: Logger;
+  metrics?: Metrics | undefined;
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
@@ -33,7 +35,7 @@ export interface ServerOptions {
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
   const viewers = createViewers(database.sql, feed);
   const doorOptions = {
     kept,
@@ -69,7 +71,11 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   // Keep-alive probes find clients that are gone without a word, such as the readers of idle streams.
   return createServer({ keepAlive: true, keepAliveInitialDelay: 30_000 }, (request, response) => {
-    const exchange = openExchange(request, response, logger, (outcome) => logOutcome(logger, outcome));
+    const exchange = openExchange(request, response, logger, (outcome) => {
+      logOutcome(logger, outcome);
+      metrics?.end(outcome);
+    });
+    metrics?.begin(exchange);
     answer(exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();

@@ -59,9 +59,13 @@ async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promis
 describe('several workers', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
-  it('share the port, tell each other of changes, outlive one of them, and stop together', async () => {
+  it('share the port, tell each other of changes, count together, outlive one of them, and stop together', async () => {
     const gateway = await serve(
-      { DATABASE_URL: database.pool.options.connectionString ?? '', LOG_LEVEL: 'info' },
+      {
+        DATABASE_URL: database.pool.options.connectionString ?? '',
+        LOG_LEVEL: 'info',
+        METRICS_PORT: '0',
+      },
       '--workers',
       '2',
     );
@@ -83,6 +87,15 @@ describe('several workers', () => {
       }
     }, patience);
 
+    const metricsUrl = /Metrics {3}(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
+    const counted = async () => {
+      const text = await (await fetch(metricsUrl)).text();
+      const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
+      return lines.map((line) => Number(line.split(' ').at(-1)));
+    };
+    const asked = linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
+    await vi.waitFor(async () => expect(await counted()).toEqual([asked]), patience);
+
     process.kill(first, 'SIGKILL');
     await vi.waitFor(
       () =>
@@ -98,6 +111,8 @@ describe('several workers', () => {
     );
     // The one that is left answers, and then the one in place of the dead.
     await askUntilAnsweredBy(gateway, 3);
+
+    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), patience);
 
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });
