@@ -107,6 +107,11 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).optional(),
   ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    'where traces go, as OTLP over HTTP, such as http://localhost:4318; none unless set',
+    'a URL such as http://localhost:4318',
+    z.url({ protocol: /^https?$/ }).optional(),
+  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
@@ -11,6 +12,7 @@ import { createLogger } from './log.ts';
 import type { MetricsServer } from './metrics.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
+import type { Traces } from './traces.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
@@ -30,7 +32,9 @@ export async function openGateway(config: Config): Promise<Gateway> {
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
   let metricsServer: MetricsServer | undefined;
+  let traces: Traces | undefined;
   try {
+    traces = await openTraces(config, logger);
     mirror = await openMirrorService(config, database.pool, logger);
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const feed = await database.follow();
@@ -75,14 +79,23 @@ export async function openGateway(config: Config): Promise<Gateway> {
         await closed;
         clearInterval(sweep);
         await metricsServer?.close();
+        await traces?.close();
         await feed.close();
         await database.close();
       },
     };
   } catch (error) {
     await metricsServer?.close();
+    await traces?.close();
     await mirror?.close();
     await database.close();
     throw error;
   }
+}
+
+async function openTraces(
+  { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Config,
+  logger: Logger,
+): Promise<Traces | undefined> {
+  return endpoint === undefined ? undefined : (await import('./traces.ts')).startTraces(endpoint, logger);
 }

@@ -19,6 +19,7 @@ import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
 import { createRestDoor } from './rest/handler.ts';
 import { printedSchema } from './schema/schema.ts';
+import { requestSpans } from './spans.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -76,7 +77,7 @@ export function createGatewayServer(options: ServerOptions): Server {
       metrics?.end(outcome);
     });
     metrics?.begin(exchange);
-    answer(exchange).catch((error: unknown) => {
+    requestSpans.tracePromise(answer, { exchange }, undefined, exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();
       else send(exchange, failureAt(exchange.door));

@@ -1,34 +1,22 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
 import { type Account, createAccount } from './accounts.ts';
-import { openTestDatabase } from './gateway.ts';
+import { copyTemplate } from './gateway.ts';
 
 let folder: string;
 let gateway: Gateway;
 let alice: Account;
-let cleanUp = async () => {};
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-metrics-'));
-  const engine = inject('engine');
-  let url = '';
-  if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
-  else {
-    const database = await openTestDatabase();
-    url = database.pool.options.connectionString ?? '';
-    cleanUp = database.close;
-  }
+  folder = await copyTemplate();
   gateway = await openGateway(
     readConfig({
       PORT: '0',
       METRICS_PORT: '0',
       LOG_LEVEL: 'silent',
       DATA_DIR: folder,
-      DATABASE_URL: url,
       // Every request of the test is to be answered, and not to be turned away.
       RATE_LIMIT: '0',
       RATE_LIMIT_STRANGERS: '0',
@@ -38,7 +26,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await gateway?.close();
-  await cleanUp();
   await rm(folder, { recursive: true, force: true });
 });
 

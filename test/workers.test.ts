@@ -1,10 +1,8 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { rm } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Database } from '../src/database/database.ts';
 import { type Account, createAccount } from './accounts.ts';
-import { needsEngine, openTestDatabase } from './gateway.ts';
+import { copyTemplate, needsEngine, openTestDatabase } from './gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
 
 // Starting processes takes its time on a busy machine.
@@ -26,15 +24,6 @@ async function ask({ url }: ServedGateway, path: string, init: RequestInit = {})
   const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
   const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
   return { status: response.status, body: await response.json() };
-}
-
-/** A folder that has its tables already, which is much faster than to create one. */
-async function copyTemplate(): Promise<string> {
-  const engine = inject('engine');
-  if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-workers-'));
-  await cp(engine.template, folder, { recursive: true });
-  return folder;
 }
 
 const linesOf = ({ output }: ServedGateway) =>
