@@ -10,6 +10,7 @@ const onEmbedded = [
   'test/live.test.ts',
   'test/metrics.test.ts',
   'test/readme.test.ts',
+  'test/terminal.test.ts',
   'test/traces.test.ts',
   'test/browser/**',
   'test/cli/token.test.ts',

@@ -10,6 +10,7 @@ import { prepareDemo } from './database/demo.ts';
 import { createKeptAnswers } from './kept.ts';
 import { createLogger } from './log.ts';
 import type { MetricsServer } from './metrics.ts';
+import { release } from './release.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
 import type { Traces } from './traces.ts';
@@ -64,12 +65,15 @@ export async function openGateway(config: Config): Promise<Gateway> {
     // A server that listens on a port has an address of this type.
     const { port } = server.address() as AddressInfo;
     const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
+    const url = `http://${host}:${port}`;
+    logger.info({ url, release, database: database.embedded ? 'embedded' : 'server' }, 'serving');
     return {
-      url: `http://${host}:${port}`,
+      url,
       database,
       metricsUrl: metricsServer?.url,
       demoToken,
       async close() {
+        logger.info('closing');
         const closed = once(server, 'close');
         server.close();
         closing.abort();
@@ -82,6 +86,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
         await traces?.close();
         await feed.close();
         await database.close();
+        logger.info('closed');
       },
     };
   } catch (error) {
