@@ -13,7 +13,7 @@ const onEmbedded = [
   'test/terminal.test.ts',
   'test/traces.test.ts',
   'test/browser/**',
-  'test/cli/token.test.ts',
+  'test/cli/**',
   'test/client/**',
   'test/graphql/explorer.test.ts',
   'test/pages/**',
@@ -35,7 +35,7 @@ const onEmbedded = [
 ];
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
-const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts'];
+const onServer = ['test/doctor.test.ts', 'test/sync/faults.test.ts', 'test/sync/refresh.test.ts'];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
