@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
@@ -137,6 +137,20 @@ describe('/metrics', () => {
     const before = await count();
     for (let round = 0; round < 100; round++) await Promise.all(hostile(`x${round}`));
     expect(await count()).toEqual(before);
+  });
+
+  it('has every metric and every label that the dashboard asks for', async () => {
+    const dashboard = await readFile('ops/grafana.json', 'utf8');
+    const names = new Set(dashboard.match(/\b(dovetail|process|nodejs)_\w+/g));
+    expect(names.size).toBeGreaterThan(10);
+    const found = [...(await series()).keys()];
+    for (const name of names) {
+      expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${name}({|$)`)));
+    }
+    // What is grouped by, and what is filtered by; Prometheus adds the instance.
+    const labels = dashboard.matchAll(/by \(([\w, ]+)\)|[{,](\w+)[!=]=?~?\\"/g);
+    const asked = [...labels].flatMap(([, grouped, filtered]) => (grouped ?? filtered ?? '').split(', '));
+    expect(new Set(asked)).toEqual(new Set(['door', 'operation', 'status', 'le', 'result', 'instance']));
   });
 
   it('is on a port of its own, where nothing else is, and not on the one for clients', async () => {
