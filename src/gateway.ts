@@ -29,7 +29,7 @@ export interface Gateway {
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config): Promise<Gateway> {
-  const logger = createLogger(config);
+  const logger = createLogger(config.LOG_LEVEL);
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
   let metricsServer: MetricsServer | undefined;

@@ -1,12 +1,13 @@
 /** The log: lines of JSON on standard error, or lines for a person where that is a terminal. */
 
-import { type Logger, pino } from 'pino';
-import type { Config } from './config.ts';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import { terminal } from './terminal.ts';
 
-export function createLogger({ LOG_LEVEL }: Pick<Config, 'LOG_LEVEL'>): Logger {
-  return pino({ level: LOG_LEVEL }, process.stderr.isTTY ? terminal : inBackground());
+export function createLogger(level: string, destination: DestinationStream = standardError()): Logger {
+  return pino({ level }, destination);
 }
 
-/** No request waits for its line; pino flushes the last ones at exit. */
-const inBackground = () => pino.destination({ dest: 2, sync: false });
+/** Written in the background but for a person: no request waits for its line, and pino flushes the last ones. */
+function standardError(): DestinationStream {
+  return process.stderr.isTTY ? terminal : pino.destination({ dest: 2, sync: false });
+}

@@ -39,7 +39,7 @@ interface Serving {
 async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
-  const workers = await startWorkers(count, createLogger(config));
+  const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
   if (!workers || config.METRICS_PORT === undefined) return workers;
   const { serveMetrics } = await import('./metrics.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {

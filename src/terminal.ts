@@ -27,8 +27,13 @@ export function readable(line: string, paint: (style: Style, text: string) => st
   const clock = new Date(time).toTimeString().slice(0, 8);
   const details = Object.entries(others).map(([key, value]) => paint('gray', `${key}=${plain(value)}`));
   const words = [paint('gray', clock), paint(style, name.padEnd(5)), printable(msg ?? ''), ...details];
-  const stack = err ? `${printable(String(err.stack ?? err.message)).replace(/^/gm, '  ')}\n` : '';
-  return `${words.join(' ')}\n${stack}`;
+  return `${words.join(' ')}\n${err ? error(err) : ''}`;
+}
+
+/** What an error is, what it says, and where it happened. */
+function error({ type, message, stack }: { type: string; message: string; stack: string }): string {
+  const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
+  return [`  ${printable(`${type}: ${message}`)}`, ...places.map(printable), ''].join('\n');
 }
 
 /** A value as it is where that can be told from its neighbours, and as JSON where not. */

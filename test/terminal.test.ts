@@ -19,9 +19,9 @@ describe('on a terminal', () => {
   });
 
   it('an error has its stack below, and cannot make the terminal do anything', () => {
-    const err = Object.assign(new Error('no'), { stack: 'Error: \u001b[2Jno\n    at somewhere' });
+    const err = Object.assign(new TypeError('\u001b[2Jno'), { stack: 'TypeError: no\n    at somewhere' });
     expect(shown((logger) => logger.error({ err, request: 'a\u0007b' }, 'failed\u009b2J'))).toBe(
-      'error failed 2J request="a\\u0007b"\n  Error:  [2Jno\n      at somewhere\n',
+      'error failed 2J request="a\\u0007b"\n  TypeError:  [2Jno\n    at somewhere\n',
     );
   });
 });
