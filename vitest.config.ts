@@ -11,12 +11,15 @@ const onEmbedded = [
   'test/cors.test.ts',
   'test/kept.test.ts',
   'test/live.test.ts',
+  'test/metrics.test.ts',
   'test/readme.test.ts',
+  'test/terminal.test.ts',
+  'test/traces.test.ts',
   'test/browser/**',
   'test/log.test.ts',
   'test/admission.test.ts',
   'test/http/hostile.test.ts',
-  'test/cli/token.test.ts',
+  'test/cli/**',
   'test/client/**',
   'test/graphql/explorer.test.ts',
   'test/pages/**',
@@ -38,7 +41,12 @@ const onEmbedded = [
 ];
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
-const onServer = ['test/sync/faults.test.ts', 'test/sync/refresh.test.ts', 'test/fuzz/fuzz.test.ts'];
+const onServer = [
+  'test/doctor.test.ts',
+  'test/sync/faults.test.ts',
+  'test/sync/refresh.test.ts',
+  'test/fuzz/fuzz.test.ts',
+];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.

@@ -117,6 +117,16 @@ export const settings = {
     'an integer from 0 to 16',
     integer(0, 16).default(0),
   ),
+  METRICS_PORT: setting(
+    'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
+    'an integer from 0 to 65535',
+    integer(0, 65535).optional(),
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    'where traces go, as OTLP over HTTP, such as http://localhost:4318; none unless set',
+    'a URL such as http://localhost:4318',
+    z.url({ protocol: /^https?$/ }).optional(),
+  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,

@@ -1,19 +1,26 @@
 /** The gateway as one thing: opened from settings, closed without losing a request. */
 
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import { createKeptAnswers } from './kept.ts';
 import { createLogger } from './log.ts';
+import type { MetricsServer } from './metrics.ts';
+import { release } from './release.ts';
 import { createGatewayServer } from './server.ts';
 import { type MirrorService, openMirrorService } from './sync/service.ts';
+import type { Traces } from './traces.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
   readonly url: string;
   readonly database: Database;
+  /** Where its metrics are, where it serves them itself. */
+  readonly metricsUrl: string | undefined;
   /** The token of the demo account, where there is one. */
   readonly demoToken: string | undefined;
   /** Stops listening, finishes the requests in flight, and closes the database. */
@@ -25,11 +32,18 @@ export async function openGateway(config: Config): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
   const database = await openDatabase(config);
   let mirror: MirrorService | undefined;
+  let metricsServer: MetricsServer | undefined;
+  let traces: Traces | undefined;
   try {
+    traces = await openTraces(config, logger);
     mirror = await openMirrorService(config, database.pool, logger);
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const feed = await database.follow();
     const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const metering = config.METRICS_PORT === undefined ? undefined : await import('./metrics.ts');
+    const metrics = metering?.createMetrics({ pool: database.pool, kept, feed });
+    // Those of workers are served by the process that started them.
+    if (metrics && !cluster.isWorker) metricsServer = await metering?.serveMetrics(config, metrics.print);
     const closing = new AbortController();
     const server = createGatewayServer({
       config,
@@ -37,6 +51,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       feed,
       kept,
       logger,
+      metrics,
       demoToken,
       closing: closing.signal,
       mirror,
@@ -50,11 +65,15 @@ export async function openGateway(config: Config): Promise<Gateway> {
     // A server that listens on a port has an address of this type.
     const { port } = server.address() as AddressInfo;
     const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
+    const url = `http://${host}:${port}`;
+    logger.info({ url, release, database: database.embedded ? 'embedded' : 'server' }, 'serving');
     return {
-      url: `http://${host}:${port}`,
+      url,
       database,
+      metricsUrl: metricsServer?.url,
       demoToken,
       async close() {
+        logger.info('closing');
         const closed = once(server, 'close');
         server.close();
         closing.abort();
@@ -63,13 +82,25 @@ export async function openGateway(config: Config): Promise<Gateway> {
         await mirror?.close();
         await closed;
         clearInterval(sweep);
+        await metricsServer?.close();
+        await traces?.close();
         await feed.close();
         await database.close();
+        logger.info('closed');
       },
     };
   } catch (error) {
+    await metricsServer?.close();
+    await traces?.close();
     await mirror?.close();
     await database.close();
     throw error;
   }
+}
+
+async function openTraces(
+  { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Config,
+  logger: Logger,
+): Promise<Traces | undefined> {
+  return endpoint === undefined ? undefined : (await import('./traces.ts')).startTraces(endpoint, logger);
 }

@@ -13,6 +13,8 @@ import type { ChangeFeed } from './database/feed.ts';
 
 export interface KeptAnswers {
   readonly counters: Readonly<Counters>;
+  /** How many answers there are, those that no longer hold included, and what they take. */
+  usage(): { readonly entries: number; readonly bytes: number };
   /** The kept answer, if it still holds. */
   find(viewerId: number, request: string): Answer | undefined;
   /**
@@ -75,6 +77,7 @@ export function createKeptAnswers(feed: ChangeFeed, maxBytes: number): KeptAnswe
 
   return {
     counters,
+    usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
     changed,
 
     find(viewerId, request) {

@@ -1,13 +1,18 @@
-/** The log: structured, and without anything of a person, whatever an error has to say. */
+/**
+ * The log: lines of JSON on standard error, or lines for a person where that is a terminal. Nothing of a person is in
+ * them, whatever an error has to say.
+ */
 
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { terminal } from './terminal.ts';
 
-/** Written in the background unless told otherwise: no request waits for its line, and pino flushes the last ones. */
-export function createLogger(
-  level: string,
-  destination: DestinationStream = pino.destination({ dest: 2, sync: false }),
-): Logger {
+export function createLogger(level: string, destination: DestinationStream = standardError()): Logger {
   return pino({ level, serializers: { err: describeError } }, destination);
+}
+
+/** Written in the background but for a person: no request waits for its line, and pino flushes the last ones. */
+function standardError(): DestinationStream {
+  return process.stderr.isTTY ? terminal : pino.destination({ dest: 2, sync: false });
 }
 
 interface DescribedError {

@@ -31,15 +31,29 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
 
 interface Serving {
   readonly url: string;
+  readonly metricsUrl?: string | undefined;
   readonly demoToken?: string | undefined;
   close(): Promise<void>;
 }
 
 async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
-  return count === 1 || cluster.isWorker
-    ? openGateway(config)
-    : startWorkers(count, createLogger(config.LOG_LEVEL));
+  if (count === 1 || cluster.isWorker) return openGateway(config);
+  const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
+  if (!workers || config.METRICS_PORT === undefined) return workers;
+  const { serveMetrics } = await import('./metrics.ts');
+  const metrics = await serveMetrics(config).catch(async (error) => {
+    await workers.close();
+    throw error;
+  });
+  return {
+    url: workers.url,
+    metricsUrl: metrics.url,
+    async close() {
+      await metrics.close();
+      await workers.close();
+    },
+  };
 }
 
 /** The embedded database runs inside the one process that may have its folder open. */
@@ -48,11 +62,12 @@ function workersOf({ DATABASE_URL, WORKERS }: Config): number {
   return WORKERS === 'auto' ? availableParallelism() : WORKERS;
 }
 
-function welcome(config: Config, { url, demoToken }: Serving): string {
+function welcome(config: Config, { url, metricsUrl, demoToken }: Serving): string {
   const token = demoToken ?? 'YOUR_API_TOKEN';
   const workers = workersOf(config);
   const notes = [
     ...(demoToken === undefined ? [] : [`  Token     ${demoToken}  (of the demo account)`]),
+    ...(metricsUrl === undefined ? [] : [`  Metrics   ${metricsUrl}`]),
     ...(workers > 1 ? [`  Workers   ${workers}`] : []),
     ...(config.WORKERS !== workers && config.DATABASE_URL === undefined
       ? ['  Workers   1: the embedded database belongs to one process. Set DATABASE_URL for more.']

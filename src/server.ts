@@ -15,11 +15,13 @@ import { type Exchange, logOutcome, openExchange, restPath } from './exchange.ts
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
+import type { Metrics } from './metrics.ts';
 import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
 import { refusals, refuse } from './refusal.ts';
 import { createRestDoor } from './rest/handler.ts';
 import { printedSchema } from './schema/schema.ts';
+import { requestSpans } from './spans.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -27,6 +29,7 @@ export interface ServerOptions {
   feed: ChangeFeed;
   kept: KeptAnswers;
   logger: Logger;
+  metrics?: Metrics | undefined;
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
@@ -37,7 +40,7 @@ export interface ServerOptions {
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, database, feed, kept, logger, demoToken, closing, mirror } = options;
+  const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
   const { patience = usualPatience } = options;
   const viewers = createViewers(database.sql, feed);
   const admit = createAdmission(viewers, createLimits(config, database));
@@ -74,9 +77,13 @@ export function createGatewayServer(options: ServerOptions): Server {
   };
 
   const handle: RequestListener = (request, response) => {
-    const exchange = openExchange(request, response, logger, (outcome) => logOutcome(logger, outcome));
+    const exchange = openExchange(request, response, logger, (outcome) => {
+      logOutcome(logger, outcome);
+      metrics?.end(outcome);
+    });
     connections.begin(exchange);
-    answer(exchange).catch((error: unknown) => {
+    metrics?.begin(exchange);
+    requestSpans.tracePromise(answer, { exchange }, undefined, exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();
       else send(exchange, refuse(exchange.door, refusals.internal));

@@ -1,10 +1,8 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { rm } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Database } from '../src/database/database.ts';
 import { type Account, createAccount } from './accounts.ts';
-import { needsEngine, openTestDatabase } from './gateway.ts';
+import { copyTemplate, needsEngine, openTestDatabase } from './gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
 
 // Starting processes takes its time on a busy machine.
@@ -26,15 +24,6 @@ async function ask({ url }: ServedGateway, path: string, init: RequestInit = {})
   const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
   const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
   return { status: response.status, body: await response.json() };
-}
-
-/** A folder that has its tables already, which is much faster than to create one. */
-async function copyTemplate(): Promise<string> {
-  const engine = inject('engine');
-  if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-workers-'));
-  await cp(engine.template, folder, { recursive: true });
-  return folder;
 }
 
 const linesOf = ({ output }: ServedGateway) =>
@@ -59,9 +48,13 @@ async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promis
 describe('several workers', () => {
   needsEngine('postgres', 'the embedded database belongs to one process');
 
-  it('share the port, tell each other of changes, outlive one of them, and stop together', async () => {
+  it('share the port, tell each other of changes, count together, outlive one of them, and stop together', async () => {
     const gateway = await serve(
-      { DATABASE_URL: database.pool.options.connectionString ?? '', LOG_LEVEL: 'info' },
+      {
+        DATABASE_URL: database.pool.options.connectionString ?? '',
+        LOG_LEVEL: 'info',
+        METRICS_PORT: '0',
+      },
       '--workers',
       '2',
     );
@@ -83,6 +76,15 @@ describe('several workers', () => {
       }
     }, patience);
 
+    const metricsUrl = /Metrics {3}(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
+    const counted = async () => {
+      const text = await (await fetch(metricsUrl)).text();
+      const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
+      return lines.map((line) => Number(line.split(' ').at(-1)));
+    };
+    const asked = linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
+    await vi.waitFor(async () => expect(await counted()).toEqual([asked]), patience);
+
     process.kill(first, 'SIGKILL');
     await vi.waitFor(
       () =>
@@ -98,6 +100,8 @@ describe('several workers', () => {
     );
     // The one that is left answers, and then the one in place of the dead.
     await askUntilAnsweredBy(gateway, 3);
+
+    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), patience);
 
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });

@@ -7,12 +7,13 @@ import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { describe, nextStep, table } from '../sync/report.ts';
 import { upstreamOf } from '../sync/service.ts';
-import { type SyncListener, type SyncOptions, sync } from '../sync/sync.ts';
+import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../sync/sync.ts';
 import { createUpstream } from '../sync/upstream.ts';
 
 interface Flags {
   from?: string;
   full?: boolean;
+  json?: boolean;
   lkbx: number[];
   lockTemplate: number[];
   lockSession: number[];
@@ -28,9 +29,10 @@ export const syncCommand = new Command('sync')
   .option('--lkbx <ids>', 'LKBX devices to read if the service does not list them', parseIds, [])
   .option('--lock-template <ids>', 'lock templates, likewise', parseIds, [])
   .option('--lock-session <ids>', 'lock sessions, likewise', parseIds, [])
+  .option('--json', 'what was done, as JSON')
   .action(run);
 
-async function run({ from, full = false, ...named }: Flags): Promise<void> {
+async function run({ from, full = false, json = false, ...named }: Flags): Promise<void> {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
   const upstream = createUpstream(upstreamOf(config));
   const stop = new AbortController();
@@ -53,7 +55,7 @@ async function run({ from, full = false, ...named }: Flags): Promise<void> {
       listener: progress,
     });
     for (const note of report.notes) say(note);
-    process.stdout.write(`${table(report)}\n`);
+    process.stdout.write(json ? asJson(report) : `${table(report)}\n`);
     say(
       `${describe(report) === undefined ? 'Nothing has changed' : 'Done'}, with ${report.requests} requests.`,
     );
@@ -69,6 +71,11 @@ async function run({ from, full = false, ...named }: Flags): Promise<void> {
   }
 }
 
+function asJson({ account, tallies, requests, notes }: SyncReport): string {
+  const { username } = account;
+  return `${JSON.stringify({ username, requests, notes, records: Object.fromEntries(tallies) }, null, 2)}\n`;
+}
+
 /** Waits for a run that is under way in another process, such as that of a gateway. */
 async function whenFree(options: SyncOptions) {
   for (let waited = false; ; waited = true) {
@@ -79,18 +86,22 @@ async function whenFree(options: SyncOptions) {
   }
 }
 
+/** NO_COLOR holds when it is not empty (no-color.org); ora does not look. */
+const startBar = () =>
+  ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
+
 /** For a terminal: a bar for the kind of records that is being read. */
 function showBars(): SyncListener & { close(): void } {
   let bar: Ora | undefined;
   return {
     advanced(kind, fetched, expected = 0) {
-      bar ??= ora({ stream: process.stderr, discardStdin: false }).start();
+      bar ??= startBar();
       const share = Math.min(1, fetched / Math.max(expected, fetched, 1));
       const drawn = expected > 0 ? ` ${'█'.repeat(Math.round(share * 24)).padEnd(24, '░')}` : '';
       bar.text = `${kind}${drawn} ${fetched}${expected > 0 ? ` of about ${expected}` : ''}`;
     },
     finished(kind, { fetched }) {
-      bar ??= ora({ stream: process.stderr, discardStdin: false }).start();
+      bar ??= startBar();
       bar.succeed(`${kind} ${fetched}`);
       bar = undefined;
     },

@@ -13,11 +13,12 @@ tokenCommand
   .description('create a token; it alone goes to standard output, and is never shown again')
   .requiredOption('--user <username>', 'whose token it is; they need the ultra tier')
   .requiredOption('--name <text>', 'what it is for')
-  .action(({ user, name }: { user: string; name: string }) =>
+  .option('--json', 'as JSON, with its number')
+  .action(({ user, name, json }: { user: string; name: string; json?: true }) =>
     withDatabase(async (database) => {
       const { id, token } = await createToken(database, user, name);
       process.stderr.write(`Created token ${id} for ${user}. Keep it: it is not shown again.\n`);
-      process.stdout.write(`${token}\n`);
+      process.stdout.write(json ? `${JSON.stringify({ id, user, name, token }, null, 2)}\n` : `${token}\n`);
     }),
   );
 

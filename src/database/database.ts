@@ -26,7 +26,7 @@ export interface Database extends Connected {
 }
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
-const oldestServer = 15;
+export const oldestServer = 15;
 
 /**
  * Opens the database that the settings name and applies pending migrations.
@@ -120,8 +120,8 @@ function connectTo(
   };
 }
 
-/** A refused connection to a name with several addresses has its reasons one level down. */
-function reason(error: unknown): string {
+/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
+export function reason(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reason).join('; ');
   return error instanceof Error ? error.message : String(error);
 }

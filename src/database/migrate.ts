@@ -41,10 +41,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.query('BEGIN');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await client.query(ledger);
-    const { rows } = await client.query<{ name: string }>(
-      `SELECT migration_name AS name FROM "_prisma_migrations" WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`,
-    );
-    const applied = new Set(rows.map(({ name }) => name));
+    const applied = await readApplied(client);
     const pending = migrations.filter(({ name }) => !applied.delete(name));
     if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
     for (const { name, sql } of pending) {
@@ -65,6 +62,30 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
   } finally {
     await client.end();
   }
+}
+
+export interface Progress {
+  /** How many of this version's migrations the database has. */
+  readonly applied: number;
+  readonly pending: readonly string[];
+  /** Those that the database has of a later version. */
+  readonly unknown: readonly string[];
+}
+
+/** How far the database has come, which this only reads. */
+export async function readProgress(client: pg.ClientBase, folder = checkedIn): Promise<Progress> {
+  const migrations = await readMigrations(folder);
+  const { rows } = await client.query(`SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS found`);
+  const applied = rows[0]?.found ? await readApplied(client) : new Set<string>();
+  const pending = migrations.map(({ name }) => name).filter((name) => !applied.delete(name));
+  return { applied: migrations.length - pending.length, pending, unknown: [...applied] };
+}
+
+async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT migration_name AS name FROM "_prisma_migrations" WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`,
+  );
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** The migrations, oldest first. */

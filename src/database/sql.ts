@@ -4,6 +4,7 @@
  */
 
 import type pg from 'pg';
+import { statementSpans } from '../spans.ts';
 import { countStatement, type Model, type RowQuery, reviveTimes, selectStatement } from './statement.ts';
 
 export interface Sql {
@@ -17,7 +18,8 @@ export interface Sql {
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
 export function createSql(pool: pg.Pool, nameOf: (statement: { sql: string }) => string = () => ''): Sql {
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-    const { rows } = await pool.query<Row>({ name: nameOf({ sql: text }), text, values: [...values] });
+    const query = { name: nameOf({ sql: text }), text, values: [...values] };
+    const { rows } = await statementSpans.tracePromise(() => pool.query<Row>(query), { text });
     return rows;
   }
   return {

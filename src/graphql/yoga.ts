@@ -14,6 +14,7 @@ import type { Context } from '../context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
 import { labelOf } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
+import { operationSpans } from '../spans.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 
@@ -120,17 +121,25 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
 
 /** Notes what the request turned out to be, for the door to know whether it wrote and whether it may be kept. */
 const outcomes: Plugin<YogaContext> = {
-  onExecute({ args, context }) {
-    const operation = getOperationAST(args.document, args.operationName);
-    if (!operation) return;
-    context.outcome.type = operation.operation;
-    context.outcome.label = labelOf(operation);
+  onExecute({ args, context, executeFn, setExecuteFn }) {
+    note(args, context.outcome);
+    const { label } = context.outcome;
+    if (label === undefined || !operationSpans.hasSubscribers) return;
+    setExecuteFn((given) => operationSpans.tracePromise(async () => executeFn(given), { label }));
   },
+  onSubscribe: ({ args, context }) => note(args, context.outcome),
   onResultProcess({ result, serverContext }) {
     const { outcome } = passedIn(serverContext);
     if (!('data' in result) || ('errors' in result && result.errors)) outcome.failed = true;
   },
 };
+
+function note({ document, operationName }: Execution['args'], outcome: YogaContext['outcome']): void {
+  const operation = getOperationAST(document, operationName);
+  if (!operation) return;
+  outcome.type = operation.operation;
+  outcome.label = labelOf(operation);
+}
 
 /** Spares subscribers what they have already: many changes do not touch what they selected. */
 const changesOnly: Plugin = {

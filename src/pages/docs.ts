@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Answer, revalidated, textAnswer } from '../answer.ts';
+import { release } from '../release.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
@@ -65,10 +66,8 @@ const files: ReadonlyMap<string, File> = new Map([
 ]);
 
 async function printDocument(): Promise<string> {
-  const root = new URL('../../', import.meta.url);
-  const { version } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
   const examples = JSON.parse(await readFile(new URL('../rest/examples.json', import.meta.url), 'utf8'));
-  return JSON.stringify(describeRest({ routes, schema, version, examples }));
+  return JSON.stringify(describeRest({ routes, schema, version: release, examples }));
 }
 
 async function fileAnswer({ type, read }: File, compressed: boolean): Promise<Answer> {

@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import { compileQuery, isCompiledQuery } from 'graphql-jit';
 import type { Context } from '../context.ts';
+import { operationSpans } from '../spans.ts';
 import { schema } from './schema.ts';
 
 export interface PreparedOperation {
@@ -35,9 +36,11 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
   if (!operation || operation.operation === OperationTypeNode.SUBSCRIPTION) return undefined;
   const compiled = compileQuery(schema, document, operationName);
   if (!isCompiledQuery(compiled)) return undefined;
+  const label = labelOf(operation);
   return {
     type: operation.operation,
-    label: labelOf(operation),
-    run: async (variables, context) => compiled.query(undefined, context, variables),
+    label,
+    run: (variables, context) =>
+      operationSpans.tracePromise(async () => compiled.query(undefined, context, variables), { label }),
   };
 }

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
@@ -78,14 +78,22 @@ describe('dovetail token', () => {
 
   it('creates, lists and revokes while no gateway runs', async () => {
     await stopGateway();
-    const [kept, revoked] = [await createNamed('kept'), await createNamed('revoked')];
-    expect(await token('revoke', revoked.id)).toMatchObject({ code: 0, stdout: '' });
+    const kept = await createNamed('kept');
+    const created = await token('create', '--user', 'demo', '--name', 'revoked', '--json');
+    const revoked: { id: number; token: string } = JSON.parse(created.stdout);
+    expect(revoked).toEqual({
+      id: expect.any(Number),
+      user: 'demo',
+      name: 'revoked',
+      token: expect.any(String),
+    });
+    expect(await token('revoke', String(revoked.id))).toMatchObject({ code: 0, stdout: '' });
     expect((await list()).slice(0, 2)).toMatchObject([
-      { id: Number(revoked.id), name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
+      { id: revoked.id, name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
       { id: Number(kept.id), name: 'kept', lastUsedAt: null, revokedAt: null },
     ]);
     expect(await statusWith(kept.secret)).toBe(200);
-    expect(await statusWith(revoked.secret)).toBe(401);
+    expect(await statusWith(revoked.token)).toBe(401);
   });
 });
 
@@ -93,33 +101,42 @@ describe('dovetail', () => {
   beforeAll(startGateway);
 
   it.each([
-    [['token', 'create', '--user', 'nobody', '--name', 'x'], 'There is no user named "nobody".'],
+    [1, ['token', 'create', '--user', 'nobody', '--name', 'x'], 'There is no user named "nobody".'],
     [
+      1,
       ['token', 'create', '--user', 'coach', '--name', 'x'],
       'Creating a token needs the ultra tier; coach has "free".',
     ],
-    [['token', 'create', '--user', 'demo', '--name', ' '], /^A token needs a name/],
-    [['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
-    [['token', 'list', '--user', 'nobody'], 'There is no user named "nobody".'],
-    [['token', 'list'], /^error: required option '--user <username>' not specified/],
-    [['token', 'revoke', '2000000000'], 'There is no active token with the id 2000000000.'],
-    [['token', 'revoke', '0x1'], /It takes a number from the list\./],
-    [['token', 'revoke', '3000000000'], /It takes a number from the list\./],
-    [['token', 'steal'], /^error: unknown command 'steal'/],
-    [['token', 'list', '--user', 'demo', '--loud'], /^error: unknown option '--loud'/],
-    [['surf'], /^error: unknown command 'surf'/],
-    [['serve', 'now'], /^error: too many arguments/],
-  ])('%j exits 1 and says why on standard error alone', async (args, message) => {
+    [1, ['token', 'create', '--user', 'demo', '--name', ' '], /^A token needs a name/],
+    [2, ['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
+    [1, ['token', 'list', '--user', 'nobody'], 'There is no user named "nobody".'],
+    [2, ['token', 'list'], /^error: required option '--user <username>' not specified/],
+    [1, ['token', 'revoke', '2000000000'], 'There is no active token with the id 2000000000.'],
+    [2, ['token', 'revoke', '0x1'], /It takes a number from the list\./],
+    [2, ['token', 'revoke', '3000000000'], /It takes a number from the list\./],
+    [2, ['token', 'steal'], /^error: unknown command 'steal'/],
+    [2, ['token', 'list', '--user', 'demo', '--loud'], /^error: unknown option '--loud'/],
+    [2, ['surf'], /^error: unknown command 'surf'/],
+    [2, ['sync', '--lkbx', '1,x'], /It takes ids such as 1,2\./],
+    [2, ['serve', 'now'], /^error: too many arguments/],
+  ])('exits %i for %j and says why on standard error alone', async (exit, args, message) => {
     const { code, stdout, stderr } = await runCli(args, { DATA_DIR: folder });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
     expect(stderr.trimEnd()).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
   });
 
   it('--help exits 0', async () => {
-    const { code, stdout } = await runCli(['--help'], { DATA_DIR: folder });
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/serve .*token /s);
+    const { code, stdout, stderr } = await runCli(['--help'], { DATA_DIR: folder });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/serve .*token .*sync .*doctor .*Examples:.*Exit codes:/s);
+    // Not a terminal: no colours.
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it('--version is that of the package', async () => {
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'));
+    expect(await runCli(['--version'], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   it('a wrong setting is one line for it, too', async () => {
