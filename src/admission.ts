@@ -6,7 +6,9 @@ import type { Viewer, Viewers } from './auth/viewer.ts';
 import type { Config } from './config.ts';
 import type { Database } from './database/database.ts';
 import type { Exchange } from './exchange.ts';
+import type { Gate } from './gate.ts';
 import { createRateLimit, type RateLimit, type Standing } from './rateLimit.ts';
+import { type Refusal, refusals } from './refusal.ts';
 
 export interface Limits {
   /** For each token. */
@@ -17,8 +19,8 @@ export interface Limits {
   readonly trustedProxies: number;
 }
 
-/** What was found out: the viewer, null for a stranger, or that they have asked too often. */
-export type Admission = { readonly viewer: Viewer | null } | { readonly isTurnedAway: true };
+/** What was found out: the viewer, null for a stranger, or why they are turned away. */
+export type Admission = { readonly viewer: Viewer | null } | { readonly refusal: Refusal };
 
 /** @param database where gateways that share it tell each other what they counted. */
 export function createLimits(
@@ -37,13 +39,16 @@ export function createLimits(
 export function createAdmission(
   viewers: Viewers,
   limits: Limits,
+  gate: Gate,
 ): (exchange: Exchange) => Promise<Admission> {
   const { tokens, strangers, trustedProxies } = limits;
   return async (exchange) => {
     const { request } = exchange;
     const { authorization } = request.headers;
+    const remembered = viewers.known(authorization);
+    if (!remembered && !gate(exchange)) return { refusal: refusals.tooBusy };
     // Many requests may come at once with a token that has just been issued.
-    const known = viewers.known(authorization) ?? (await viewers.expected(authorization));
+    const known = remembered ?? (await viewers.expected(authorization));
     if (known) return admit(exchange, known, await tokens.spend(String(known.tokenId)));
 
     // Before the token is looked up, so that guessing is no way to keep the database busy.
@@ -63,7 +68,7 @@ export function createAdmission(
 
 function admit(exchange: Exchange, viewer: Viewer | null, { isExceeded, headers }: Standing): Admission {
   Object.assign(exchange.headers, headers);
-  return isExceeded ? { isTurnedAway: true } : { viewer };
+  return isExceeded ? { refusal: refusals.tooManyRequests } : { viewer };
 }
 
 /**

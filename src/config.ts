@@ -52,6 +52,21 @@ export const settings = {
     'a path',
     z.string().min(1).default('.data'),
   ),
+  DATABASE_CONNECTIONS: setting(
+    'connections to the database that a process has at most, beside the one that it listens on',
+    'an integer from 1 to 1000',
+    integer(1, 1_000).default(10),
+  ),
+  STATEMENT_TIMEOUT: setting(
+    'seconds that a statement of a request may take; five more, and the request is answered without it',
+    'an integer from 1 to 3600',
+    integer(1, 3_600).default(10),
+  ),
+  MAX_WAITING: setting(
+    'statements of a process that may wait for a connection; while more do, requests that need the database get a 503',
+    'an integer from 1 to 100000',
+    integer(1, 100_000).default(200),
+  ),
   WORKERS: setting(
     'processes that serve, sharing the port; `auto` is one per core; more than 1 needs DATABASE_URL',
     'an integer from 1 to 256, or auto',

@@ -10,6 +10,7 @@ export const statusOf = {
   TOO_MANY_REQUESTS: 429,
   INTERNAL_SERVER_ERROR: 500,
   BAD_GATEWAY: 502,
+  SERVICE_UNAVAILABLE: 503,
 } as const;
 
 export type ErrorCode = keyof typeof statusOf;
@@ -29,6 +30,7 @@ export const messages = {
   tooSlow: 'Request timeout',
   headersTooLarge: 'Request header fields too large',
   tooManyRequests: 'Too many requests',
+  tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',

@@ -23,6 +23,8 @@ export interface Gateway {
   readonly metricsUrl: string | undefined;
   /** The token of the demo account, where there is one. */
   readonly demoToken: string | undefined;
+  /** Settles, once the log says why, when nothing but a new start can help. */
+  readonly failure: Promise<void>;
   /** Stops listening, finishes the requests in flight, and closes the database. */
   close(): Promise<void>;
 }
@@ -30,7 +32,10 @@ export interface Gateway {
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
-  const database = await openDatabase(config);
+  const database = await openDatabase(config, {
+    connections: config.DATABASE_CONNECTIONS,
+    statement: config.STATEMENT_TIMEOUT * 1_000,
+  });
   let mirror: MirrorService | undefined;
   let metricsServer: MetricsServer | undefined;
   let traces: Traces | undefined;
@@ -72,6 +77,12 @@ export async function openGateway(config: Config): Promise<Gateway> {
       database,
       metricsUrl: metricsServer?.url,
       demoToken,
+      failure: database.failure.then((error) => {
+        logger.fatal(
+          { err: error },
+          'the embedded database failed; what it has acknowledged is there at the next start',
+        );
+      }),
       async close() {
         logger.info('closing');
         const closed = once(server, 'close');

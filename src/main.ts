@@ -14,10 +14,11 @@ import { beWorker, startWorkers, tellServing } from './workers.ts';
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
   if (cluster.isWorker) beWorker();
   const config = readConfig({ ...process.env, ...options });
+  let stop = () => {};
   const stopped = new Promise<void>((settle) => {
-    process.once('SIGINT', () => settle());
-    process.once('SIGTERM', () => settle());
+    stop = settle;
   });
+  process.once('SIGINT', stop).once('SIGTERM', stop);
   const gateway = await open(config);
   if (!gateway) {
     process.exitCode = 1;
@@ -25,14 +26,22 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   }
   if (cluster.isWorker) tellServing({ url: gateway.url });
   else process.stdout.write(welcome(config, gateway));
+  let failed = false;
+  gateway.failure?.then(() => {
+    failed = true;
+    stop();
+  });
   await stopped;
   await gateway.close();
+  // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
+  if (failed) process.exit(1);
 }
 
 interface Serving {
   readonly url: string;
   readonly metricsUrl?: string | undefined;
   readonly demoToken?: string | undefined;
+  readonly failure?: Promise<void>;
   close(): Promise<void>;
 }
 

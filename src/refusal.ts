@@ -18,6 +18,7 @@ export const refusals = {
   tooSlow: { status: 408, code: 'BAD_USER_INPUT', message: messages.tooSlow },
   headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },
   tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
+  tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, Refusal>;
 

@@ -1,6 +1,7 @@
 /** The HTTP server: finds out who is asking, and shows each request to its door. */
 
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createAdmission, createLimits } from './admission.ts';
 import { type Answer, send, textAnswer } from './answer.ts';
@@ -9,9 +10,10 @@ import type { Config } from './config.ts';
 import { type Patience, patience as usualPatience, watchConnections } from './connections.ts';
 import { createContext, type UpstreamAccount } from './context.ts';
 import { createCors } from './cors.ts';
-import type { Database } from './database/database.ts';
+import { type Database, longestConnecting } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import { type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
+import { createGate } from './gate.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
@@ -22,6 +24,7 @@ import { refusals, refuse } from './refusal.ts';
 import { createRestDoor } from './rest/handler.ts';
 import { printedSchema } from './schema/schema.ts';
 import { requestSpans } from './spans.ts';
+import { longestActivation } from './sync/activation.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -43,14 +46,18 @@ export function createGatewayServer(options: ServerOptions): Server {
   const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
   const { patience = usualPatience } = options;
   const viewers = createViewers(database.sql, feed);
-  const admit = createAdmission(viewers, createLimits(config, database));
+  const gate = createGate(database.pool, {
+    maxWaiting: config.MAX_WAITING,
+    longest: config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0),
+  });
+  const admit = createAdmission(viewers, createLimits(config, database), gate);
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
       createContext(database.sql, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, config, demoToken, closing });
+  const graphql = createGraphqlDoor({ ...doorOptions, gate, config, demoToken, closing });
   const cors = createCors(config.CORS_ORIGINS);
 
   /** Loaded for the first who asks: most gateways are never asked for their reference. */
@@ -114,13 +121,15 @@ export function createGatewayServer(options: ServerOptions): Server {
     if (door === 'page') return send(exchange, await pageAt(exchange));
 
     const admission = await admit(exchange);
-    if ('isTurnedAway' in admission) return send(exchange, refuse(door, refusals.tooManyRequests));
+    if ('refusal' in admission) return send(exchange, refuse(door, admission.refusal));
     const { viewer } = admission;
     if (door === 'graphql') return graphql(exchange, viewer);
     const below = target.slice(restPath.length);
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const found = viewer && isRead ? kept.find(viewer.id, below) : undefined;
-    send(exchange, found ?? (await rest(exchange, below, viewer)));
+    if (found) return send(exchange, found);
+    if (!gate(exchange)) return send(exchange, refuse(door, refusals.tooBusy));
+    send(exchange, await rest(exchange, below, viewer));
   }
 
   async function pageAt(exchange: Exchange): Promise<Answer> {
@@ -132,9 +141,13 @@ export function createGatewayServer(options: ServerOptions): Server {
   }
 }
 
+/** How long, in milliseconds, the database may take to say that it is there. */
+const probeTimeout = 2_000;
+
 async function isReachable({ pool }: Database): Promise<boolean> {
-  return pool.query('SELECT 1').then(
+  const answered = pool.query('SELECT 1').then(
     () => true,
     () => false,
   );
+  return Promise.race([answered, sleep(probeTimeout, false, { ref: false })]);
 }

@@ -18,9 +18,19 @@ export interface Connected {
   close(): Promise<void>;
 }
 
+/** What the requests of a gateway may take of the database. Commands take what they need. */
+export interface Bounds {
+  /** How many connections there are at most. */
+  readonly connections: number;
+  /** How long a statement may take, in milliseconds. */
+  readonly statement: number;
+}
+
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
+  /** Settles when the engine has failed for good, which one inside this process may do. */
+  readonly failure: Promise<Error>;
   /** Starts to follow the changes that anybody makes. The feed is the caller's to close, before the database. */
   follow(): Promise<ChangeFeed>;
 }
@@ -32,13 +42,21 @@ export const oldestServer = 15;
  * Opens the database that the settings name and applies pending migrations.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
-export async function openDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL);
+export async function openDatabase(
+  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  bounds?: Bounds,
+): Promise<Database> {
+  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds);
   const postgres = await openEmbedded(config.DATA_DIR);
   const { connection } = postgres;
   try {
     await migrate(connection);
-    return { ...connectTo(connection, postgres.close), embedded: true, follow: () => followEngine(postgres) };
+    return {
+      ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
+      embedded: true,
+      failure: postgres.failure,
+      follow: () => followEngine(postgres),
+    };
   } catch (error) {
     await postgres.close();
     throw error;
@@ -54,9 +72,10 @@ export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_D
   return running ? connectTo(running.connection, running.close) : openDatabase(config);
 }
 
-async function openServer(url: string): Promise<Database> {
+async function openServer(url: string, bounds?: Bounds): Promise<Database> {
   const connection = { connectionString: url };
-  const database = connectTo(connection, async () => {}, statementNames());
+  const pooled = { ...connection, ...boundsOnClient(bounds), ...boundsOnServer(bounds) };
+  const database = connectTo(pooled, async () => {}, statementNames());
   try {
     const { rows } = await database.pool
       .query<{ version: string }>('SHOW server_version_num')
@@ -70,11 +89,42 @@ async function openServer(url: string): Promise<Database> {
       throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
     }
     await migrate(connection);
-    return { ...database, embedded: false, follow: () => followServer(connection) };
+    return {
+      ...database,
+      embedded: false,
+      // A server that is away may come back.
+      failure: new Promise(() => {}),
+      follow: () => followServer(connection),
+    };
   } catch (error) {
     await database.close();
     throw error;
   }
+}
+
+/** How long, in milliseconds, a request waits for a connection. */
+export const longestConnecting = 5_000;
+
+/** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
+const lateness = 1_000;
+
+/** How long, in milliseconds, a transaction may idle: nobody ends the one of a gateway whose machine went down. */
+const longestIdle = 60_000;
+
+/** What holds also where the server is gone without a word. */
+function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
+  return bounds ? { max: bounds.connections, query_timeout: bounds.statement + lateness } : {};
+}
+
+/**
+ * Has the server stop what takes too long, the wait for a lock included. Said in a statement, since poolers refuse
+ * connections that say it when they begin. The embedded engine has no timers, and nobody else's locks.
+ */
+function boundsOnServer(bounds: Bounds | undefined): pg.PoolConfig {
+  if (!bounds) return {};
+  const text = `SET statement_timeout = ${bounds.statement}; SET idle_in_transaction_session_timeout = ${longestIdle}`;
+  // The pool waits for the answer, though its types do not say so.
+  return { onConnect: (client) => client.query(text) };
 }
 
 /** The most statements that a connection remembers: many times what the operations of a frontend come to. */
@@ -98,11 +148,17 @@ function statementNames(): (query: { sql: string }) => string {
 }
 
 function connectTo(
-  connection: pg.ClientConfig,
+  connection: pg.PoolConfig,
   release: () => Promise<void>,
   statementNameGenerator?: (query: { sql: string }) => string,
 ): Connected {
-  const pool = new pg.Pool({ ...connection, connectionTimeoutMillis: 5_000 });
+  const pool = new pg.Pool({
+    ...connection,
+    connectionTimeoutMillis: longestConnecting,
+    // Probes find a server that is gone without a word while nobody asks.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
   const client = new PrismaClient({

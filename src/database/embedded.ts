@@ -17,6 +17,8 @@ export interface EmbeddedPostgres {
   readonly engine: PGlite;
   /** Who hears what `NOTIFY` sends, once the engine was told to `LISTEN`. */
   readonly listeners: Set<NotificationListener>;
+  /** Settles when the engine has failed, and can do nothing any more. */
+  readonly failure: Promise<Error>;
   close(): Promise<void>;
 }
 
@@ -51,8 +53,11 @@ export async function openEmbedded(dataDir: string, options?: SocketOptions): Pr
       );
     }
     opened.push(claimed.release);
-    const engine = await PGlite.create({ dataDir: join(folder.path, 'postgres'), startParams });
-    opened.push(() => engine.close());
+    const engine = await PGlite.create({ dataDir: join(folder.path, 'postgres'), startParams }).catch(
+      (error) => {
+        throw unusable(dataDir, error);
+      },
+    );
     const socket = join(folder.path, socketName);
     await rm(socket, { force: true });
     const listeners = new Set<NotificationListener>();
@@ -60,6 +65,8 @@ export async function openEmbedded(dataDir: string, options?: SocketOptions): Pr
       for (const listener of listeners) listener(channel, payload);
     };
     const server = serveEngine(engine, tell, options);
+    // An engine that has failed would never come to an end with this.
+    opened.push(() => server.hasFailed() || engine.close());
     server.listen(socket);
     await once(server, 'listening');
     opened.push(() => {
@@ -67,7 +74,7 @@ export async function openEmbedded(dataDir: string, options?: SocketOptions): Pr
       server.closeConnections();
     });
     await chmod(socket, 0o600);
-    return { connection: connectionTo(folder.path), engine, listeners, close };
+    return { connection: connectionTo(folder.path), engine, listeners, failure: server.failure, close };
   } catch (error) {
     await close();
     throw error;

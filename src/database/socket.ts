@@ -21,6 +21,13 @@ export interface SocketOptions {
   silenceLimit?: number;
 }
 
+export interface EngineServer extends Server {
+  closeConnections(): void;
+  /** Settles when the engine has failed. From then on it is not touched any more, and nobody is connected. */
+  readonly failure: Promise<Error>;
+  hasFailed(): boolean;
+}
+
 /**
  * A server for the engine; its connections are its own to close. Its clients share one session, so a notification
  * would reach whoever's turn it is. It goes to `onNotification` instead, before the client whose turn it is hears
@@ -30,25 +37,29 @@ export function serveEngine(
   engine: PGlite,
   onNotification: NotificationListener,
   { silenceLimit = 10_000 }: SocketOptions = {},
-): Server & { closeConnections(): void } {
+): EngineServer {
   const turns = createTurns();
   const sockets = new Set<Socket>();
+  const { run, failure, hasFailed } = createRunner(engine);
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    converse(engine, socket, turns, onNotification, silenceLimit)
+    converse(run, socket, turns, onNotification, silenceLimit)
       .catch(() => {})
       .finally(() => socket.destroy());
   });
-  return Object.assign(server, {
-    closeConnections() {
-      for (const socket of sockets) socket.destroy();
-    },
+  const closeConnections = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  failure.then(() => {
+    server.close();
+    closeConnections();
   });
+  return Object.assign(server, { closeConnections, failure, hasFailed });
 }
 
 async function converse(
-  engine: PGlite,
+  run: Run,
   socket: Socket,
   turns: Turns,
   onNotification: NotificationListener,
@@ -71,7 +82,7 @@ async function converse(
       }
       if (part === 'goodbye') return;
       endTurn ??= await turns.take();
-      await run(engine, part, replies.read);
+      await run(part, replies.read);
       // The engine works in this thread: while it did, no timer could see that the client was not the silent one.
       silence.refresh();
       if (replies.sayIdle()) {
@@ -84,18 +95,56 @@ async function converse(
     clearTimeout(silence);
     if (endTurn) {
       // The client left in mid-turn: what it began must not stay for the next one.
-      await run(engine, abandon, () => {}).catch(() => {});
+      await run(abandon, () => {}).catch(() => {});
       endTurn();
     }
   }
 }
 
 /** Hands messages to the engine, and its answer on, in pieces cut anywhere. */
-function run(engine: PGlite, messages: Uint8Array, onReply: (data: Buffer) => void): Promise<void> {
-  return engine.runExclusive(() =>
-    // The piece is in the engine's memory, which its next one overwrites.
-    engine.execProtocolRawStream(messages, { onRawData: (data) => onReply(Buffer.from(data)) }),
-  );
+type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
+
+/** What an error says that leaves the engine in an unknown state, such as a disk too full for the write-ahead log. */
+const panic = Buffer.from('VPANIC\0');
+
+/**
+ * Runs the engine until it fails. After a panic a server would start anew; this engine stays, and the next message
+ * would keep this thread busy for ever.
+ */
+function createRunner(engine: PGlite) {
+  let failed: Error | undefined;
+  let fail = (_error: Error) => {};
+  const failure = new Promise<Error>((settle) => {
+    fail = (error) => {
+      failed ??= error;
+      settle(error);
+    };
+  });
+  const run: Run = (messages, onReply) =>
+    engine.runExclusive(async () => {
+      if (failed) throw failed;
+      try {
+        await engine.execProtocolRawStream(messages, {
+          onRawData(data) {
+            // The piece is in the engine's memory, which its next one overwrites.
+            const piece = Buffer.from(data);
+            // An error comes in a piece that begins with it.
+            if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(textOf(piece)));
+            onReply(piece);
+          },
+        });
+      } catch (error) {
+        // What is wrong with a statement is said in a reply.
+        if (!engine.closed) fail(error instanceof Error ? error : new Error(String(error)));
+        throw error;
+      }
+    });
+  return { run, failure, hasFailed: () => failed !== undefined };
+}
+
+/** What an error message of the engine says for people. */
+function textOf(error: Buffer): string {
+  return /\0M([^\0]*)/.exec(error.toString())?.[1] ?? '';
 }
 
 /** Waits until the client has read what it was sent, or is gone. */

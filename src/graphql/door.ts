@@ -12,7 +12,9 @@ import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
 import { errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
+import type { Gate } from '../gate.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
+import { refusals, refuse } from '../refusal.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
 import { asksForQuery, readPlainRequest } from './operations.ts';
@@ -37,6 +39,7 @@ const graphqlType = 'application/graphql-response+json';
 
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   kept: KeptAnswers;
+  gate: Gate;
   /** The token that GraphiQL asks with: that of the demo account, where there is one. */
   demoToken: string | undefined;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
@@ -47,7 +50,7 @@ export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { config, createContext, demoToken, kept, closing } = options;
+  const { config, createContext, demoToken, kept, gate, closing } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
@@ -79,11 +82,13 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
       const key = `GET ${request.headers.accept} ${target}`;
       const found = kept.find(viewer.id, key);
       if (found) return send(exchange, found);
+      if (!gate(exchange)) return send(exchange, tooBusy);
       if (asksForQuery(target, documents, persisted)) {
         const answer = await kept.compute(viewer.id, key, () => read(exchange, viewer));
         return send(exchange, answer);
       }
     }
+    if (!gate(exchange)) return send(exchange, tooBusy);
     await general(exchange, body, viewer);
   };
 
@@ -95,6 +100,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const key = `POST ${type} ${body.toString('latin1')}`;
     const found = kept.find(viewer.id, key);
     if (found) return found;
+    if (!gate(exchange)) return tooBusy;
 
     const plain = readPlainRequest(body, persisted);
     const operation = plain && documents.compiled(plain.text, plain.operationName, plain.variables);
@@ -187,6 +193,8 @@ function expressType({ method, headers }: IncomingMessage): string | undefined {
   if (accept.includes(graphqlType)) return graphqlType;
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
 }
+
+const tooBusy = refuse('graphql', refusals.tooBusy);
 
 /** Headers that say how an answer comes in pieces, which does not hold for one that is whole. */
 const ofPieces = new Set(['content-length', 'transfer-encoding', 'connection']);

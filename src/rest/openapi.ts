@@ -317,6 +317,7 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
     429: [messages.tooManyRequests],
     500: [messages.internal],
     502: route.isMutation ? [messages.upstreamAway, messages.upstreamUnusable] : [],
+    503: [messages.tooBusy],
   };
 }
 
@@ -376,6 +377,7 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   429: failure(429, [messages.tooManyRequests], { 'Retry-After': reference('headers', 'RetryAfter') }),
   500: failure(500, [messages.internal]),
   502: failure(502, [messages.upstreamAway, messages.upstreamUnusable]),
+  503: failure(503, [messages.tooBusy], { 'Retry-After': reference('headers', 'RetryAfter') }),
 };
 
 function nameOfStatus(status: string): string {

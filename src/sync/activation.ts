@@ -12,6 +12,9 @@ import { isMissing, Refusal, type Timing, Unavailable, type Upstream, UpstreamEr
 /** A client is waiting: one repetition has to do. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, patience: 1_000 };
 
+/** What it comes to in milliseconds, at the most: a template may have to be read first. */
+export const longestActivation = 45_000;
+
 /** Whatever else a success says, it is one. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 

@@ -377,6 +377,7 @@ describe('when something unexpected happens', () => {
       pool,
       sql: createSql(pool),
       embedded: false,
+      failure: new Promise(() => {}),
       follow: async () => deaf,
       close: () => client.$disconnect(),
     });
