@@ -4,7 +4,6 @@ import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { addressOf } from '../src/admission.ts';
-import type { Database } from '../src/database/database.ts';
 import { type Account, createAccount } from './accounts.ts';
 import {
   graphqlOnce,
@@ -12,10 +11,11 @@ import {
   openTestDatabase,
   openTestGateway,
   rest,
+  type TestDatabase,
   type TestGateway,
 } from './gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 let alice: Account;
 let bob: Account;
 beforeAll(async () => {

@@ -11,10 +11,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import type { Database } from '../src/database/database.ts';
 import { type Change, followServer } from '../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from './accounts.ts';
-import { needsEngine, openBeside, openTestDatabase, openTestGateway, type TestGateway } from './gateway.ts';
+import {
+  needsEngine,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGateway,
+} from './gateway.ts';
 import { type Line, openLine } from './line.ts';
 
 const isServer = inject('engine').kind === 'postgres';
@@ -24,7 +30,7 @@ const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const timeLimit = 8_000;
 const gatewayCount = 3;
 
-let database: Database;
+let database: TestDatabase;
 /** The test's own connections, which are as fast as they can be. */
 let own: pg.Pool;
 let line: Line | undefined;

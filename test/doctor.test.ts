@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../src/database/database.ts';
 import { examine, type Finding } from '../src/doctor.ts';
-import { openTestDatabase } from './gateway.ts';
+import { openTestDatabase, type TestDatabase } from './gateway.ts';
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
 
 describe('dovetail doctor, of a server', () => {
-  let database: Database;
+  let database: TestDatabase;
   beforeAll(async () => {
     database = await openTestDatabase();
   });

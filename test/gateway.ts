@@ -10,9 +10,11 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../src/config.ts';
+import { openClient } from '../src/database/client.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { prepareDemo } from '../src/database/demo.ts';
 import type { ChangeFeed } from '../src/database/feed.ts';
+import type { PrismaClient } from '../src/generated/prisma/client.ts';
 import { createKeptAnswers, type KeptAnswers } from '../src/kept.ts';
 import { createLogger } from '../src/log.ts';
 import { createGatewayServer, type ServerOptions } from '../src/server.ts';
@@ -20,7 +22,7 @@ import { watchAnswers } from './rest/watch.ts';
 
 export interface TestGateway {
   readonly url: string;
-  readonly database: Database;
+  readonly database: TestDatabase;
   readonly kept: KeptAnswers;
   readonly feed: ChangeFeed;
   /** The lines that the gateway has logged: what it hid from clients. */
@@ -39,8 +41,18 @@ export async function copyTemplate(): Promise<string> {
   return folder;
 }
 
+/** A database, and Prisma's client for the tests to write and look with. */
+export interface TestDatabase extends Database {
+  readonly client: PrismaClient;
+}
+
+export const withClient = (database: Database): TestDatabase => ({
+  ...database,
+  client: openClient(database.pool),
+});
+
 /** Opens a database of the test's own on the engine of the run. */
-export async function openTestDatabase(): Promise<Database> {
+export async function openTestDatabase(): Promise<TestDatabase> {
   const engine = inject('engine');
   if (engine.kind === 'embedded') {
     const folder = await copyTemplate();
@@ -57,11 +69,11 @@ export async function openTestDatabase(): Promise<Database> {
  * What another gateway over the same database has: on a server connections of its own, embedded the connections of
  * the one process that may have the engine. Closing it leaves the database to the test that opened it.
  */
-export async function openBeside(database: Database): Promise<Database> {
+export async function openBeside(database: TestDatabase): Promise<TestDatabase> {
   const { connectionString } = database.pool.options;
   return connectionString === undefined
     ? { ...database, close: async () => {} }
-    : openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() });
+    : withClient(await openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() }));
 }
 
 /** High enough for any test, and there: what a limit costs and says belongs to every answer. */
@@ -72,7 +84,7 @@ const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_STRANGERS: '1000000000
  * the REST door's answers was not as the OpenAPI document has it.
  */
 export async function openTestGateway(
-  given?: Database,
+  given?: TestDatabase,
   options: Partial<ServerOptions> & { settings?: Record<string, string>; logLevel?: string } = {},
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
@@ -219,9 +231,9 @@ export async function graphqlOnce(
   return { status: response.status, headers: response.headers, data, errors };
 }
 
-function afterClosing(database: Database, cleanUp: () => Promise<unknown>): Database {
+function afterClosing(database: Database, cleanUp: () => Promise<unknown>): TestDatabase {
   return {
-    ...database,
+    ...withClient(database),
     async close() {
       await database.close();
       await cleanUp();

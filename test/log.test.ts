@@ -1,11 +1,10 @@
 /** What the log has of errors: enough to find their cause, and nothing of anybody's data. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../src/database/database.ts';
 import { createLogger, describeError } from '../src/log.ts';
-import { openTestDatabase } from './gateway.ts';
+import { openTestDatabase, type TestDatabase } from './gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 beforeAll(async () => {
   database = await openTestDatabase();
   await database.client.user.create({ data: { id: 1_000, username: 'secret' } });
@@ -68,7 +67,7 @@ describe('an error of the database', () => {
       'Prisma: a check',
       () => prisma().mirror.create({ data: { id: 2, source: 'secret', userId: 1_000 } }),
       'P2039',
-      'Database error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
+      'TestDatabase error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
     ],
     [
       'Prisma: SQL',

@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
+import { openClient } from '../src/database/client.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
 import { type Account, createAccount } from './accounts.ts';
 import { copyTemplate } from './gateway.ts';
@@ -22,7 +23,7 @@ beforeAll(async () => {
       RATE_LIMIT_STRANGERS: '0',
     }),
   );
-  alice = await createAccount(gateway.database.client, 'alice');
+  alice = await createAccount(openClient(gateway.database.pool), 'alice');
 });
 afterAll(async () => {
   await gateway?.close();

@@ -1,14 +1,13 @@
 /** Limits that gateways over one database keep together. */
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Database } from '../src/database/database.ts';
 import { createRateLimit, type RateLimit } from '../src/rateLimit.ts';
-import { needsEngine, openTestDatabase } from './gateway.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from './gateway.ts';
 
 describe('gateways over one database', () => {
   needsEngine('postgres', 'the embedded engine has one gateway, which counts alone');
 
-  let database: Database;
+  let database: TestDatabase;
   beforeAll(async () => {
     database = await openTestDatabase();
   });

@@ -1,15 +1,14 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Database } from '../src/database/database.ts';
 import { type Account, createAccount } from './accounts.ts';
-import { copyTemplate, needsEngine, openTestDatabase } from './gateway.ts';
+import { copyTemplate, needsEngine, openTestDatabase, type TestDatabase } from './gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 const patience = { timeout: 30_000, interval: 50 };
 
-let database: Database;
+let database: TestDatabase;
 let alice: Account;
 
 beforeAll(async () => {

@@ -48,7 +48,8 @@ tokenCommand
 async function withDatabase(run: (database: PrismaClient) => Promise<void>): Promise<void> {
   const database = await joinDatabase(readConfig(process.env));
   try {
-    await run(database.client);
+    const { openClient } = await import('../database/client.ts');
+    await run(openClient(database.pool));
   } finally {
     await database.close();
   }

@@ -1,19 +1,14 @@
 /** The one way to the data: PostgreSQL, embedded or not. */
 
-import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { type Config, SetupError, withoutPassword } from '../config.ts';
-import { PrismaClient } from '../generated/prisma/client.ts';
 import { findEmbedded, openEmbedded } from './embedded.ts';
 import { type ChangeFeed, followEngine, followServer } from './feed.ts';
 import { migrate } from './migrate.ts';
 import { createSql, type Sql } from './sql.ts';
 
 export interface Connected {
-  /** For commands, whose time is their own. */
-  readonly client: PrismaClient;
   readonly pool: pg.Pool;
-  /** For requests. */
   readonly sql: Sql;
   close(): Promise<void>;
 }
@@ -134,15 +129,15 @@ const maxStatements = 500;
  * Gives each SQL text a name, under which a connection of `pg` has PostgreSQL parse and plan it only once. Not for
  * the embedded engine, where all connections share one session and its names.
  */
-function statementNames(): (query: { sql: string }) => string {
+function statementNames(): (text: string) => string {
   const names = new Map<string, string>();
-  return ({ sql }) => {
-    const known = names.get(sql);
+  return (text) => {
+    const known = names.get(text);
     if (known !== undefined) return known;
     // An empty name is that of the statement which is forgotten at once.
     if (names.size >= maxStatements) return '';
     const name = `dovetail_${names.size}`;
-    names.set(sql, name);
+    names.set(text, name);
     return name;
   };
 }
@@ -150,7 +145,7 @@ function statementNames(): (query: { sql: string }) => string {
 function connectTo(
   connection: pg.PoolConfig,
   release: () => Promise<void>,
-  statementNameGenerator?: (query: { sql: string }) => string,
+  nameOf?: (text: string) => string,
 ): Connected {
   const pool = new pg.Pool({
     ...connection,
@@ -161,15 +156,10 @@ function connectTo(
   });
   // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
   pool.on('error', () => {});
-  const client = new PrismaClient({
-    adapter: new PrismaPg(pool, statementNameGenerator && { statementNameGenerator }),
-  });
   return {
-    client,
     pool,
-    sql: createSql(pool, statementNameGenerator),
+    sql: createSql(pool, nameOf),
     async close() {
-      await client.$disconnect();
       await pool.end();
       await release();
     },

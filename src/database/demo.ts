@@ -19,12 +19,14 @@ const loadingLimit = 120_000;
  * in the file `demo-token` there. Undefined for a database that holds other data.
  */
 export async function prepareDemo(
-  { client, sql }: Pick<Database, 'client' | 'sql'>,
+  { pool, sql }: Pick<Database, 'pool' | 'sql'>,
   dataDir: string,
 ): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
-  if ((await sql.count('User', {})) === 0) await client.$transaction(load, { timeout: loadingLimit });
+  const openClient = async () => (await import('./client.ts')).openClient(pool);
+  if ((await sql.count('User', {})) === 0)
+    await (await openClient()).$transaction(load, { timeout: loadingLimit });
   const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
   if (!demo) return undefined;
 
@@ -34,6 +36,7 @@ export async function prepareDemo(
 
   // The file was lost or never written, or its token is not of this database or revoked. An earlier one, whose
   // secret nobody knows, gives its place to the new one.
+  const client = await openClient();
   await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
   const { token } = await createToken(client, demoUsername, tokenName);
   await rm(`${file}.new`, { force: true });

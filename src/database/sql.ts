@@ -16,9 +16,9 @@ export interface Sql {
 }
 
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
-export function createSql(pool: pg.Pool, nameOf: (statement: { sql: string }) => string = () => ''): Sql {
+export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-    const query = { name: nameOf({ sql: text }), text, values: [...values] };
+    const query = { name: nameOf(text), text, values: [...values] };
     const { rows } = await statementSpans.tracePromise(() => pool.query<Row>(query), { text });
     return rows;
   }

@@ -9,10 +9,9 @@ import {
   revokeToken,
   TokenError,
 } from '../../src/auth/token.ts';
-import type { Database } from '../../src/database/database.ts';
-import { openTestDatabase } from '../gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 beforeAll(async () => {
   database = await openTestDatabase();
 });

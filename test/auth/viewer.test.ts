@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
-import type { Database } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed.ts';
-import { openTestDatabase } from '../gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 let feed: ChangeFeed;
 let viewers: Viewers;
 let userId: number;

@@ -3,20 +3,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/token.ts';
-import { type Database, openDatabase } from '../../src/database/database.ts';
+import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/database/demo.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { openTestGateway, rest } from '../gateway.ts';
+import { openTestGateway, rest, type TestDatabase, withClient } from '../gateway.ts';
 
 let folder: string;
 let file: string;
-let database: Database;
+let database: TestDatabase;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');
   const engine = inject('engine');
   if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
-  database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+  database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
 });
 afterEach(async () => {
   await database.close();

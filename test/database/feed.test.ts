@@ -3,13 +3,12 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
-import type { Database } from '../../src/database/database.ts';
 import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { needsEngine, openTestDatabase } from '../gateway.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
 import { type Line, openLine } from '../line.ts';
 
-let database: Database;
+let database: TestDatabase;
 let feed: ChangeFeed;
 let alice: Account;
 let bob: Account;
@@ -338,7 +337,7 @@ describe('every table', () => {
 });
 
 describe('a truncation', () => {
-  let empty: Database;
+  let empty: TestDatabase;
   let emptyFeed: ChangeFeed;
   beforeAll(async () => {
     empty = await openTestDatabase();

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SetupError } from '../../src/config.ts';
-import type { Database } from '../../src/database/database.ts';
 import { draftMigration } from '../../src/database/draft.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { createAccount } from '../accounts.ts';
-import { openTestDatabase } from '../gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 beforeAll(async () => {
   database = await openTestDatabase();
 });
@@ -170,7 +169,7 @@ describe('the schema that the migrations build', () => {
 });
 
 describe('the database', () => {
-  let data: Database;
+  let data: TestDatabase;
   beforeAll(async () => {
     data = await openTestDatabase();
     await createAccount(data.client, 'alice');

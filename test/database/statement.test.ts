@@ -2,13 +2,12 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
 import { type Model, type RowQuery, selectStatement } from '../../src/database/statement.ts';
 import { getDatamodel } from '../../src/generated/pothos.ts';
 import { createAccount, importTemplate } from '../accounts.ts';
-import { openTestDatabase } from '../gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 
 beforeAll(async () => {
   database = await openTestDatabase();

@@ -11,9 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestDatabase, type TestGateway } from '../gateway.ts';
+import { graphqlOnce, openTestDatabase, type TestDatabase, type TestGateway } from '../gateway.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
 import { type FuzzAnswer, findFault, type Marks } from './answers.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
@@ -43,7 +42,7 @@ const script = `
     console.log('rest ' + JSON.stringify({ heap: process.memoryUsage().heapUsed, sockets }));
   }`;
 
-let database: Database;
+let database: TestDatabase;
 let accounts: Record<'alice' | 'bob', Account>;
 let gateway: RunningProcess;
 let url: string;

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
-import type { Database } from '../../src/database/database.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
 import {
@@ -14,10 +13,11 @@ import {
   openTestDatabase,
   openTestGateway,
   postJson,
+  type TestDatabase,
   type TestGateway,
 } from '../gateway.ts';
 
-let database: Database;
+let database: TestDatabase;
 let gateway: TestGateway;
 let followers: number;
 let alice: Account;
@@ -40,7 +40,7 @@ afterEach(() => {
 });
 
 /** The database, counting in `followers` who follows its changes: the gateway's own parts, and its subscribers. */
-function countingFollowers(counted: Database): Database {
+function countingFollowers(counted: TestDatabase): TestDatabase {
   return {
     ...counted,
     async follow() {

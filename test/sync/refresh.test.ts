@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/token.ts';
 import { readConfig, SetupError } from '../../src/config.ts';
+import { openClient } from '../../src/database/client.ts';
 import { type Gateway, openGateway } from '../../src/gateway.ts';
 import { openScene, reply, type Scene } from './upstream.ts';
 
@@ -47,7 +48,7 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
       timeout: 20_000,
     });
-    const { token } = await createToken(opened.database.client, 'demo', 'test');
+    const { token } = await createToken(openClient(opened.database.pool), 'demo', 'test');
     const name = async () => {
       const response = await fetch(`${opened.url}/api/v1/users/me`, {
         headers: { Authorization: `Bearer ${token}` },

@@ -7,12 +7,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createToken } from '../../src/auth/token.ts';
-import type { Database } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/database/demo.ts';
 import type { ServerOptions } from '../../src/server.ts';
 import { type SyncOptions, type SyncReport, sync } from '../../src/sync/sync.ts';
 import { createUpstream, type Timing, type Upstream } from '../../src/sync/upstream.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../gateway.ts';
+import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from '../gateway.ts';
 
 export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, patience: 2_000 };
 
@@ -93,7 +92,7 @@ export interface Scene {
   readonly proxy: FaultyProxy;
   readonly upstream: Upstream;
   /** The mirror's database. */
-  readonly target: Database;
+  readonly target: TestDatabase;
   /** Syncs, and insists that no other run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
   /** Opens the mirror as a gateway, with a token for it. Closing the scene closes it. */
@@ -143,7 +142,7 @@ export async function openScene(): Promise<Scene> {
 }
 
 /** Everything in the mirror, for comparing before and after. */
-export async function contents({ client }: Database): Promise<unknown> {
+export async function contents({ client }: TestDatabase): Promise<unknown> {
   return Promise.all([
     client.user.findMany({ orderBy: { id: 'asc' } }),
     client.dttDevice.findMany({ orderBy: { id: 'asc' } }),
