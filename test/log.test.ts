@@ -67,7 +67,7 @@ describe('an error of the database', () => {
       'Prisma: a check',
       () => prisma().mirror.create({ data: { id: 2, source: 'secret', userId: 1_000 } }),
       'P2039',
-      'TestDatabase error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
+      'Database error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
     ],
     [
       'Prisma: SQL',
