@@ -67,6 +67,9 @@ export function createGatewayServer(options: ServerOptions): Server {
     return (await loadedDocs)(exchange);
   };
 
+  /** One look at the database answers all who ask meanwhile: nobody has to have a token to ask. */
+  let checking: Promise<boolean> | undefined;
+
   /** What is neither door: pages and probes, by path. */
   const pages: Readonly<Record<string, Page>> = {
     '/': (exchange) => homeAnswer(exchange, demoToken),
@@ -75,7 +78,10 @@ export function createGatewayServer(options: ServerOptions): Server {
     ...(config.INTROSPECTION === 'on' && { '/schema.graphql': () => textAnswer(200, printedSchema()) }),
     '/healthz': () => textAnswer(200, 'alive'),
     '/readyz': async () => {
-      const ready = await isReachable(database);
+      checking ??= isReachable(database).finally(() => {
+        checking = undefined;
+      });
+      const ready = await checking;
       const lines = [ready ? 'ready' : 'the database cannot be reached'];
       // Told, but no reason to be unready: without its upstream the mirror still answers.
       if (mirror) lines.push(`upstream: ${mirror.status()}`);
