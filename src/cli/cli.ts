@@ -63,6 +63,7 @@ try {
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
     if (!isForUser) throw error;
     process.stderr.write(`${error.message}\n`);
-    process.exitCode = 1;
+    // At once: an embedded engine that has failed may have left timers behind.
+    process.exit(1);
   }
 }

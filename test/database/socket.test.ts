@@ -437,3 +437,56 @@ describe('psql', () => {
     expect(await notes()).toEqual([]);
   });
 });
+
+describe('an engine that has failed', () => {
+  const panic =
+    'SPANIC\0VPANIC\0C53100\0Mcould not write to file "pg_wal/xlogtemp.42": No space left on device\0\0';
+  const error = 'SERROR\0VERROR\0C53100\0Mnot VPANIC yet\0\0';
+
+  /** What the engine is to answer to every message. */
+  async function connectTo(fields: string) {
+    const body = Buffer.from(fields);
+    const head = Buffer.alloc(5, 'E');
+    head.writeInt32BE(4 + body.length, 1);
+    const calls: Uint8Array[] = [];
+    // As much of an engine as the server touches.
+    const broken = {
+      closed: false,
+      runExclusive: <T>(run: () => Promise<T>) => run(),
+      async execProtocolRawStream(
+        messages: Uint8Array,
+        { onRawData }: { onRawData(data: Uint8Array): void },
+      ) {
+        calls.push(messages);
+        onRawData(Buffer.concat([head, body]));
+      },
+    } as unknown as PGlite;
+    const path = join(folder, `.broken-${Math.random()}`);
+    const failing = serveEngine(broken, () => {});
+    failing.listen(path);
+    await once(failing, 'listening');
+    cleanUps.push(() => failing.close(), failing.closeConnections);
+    const socket = connect(path);
+    socket.on('error', () => {});
+    // A start-up message without parameters.
+    socket.write(Buffer.from([0, 0, 0, 9, 0, 3, 0, 0, 0]));
+    return { failing, socket, calls };
+  }
+
+  it('is told by its panic, is not touched again, and has no clients any more', async () => {
+    const { failing, socket, calls } = await connectTo(panic);
+    expect((await failing.failure).message).toContain('No space left on device');
+    expect(failing.hasFailed()).toBe(true);
+    await once(socket.resume(), 'close');
+    expect(failing.listening).toBe(false);
+    await pause(20);
+    expect(calls).toHaveLength(1);
+  });
+
+  it('is not what a statement that fails makes it', async () => {
+    const { failing, socket } = await connectTo(error);
+    await once(socket, 'data');
+    expect(failing.hasFailed()).toBe(false);
+    expect(failing.listening).toBe(true);
+  });
+});

@@ -1,0 +1,190 @@
+/** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../src/database/database.ts';
+import { openExchange } from '../src/exchange.ts';
+import { createGate } from '../src/gate.ts';
+import { createLogger } from '../src/log.ts';
+import { type Account, createAccount } from './accounts.ts';
+import {
+  graphqlOnce,
+  needsEngine,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from './gateway.ts';
+import { openLine } from './line.ts';
+
+let database: TestDatabase;
+let alice: Account;
+let bob: Account;
+let holder: pg.Client | undefined;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+});
+afterEach(() => release());
+afterAll(() => database?.close());
+
+/** Has all statements of a kind wait: at a lock, or on the embedded engine for their turn. */
+async function hold(sql: string): Promise<void> {
+  holder = new pg.Client(database.pool.options);
+  await holder.connect();
+  await holder.query(`BEGIN; ${sql}`);
+}
+async function release(): Promise<void> {
+  await holder?.end();
+  holder = undefined;
+}
+
+async function timed<T>(asking: Promise<T>): Promise<{ answer: T; took: number }> {
+  const began = performance.now();
+  return { answer: await asking, took: performance.now() - began };
+}
+
+describe('while as many statements wait as may', () => {
+  const maxWaiting = 3;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    const settings = { MAX_WAITING: String(maxWaiting) };
+    gateway = await openTestGateway(await openBeside(database), { settings });
+  });
+  afterAll(() => gateway?.close());
+
+  it('a request that needs the database gets a 503 at once, what is kept is served, and afterwards all is well', async () => {
+    const keptQuery = '{ viewer { username } }';
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    // Twice, since it is kept the second time.
+    for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, keptQuery);
+    const before = await rest(gateway, alice.token, '/dtt/templates/active');
+
+    await hold('LOCK TABLE "DttSession"');
+    const { pool } = gateway.database;
+    const all = (pool.options.max ?? 0) + maxWaiting;
+    const waiting = Array.from({ length: all }, (_, offset) =>
+      rest(gateway, alice.token, `/dtt/sessions?offset=${offset}`),
+    );
+    await expect.poll(() => pool.waitingCount).toBe(maxWaiting);
+
+    const refused = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=1'));
+    expect(refused.answer).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+    expect(refused.answer.headers.get('Retry-After')).toBe('1');
+    expect(refused.took).toBeLessThan(1_000);
+    // Whose token has to be looked up, and who wants to write.
+    expect((await rest(gateway, bob.token, '/users/me')).status).toBe(503);
+    const [, template] = alice.dttTemplates;
+    const activation = await postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
+    expect(activation.status).toBe(503);
+    const query = await graphqlOnce(gateway, alice.token, '{ dttSessions { totalCount } }');
+    expect(query).toMatchObject({
+      status: 503,
+      errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
+    });
+
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    expect((await graphqlOnce(gateway, alice.token, keptQuery)).status).toBe(200);
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    expect(pool.waitingCount).toBe(maxWaiting);
+
+    await release();
+    for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+    expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
+  });
+});
+
+describe('a statement', () => {
+  needsEngine('postgres', 'the embedded engine has no timers, and nobody else’s locks');
+
+  const bounds = { connections: 2, statement: 300 };
+  const open = async (url = database.pool.options.connectionString) =>
+    withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
+
+  it('that waits for a lock ends in time, on the server as well', async () => {
+    const gateway = await openTestGateway(await open());
+    const [template] = alice.dttTemplates;
+    const activate = () => postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
+    await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
+    const { answer, took } = await timed(activate());
+    expect(answer).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
+    expect(took).toBeLessThan(2_000);
+    const { rowCount } = await database.pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    expect(rowCount).toBe(0);
+    expect((await rest(gateway, alice.token, '/dtt/sessions')).status).toBe(200);
+    await release();
+    expect((await activate()).status).toBe(200);
+    await gateway.close();
+  });
+
+  it('that nobody answers ends in time', async () => {
+    const line = await openLine(database);
+    const gateway = await openTestGateway(await open(line.url));
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    line.hold();
+    const { answer, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
+    expect(answer.status).toBe(500);
+    expect(took).toBeLessThan(4_000);
+    line.release();
+    await expect
+      .poll(async () => (await rest(gateway, alice.token, '/dtt/sessions?limit=3')).status)
+      .toBe(200);
+    await gateway.close();
+    await line.close();
+  });
+
+  it('of a command may take what it takes, and that of a gateway no connection more than it has', async () => {
+    const timeoutOf = async ({ pool }: TestDatabase) =>
+      (await pool.query<{ statement_timeout: string }>('SHOW statement_timeout')).rows[0]?.statement_timeout;
+    const bounded = await open();
+    expect(await timeoutOf(bounded)).toBe('300ms');
+    expect(bounded.pool.options.max).toBe(2);
+    await bounded.close();
+    expect(await timeoutOf(database)).toBe('0');
+  });
+});
+
+describe('the gate', () => {
+  it('answers a request that nobody has answered in time, and leaves alone one that somebody has', async () => {
+    const pool = { waitingCount: 0 };
+    const log: string[] = [];
+    const logger = createLogger('error', { write: (line) => log.push(line) });
+    const gate = createGate(pool, { maxWaiting: 1, longest: 50 });
+    const server = createServer((request, response) => {
+      const exchange = openExchange(request, response, logger, () => {});
+      if (!gate(exchange)) response.writeHead(503, exchange.headers).end();
+      else if (request.url === '/answered') response.write('some');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+
+    const late = await ask('/api/v1/users/me');
+    expect(late.status).toBe(500);
+    expect(await late.json()).toEqual({ ok: false, error: 'Internal server error' });
+    expect(log.join('')).toContain('there was no answer after 50 ms');
+    const begun = await ask('/answered');
+    await new Promise((settle) => setTimeout(settle, 100));
+    expect(begun.status).toBe(200);
+    expect(log).toHaveLength(1);
+
+    pool.waitingCount = 1;
+    expect((await ask('/api/v1/users/me')).status).toBe(503);
+    server.closeAllConnections();
+    server.close();
+  });
+});
