@@ -84,7 +84,9 @@ export function addressOf({ socket, headers }: IncomingMessage, trustedProxies: 
   return networkOf(hops.at(-1 - trustedProxies) ?? hops[0] ?? direct);
 }
 
-function networkOf(address: string): string {
+function networkOf(hop: string): string {
+  // Some proxies add the port.
+  const address = hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1').replace(/^\[([^\]]*)\](:\d+)?$/, '$1');
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped) return mapped;
   if (!isIPv6(address)) return address;

@@ -79,7 +79,7 @@ export const settings = {
   ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
   INTROSPECTION: setting(
-    'whether the schema may be read, with or without a token',
+    'whether the schema and the REST reference may be read, with or without a token',
     'on or off',
     onOff.default('on'),
   ),
@@ -116,6 +116,7 @@ export const settings = {
   MAX_ALIASES: limit('aliases that a document may have', 30, 100_000),
   MAX_DIRECTIVES: limit('directives that a document may have', 30, 100_000),
   MAX_TOKENS: limit('tokens that a document may have', 1_000, 100_000),
+  MAX_SUBSCRIPTIONS: limit('subscriptions that a user may have open in one process', 50, 1_000_000),
   MAX_BODY_KB: limit('size of a GraphQL request’s body, in KiB', 256, 65_536),
   RATE_LIMIT: setting(
     'requests a minute for each token, counted by all gateways of a DATABASE_URL together; 0 for no limit',

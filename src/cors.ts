@@ -15,7 +15,14 @@ export function createCors(origins: readonly string[] | undefined): Cors {
   const handle = corsHeaders({
     origin: [...origins],
     methods: ['GET', 'HEAD', 'POST'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'],
+    allowedHeaders: [
+      'Authorization',
+      'Content-Type',
+      'If-None-Match',
+      'X-Request-Id',
+      'traceparent',
+      'tracestate',
+    ],
     exposedHeaders: [
       'ETag',
       'Retry-After',
@@ -23,6 +30,9 @@ export function createCors(origins: readonly string[] | undefined): Cors {
       'RateLimit-Policy',
       'WWW-Authenticate',
       'X-Request-Id',
+      'Deprecation',
+      'Sunset',
+      'Link',
     ],
     // Two hours are the most that browsers believe.
     maxAge: 7200,

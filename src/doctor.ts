@@ -37,6 +37,21 @@ const leastSpace = 200 * 1024 * 1024;
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
 
+async function checkPersisted(config: Config): Promise<Verdict> {
+  const { createDocuments } = await import('./graphql/documents.ts');
+  const { loadPersistedOperations } = await import('./graphql/persisted.ts');
+  try {
+    loadPersistedOperations(config, createDocuments(config));
+    return ok('all of them can be used');
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(
+      error.message,
+      'Correct PERSISTED_OPERATIONS and PERSISTED_OPERATIONS_FILE, or unset them.',
+    );
+  }
+}
+
 /** All findings, in the order in which one thing needs the other. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<Finding[]> {
   const findings: Finding[] = [];
@@ -52,7 +67,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
       note('settings', problem(line, 'Correct the variable, or unset it for the default.'));
     return findings;
   }
-  note('settings', ok('all of them can be used'));
+  note('settings', await checkPersisted(config));
 
   for (const { check, verdict } of await checkDatabase(config)) note(check, verdict);
   note('disk', await checkDisk(config));

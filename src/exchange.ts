@@ -37,8 +37,8 @@ export interface Outcome {
   readonly duration: number;
 }
 
-/** What a client may call its request: anything else could make a log say what it likes. */
-const usableId = /^[\w.-]{1,64}$/;
+/** What a client may call its request: anything else could make a log say what it likes, or tell it a token. */
+const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
 /** @param onEnd is told when the exchange is over, however it ended. */
 export function openExchange(

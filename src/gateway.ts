@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
+import type { ChangeFeed } from './database/feed.ts';
 import { createKeptAnswers } from './kept.ts';
 import { createLogger } from './log.ts';
 import type { MetricsServer } from './metrics.ts';
@@ -39,21 +40,23 @@ export async function openGateway(config: Config): Promise<Gateway> {
   let mirror: MirrorService | undefined;
   let metricsServer: MetricsServer | undefined;
   let traces: Traces | undefined;
+  let feed: ChangeFeed | undefined;
   try {
     traces = await openTraces(config, logger);
     mirror = await openMirrorService(config, database.pool, logger);
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-    const feed = await database.follow();
-    const kept = createKeptAnswers(feed, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const following = await database.follow();
+    feed = following;
+    const kept = createKeptAnswers(following, config.KEEP_ANSWERS_MB * 1024 * 1024);
     const metering = config.METRICS_PORT === undefined ? undefined : await import('./metrics.ts');
-    const metrics = metering?.createMetrics({ pool: database.pool, kept, feed });
+    const metrics = metering?.createMetrics({ pool: database.pool, kept, feed: following });
     // Those of workers are served by the process that started them.
     if (metrics && !cluster.isWorker) metricsServer = await metering?.serveMetrics(config, metrics.print);
     const closing = new AbortController();
     const server = createGatewayServer({
       config,
       database,
-      feed,
+      feed: following,
       kept,
       logger,
       metrics,
@@ -95,7 +98,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
         clearInterval(sweep);
         await metricsServer?.close();
         await traces?.close();
-        await feed.close();
+        await following.close();
         await database.close();
         logger.info('closed');
       },
@@ -104,6 +107,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
     await metricsServer?.close();
     await traces?.close();
     await mirror?.close();
+    await feed?.close();
     await database.close();
     throw error;
   }

@@ -12,7 +12,7 @@ import { createContext, type UpstreamAccount } from './context.ts';
 import { createCors } from './cors.ts';
 import { type Database, longestConnecting } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
-import { type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
+import { asksForPage, type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
 import { createGate } from './gate.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
@@ -71,23 +71,26 @@ export function createGatewayServer(options: ServerOptions): Server {
   let checking: Promise<boolean> | undefined;
 
   /** What is neither door: pages and probes, by path. */
-  const pages: Readonly<Record<string, Page>> = {
-    '/': (exchange) => homeAnswer(exchange, demoToken),
-    '/openapi.json': docs,
-    '/docs': docs,
-    ...(config.INTROSPECTION === 'on' && { '/schema.graphql': () => textAnswer(200, printedSchema()) }),
-    '/healthz': () => textAnswer(200, 'alive'),
-    '/readyz': async () => {
-      checking ??= isReachable(database).finally(() => {
-        checking = undefined;
-      });
-      const ready = await checking;
-      const lines = [ready ? 'ready' : 'the database cannot be reached'];
-      // Told, but no reason to be unready: without its upstream the mirror still answers.
-      if (mirror) lines.push(`upstream: ${mirror.status()}`);
-      return textAnswer(ready ? 200 : 503, lines.join('\n'));
-    },
-  };
+  const pages = new Map<string, Page>([
+    ['/', (exchange) => homeAnswer(exchange, demoToken, hasPage)],
+    ['/healthz', () => textAnswer(200, 'alive')],
+    ['/readyz', readiness],
+  ]);
+  if (config.INTROSPECTION === 'on') {
+    pages.set('/openapi.json', docs).set('/docs', docs);
+    pages.set('/schema.graphql', () => textAnswer(200, printedSchema()));
+  }
+
+  async function readiness(): Promise<Answer> {
+    checking ??= isReachable(database).finally(() => {
+      checking = undefined;
+    });
+    const ready = await checking;
+    const lines = [ready ? 'ready' : 'the database cannot be reached'];
+    // Told, but no reason to be unready: without its upstream the mirror still answers.
+    if (mirror) lines.push(`upstream: ${mirror.status()}`);
+    return textAnswer(ready ? 200 : 503, lines.join('\n'));
+  }
 
   const handle: RequestListener = (request, response) => {
     const exchange = openExchange(request, response, logger, (outcome) => {
@@ -123,7 +126,8 @@ export function createGatewayServer(options: ServerOptions): Server {
     // RFC 9112, section 3.2.
     if (request.httpVersion === '1.1' && request.headers.host === undefined)
       return send(exchange, refuse(door, refusals.badRequest, { Connection: 'close' }));
-    if (cors(request, response)) return;
+    // Not for pages: the token of the demo account stands in them.
+    if (door !== 'page' && !asksForPage(exchange) && cors(request, response)) return;
     if (door === 'page') return send(exchange, await pageAt(exchange));
 
     const admission = await admit(exchange);
@@ -138,9 +142,13 @@ export function createGatewayServer(options: ServerOptions): Server {
     send(exchange, await rest(exchange, below, viewer));
   }
 
+  function hasPage(path: string): boolean {
+    return path === '/graphql' ? config.GRAPHIQL === 'on' : pages.has(path);
+  }
+
   async function pageAt(exchange: Exchange): Promise<Answer> {
     const { path } = exchange;
-    const page = path.startsWith('/docs/') ? docs : Object.hasOwn(pages, path) ? pages[path] : undefined;
+    const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
     if (!page) return textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`);
     exchange.operation = page === docs ? '/docs' : path;
     return page(exchange);

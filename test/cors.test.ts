@@ -52,7 +52,7 @@ describe.each(doors)('at %s', (path) => {
     expect(said(answer)).toEqual({
       'access-control-allow-origin': origin,
       'access-control-expose-headers':
-        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id',
+        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Deprecation,Sunset,Link',
     });
     expect(answer.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Origin$/);
 
@@ -75,7 +75,8 @@ describe.each(doors)('at %s', (path) => {
     expect(said(answer)).toMatchObject({
       'access-control-allow-origin': app,
       'access-control-allow-methods': 'GET,HEAD,POST',
-      'access-control-allow-headers': 'Authorization,Content-Type,If-None-Match,X-Request-Id',
+      'access-control-allow-headers':
+        'Authorization,Content-Type,If-None-Match,X-Request-Id,traceparent,tracestate',
       'access-control-max-age': '7200',
     });
     expect(answer.headers.get('Vary')).toBe('Origin');
@@ -111,3 +112,12 @@ describe.each(doors)('at %s', (path) => {
     expect(answer.headers.get('Vary')).toMatch(/Origin$/);
   });
 });
+
+it.each(['/', '/docs', '/graphql'])(
+  'a page of the gateway is read by none of another origin: %s',
+  async (path) => {
+    const answer = await ask(open, path, { headers: { Origin: app, Accept: 'text/html' } });
+    expect(answer.headers.get('Content-Type')).toMatch(/^text\/html/);
+    expect(said(answer)).toEqual({});
+  },
+);

@@ -204,6 +204,17 @@ describe('DATABASE_URL', () => {
     expect(code).toBe(1);
   });
 
+  it.each(['1', '2'])('is let go of when the port is taken, with WORKERS=%s', async (WORKERS) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const settings = { DATABASE_URL: `${postgres.url}/app`, PORT: String(port), WORKERS };
+    const { code, stderr } = await runCli(['serve'], settings);
+    expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
+    expect(code).toBe(1);
+    taken.close();
+  });
+
   it('is not ready while the database is gone, and ready again afterwards', async () => {
     const gateway = await serve({
       DATABASE_URL: `${postgres.url}/app`,

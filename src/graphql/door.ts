@@ -10,7 +10,7 @@ import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
-import { errorForClient, messages } from '../errors.ts';
+import { type ErrorCode, errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Gate } from '../gate.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
@@ -55,6 +55,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoToken) : undefined;
+  /** How many each user has open. */
+  const subscriptions = new Map<number, number>();
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
@@ -114,7 +116,8 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
         }
         // Compiled code words its errors in its own way, so a query that failed is asked once more.
         return {
-          answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer))),
+          // Whoever shares this answer has asked for the same type, if in other words.
+          answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
           keep: false,
         };
       });
@@ -150,13 +153,34 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const gone = new AbortController();
     exchange.response.once('close', () => gone.abort());
     try {
-      const answer = await ask(exchange, body, context, gone.signal);
-      exchange.operation = context.outcome.label;
-      if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
-      if (isStream(answer)) await stream(exchange, answer, closing);
+      const answer = await ask(exchange, body, context, { signal: gone.signal }).finally(() => {
+        exchange.operation = context.outcome.label;
+        if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
+      });
+      if (viewer && isStream(answer)) await subscribe(exchange, answer, viewer);
       else send(exchange, await answerFrom(answer));
     } catch (error) {
       if (!gone.signal.aborted) throw error;
+    }
+  }
+
+  /** Every change of a user's data is work for each of their subscriptions, so there is a limit to their number. */
+  async function subscribe(exchange: Exchange, answer: Response, viewer: Viewer): Promise<void> {
+    const { MAX_SUBSCRIPTIONS } = config;
+    const open = subscriptions.get(viewer.id) ?? 0;
+    if (open >= MAX_SUBSCRIPTIONS) {
+      // The stream that nobody reads need not end.
+      answer.body?.cancel().catch(() => {});
+      const message = `There are ${open} subscriptions open; at most ${MAX_SUBSCRIPTIONS} are allowed`;
+      return send(exchange, refused(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS'));
+    }
+    subscriptions.set(viewer.id, open + 1);
+    try {
+      await stream(exchange, answer, closing);
+    } finally {
+      const left = (subscriptions.get(viewer.id) ?? 1) - 1;
+      if (left > 0) subscriptions.set(viewer.id, left);
+      else subscriptions.delete(viewer.id);
     }
   }
 
@@ -164,7 +188,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     { request, target }: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
-    signal?: AbortSignal,
+    { signal, accept }: { signal?: AbortSignal; accept?: string } = {},
   ): Promise<Response> {
     const { method, headers } = request;
     const given = Object.entries(headers).flatMap(([name, value]) =>
@@ -173,7 +197,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const init = {
       // A HEAD is a GET whose answer leaves out the body, which Node takes care of.
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
-      headers: Object.fromEntries(given),
+      headers: { ...Object.fromEntries(given), ...(accept !== undefined && { accept }) },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
     };
@@ -215,8 +239,13 @@ async function answerFrom(response: Response): Promise<Answer> {
 }
 
 /** An answer to what is not a request for an operation. */
-function refused(status: number, message: string, headers?: Record<string, string>): Answer {
-  const errors = [{ message, extensions: { code: 'BAD_USER_INPUT' } }];
+function refused(
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+  code: ErrorCode = 'BAD_USER_INPUT',
+): Answer {
+  const errors = [{ message, extensions: { code } }];
   return jsonAnswer(status, JSON.stringify({ errors }), headers);
 }
 
@@ -229,12 +258,17 @@ function isStream({ headers }: Response): boolean {
  * reading, or the gateway closes.
  */
 async function stream(
-  { response, headers }: Exchange,
+  { request, response, headers }: Exchange,
   answer: Response,
   closing: AbortSignal,
 ): Promise<void> {
   if (response.headersSent) return answer.body?.cancel();
   response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+  // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
+  if (request.method === 'HEAD') {
+    answer.body?.cancel().catch(() => {});
+    return void response.end();
+  }
   const reader = answer.body?.getReader();
   const leave = () => {
     // The pending read of a stream that is cancelled need not end, so nothing waits for it.

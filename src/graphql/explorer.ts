@@ -2,31 +2,18 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import { type Answer, revalidated } from '../answer.ts';
-import type { Exchange } from '../exchange.ts';
-import { pageAnswer } from '../pages/page.ts';
+import type { Answer } from '../answer.ts';
+import { largeAnswer } from '../pages/large.ts';
+import { type Page, pageAnswer } from '../pages/page.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
 export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
   readFileSync(new URL(`examples/${name}.graphql`, import.meta.url), 'utf8'),
 );
 
-const vary = 'Accept, Accept-Encoding';
-
-export type Explorer = (exchange: Exchange) => Promise<Answer>;
-
 /** @param demoToken the token that GraphiQL asks with, where there is a demo account. */
-export function createExplorer(demoToken: string | undefined): Explorer {
-  let compressed: Promise<Answer> | undefined;
-  return async ({ request }) => {
-    if (!/\bgzip\b/.test(String(request.headers['accept-encoding'])))
-      return revalidated(await render(demoToken), vary);
-    compressed ??= render(demoToken).then(compress);
-    return compressed;
-  };
-}
+export const createExplorer = (demoToken: string | undefined): Page =>
+  largeAnswer(() => render(demoToken), 'Accept, Accept-Encoding');
 
 async function render(demoToken: string | undefined): Promise<Answer> {
   // Many megabytes, which nobody may ever ask for.
@@ -74,10 +61,4 @@ const otherToken = `// The demo account's token is sent unless
 function scriptIn(html: string): string {
   const start = '<script>';
   return html.slice(html.indexOf(start) + start.length, html.lastIndexOf('</script>'));
-}
-
-async function compress({ body, headers, ...answer }: Answer): Promise<Answer> {
-  const smaller = await promisify(gzip)(body);
-  const encoded = { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': smaller.length };
-  return revalidated({ ...answer, body: smaller, headers: encoded }, vary);
 }

@@ -112,7 +112,7 @@ export function complexityOf(
       return value && sizeIn(value, operation, variables);
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
-    const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
+    const items = takes('ids') ? within(size('ids') ?? 1) : (sizeOf(type) ?? listSize);
     return {
       times: isListType(getNullableType(type.type)) ? items : 1,
       // The lists of a connection have the size that it was asked for.
@@ -121,6 +121,12 @@ export function complexityOf(
   });
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
+}
+
+/** How many items a list is said to have that nobody asks for by its size. */
+function sizeOf({ extensions }: GraphQLField<unknown, unknown>): number | undefined {
+  const { listSize } = extensions;
+  return typeof listSize === 'number' ? listSize : undefined;
 }
 
 /** How many fields the operations select, through all fragments. The document must be valid. */

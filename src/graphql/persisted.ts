@@ -48,9 +48,10 @@ export function loadPersistedOperations(config: Config, documents: Documents): P
             )
           : undefined;
       }
+      if (typeof named !== 'string') return refusal('documentId must be a string');
       return (
-        texts.get(String(named)) ??
-        refusal(`There is no persisted operation with the id ${JSON.stringify(String(named).slice(0, 100))}`)
+        texts.get(named) ??
+        refusal(`There is no persisted operation with the id ${JSON.stringify(named.slice(0, 100))}`)
       );
     },
   };

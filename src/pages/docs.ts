@@ -2,13 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import { type Answer, revalidated, textAnswer } from '../answer.ts';
+import { revalidated, textAnswer } from '../answer.ts';
 import { release } from '../release.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
+import { largeAnswer } from './large.ts';
 import { type Page, pageAnswer } from './page.ts';
 
 /** The path of the document. */
@@ -20,20 +19,14 @@ const documentPath = '/openapi.json';
  */
 export function createDocs(demoToken: string | undefined): Page {
   const page = revalidated(pageAnswer(pageWith(demoToken), ownSources), 'Accept-Encoding');
-  /** Made when somebody asks for them, and kept: each as it is, and compressed. */
-  const answers = new Map<string, Promise<Answer>>();
-
-  return async ({ request: { method, headers }, path }) => {
-    const file = files.get(path);
-    if (!file && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
+  return async (exchange) => {
+    const { request, path } = exchange;
+    const { method } = request;
+    const large = files.get(path);
+    if (!large && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
     if (method !== 'GET' && method !== 'HEAD')
       return textAnswer(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
-    if (!file) return page;
-    const compressed = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''));
-    const key = `${path} ${compressed}`;
-    const answer = answers.get(key) ?? fileAnswer(file, compressed);
-    answers.set(key, answer);
-    return answer;
+    return large ? large(exchange) : page;
   };
 }
 
@@ -46,40 +39,31 @@ const ownSources = {
   'connect-src': "'self'",
 };
 
-interface File {
-  readonly type: string;
-  read(): Promise<string>;
-}
-
 const { resolve } = createRequire(import.meta.url);
 
-const files: ReadonlyMap<string, File> = new Map([
-  [documentPath, { type: 'application/json', read: printDocument }],
-  ['/docs/start.js', { type: 'text/javascript', read: async () => startScript }],
-  ...['swagger-ui-bundle.js', 'swagger-ui.css'].map((name): [string, File] => [
-    `/docs/${name}`,
-    {
-      type: name.endsWith('.css') ? 'text/css' : 'text/javascript',
-      read: () => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8'),
-    },
-  ]),
-]);
+/** What is large, by path. */
+const files: ReadonlyMap<string, Page> = new Map(
+  Object.entries({
+    [documentPath]: file('application/json', printDocument),
+    '/docs/start.js': file('text/javascript', async () => startScript),
+    '/docs/swagger-ui-bundle.js': file('text/javascript', () => readPackaged('swagger-ui-bundle.js')),
+    '/docs/swagger-ui.css': file('text/css', () => readPackaged('swagger-ui.css')),
+  }),
+);
+
+function file(type: string, read: () => Promise<string>): Page {
+  return largeAnswer(async () => {
+    const body = Buffer.from(await read());
+    const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
+    return { status: 200, headers, body };
+  });
+}
+
+const readPackaged = (name: string) => readFile(resolve(`swagger-ui-dist/${name}`), 'utf8');
 
 async function printDocument(): Promise<string> {
   const examples = JSON.parse(await readFile(new URL('../rest/examples.json', import.meta.url), 'utf8'));
   return JSON.stringify(describeRest({ routes, schema, version: release, examples }));
-}
-
-async function fileAnswer({ type, read }: File, compressed: boolean): Promise<Answer> {
-  const text = await read();
-  const body = compressed ? await promisify(gzip)(text) : Buffer.from(text);
-  const headers = {
-    'Content-Type': `${type}; charset=utf-8`,
-    'Content-Length': body.length,
-    'X-Content-Type-Options': 'nosniff',
-    ...(compressed && { 'Content-Encoding': 'gzip' }),
-  };
-  return revalidated({ status: 200, headers, body }, 'Accept-Encoding');
 }
 
 /** A token is letters, digits, `-` and `_`. It stands in the page, which only the page itself can read. */

@@ -18,8 +18,17 @@ export const places = [
 const question = '{"query":"{ viewer { username } }"}';
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 
-/** As a page for browsers, as text for terminals. @param demoToken that of the demo account, where there is one. */
-export function homeAnswer(exchange: Exchange, demoToken: string | undefined): Answer {
+/**
+ * As a page for browsers, as text for terminals.
+ * @param demoToken that of the demo account, where there is one.
+ * @param isThere whether there is a page at a path: settings may have switched it off.
+ */
+export function homeAnswer(
+  exchange: Exchange,
+  demoToken: string | undefined,
+  isThere: (path: string) => boolean,
+): Answer {
+  const here = places.filter(({ path }) => isThere(path));
   // What a client says of the host goes into the answer, so it has to look like one.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
@@ -30,10 +39,10 @@ export function homeAnswer(exchange: Exchange, demoToken: string | undefined): A
   ].map((parts) => parts.join(' \\\n  '));
   const vary = { Vary: 'Accept, Host' };
   if (!asksForPage(exchange)) {
-    const list = places.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
+    const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
     return textAnswer(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), vary);
   }
-  const list = places.map(
+  const list = here.map(
     ({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`,
   );
   const html = `<!doctype html>

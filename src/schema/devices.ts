@@ -22,6 +22,8 @@ builder.interfaceField(Device, 'owner', (t) =>
 const maxOfAKind = 100;
 
 const devices = {
+  // As many as most accounts will ever have; a limit on what an operation may ask for goes by it.
+  extensions: { listSize: 50 },
   description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${maxOfAKind} of each kind.`,
   resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const [dtt, lkbx, ossm] = await Promise.all([

@@ -49,6 +49,17 @@ describe('dovetail doctor', () => {
     ]);
   });
 
+  it('names settings that contradict each other', async () => {
+    const { code, stdout } = await runCli(['doctor', '--json'], { PERSISTED_OPERATIONS: 'only', PORT: '0' });
+    expect(code).toBe(1);
+    expect(problemsOf(JSON.parse(stdout).findings)).toEqual([
+      expect.objectContaining({
+        check: 'settings',
+        says: 'PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.',
+      }),
+    ]);
+  });
+
   it.each([
     ['18.20.0', 'problem'],
     ['20.18.3', 'problem'],

@@ -106,6 +106,14 @@ describe('the demo account', () => {
     expect(await viewerOf(token)).not.toBeNull();
   });
 
+  it('is without a token when it was revoked and its places are taken', async () => {
+    const token = await prepare();
+    const { id } = (await findToken(database.sql, token ?? '')) ?? { id: 0 };
+    await revokeToken(database.client, id);
+    for (let count = 0; count < 5; count++) await createToken(database.client, 'demo', `own ${count}`);
+    expect(await prepare()).toBeUndefined();
+  });
+
   it('is not added to a database that holds other data', async () => {
     await database.client.user.create({ data: { username: 'alice' } });
     await writeFile(file, `dvt_${'A'.repeat(43)}\n`);

@@ -337,6 +337,17 @@ describe('where the schema is nobody’s business', () => {
     ]);
   });
 
+  it('no other description is shown, nor is there a link to one', async () => {
+    const home = await (await fetch(closed.url)).text();
+    for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/schema.graphql']) {
+      expect((await fetch(closed.url + path)).status).toBe(404);
+      expect(home).not.toContain(path);
+      expect((await fetch(gateway.url + path)).status).toBe(200);
+    }
+    expect(home).not.toContain('GraphiQL');
+    expect(home).toContain('/healthz');
+  });
+
   it('no page is shown', async () => {
     const page = await fetch(`${closed.url}/graphql`, { headers: { Accept: 'text/html,*/*;q=0.8' } });
     expect(page.headers.get('Content-Type')).toBe('application/json; charset=utf-8');

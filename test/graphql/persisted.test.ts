@@ -109,9 +109,17 @@ describe('a persisted operation', () => {
     }
   });
 
+  it.each([[{ toString: 1 }], [[[[]]]], [1], [true]])(
+    'is named by text, and not by %j',
+    async (documentId) => {
+      for (const gateway of [open, only])
+        expect(await post(gateway, { documentId })).toEqual(refused('documentId must be a string'));
+    },
+  );
+
   it('is for nobody without a token, there or not', async () => {
     for (const gateway of [open, only]) {
-      for (const documentId of [id, 'nothing']) {
+      for (const documentId of [id, 'nothing', { toString: 1 }]) {
         expect(await post(gateway, { documentId }, '')).toEqual({
           status: 401,
           errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
@@ -377,6 +377,44 @@ describe('a listener that stops reading', () => {
     await expect.poll(() => steps.at(-1), { timeout: 20_000 }).toBe(changes);
     expect(new Set(steps).size).toBeLessThan(changes);
     socket.destroy();
+  });
+});
+
+describe('a user', () => {
+  it('has so many subscriptions at most, and another when one has ended', async () => {
+    const settings = { MAX_SUBSCRIPTIONS: '2' };
+    const other = await openTestGateway(await openBeside(database), { settings });
+    const [first] = [await follow(activeName, { at: other }), await follow(activeName, { at: other })];
+    await first.next();
+    const third = await subscribe(other, alice.token, activeName);
+    expect(third.response.status).toBe(429);
+    expect(await third.response.json()).toEqual({
+      errors: [
+        {
+          message: 'There are 2 subscriptions open; at most 2 are allowed',
+          extensions: { code: 'TOO_MANY_REQUESTS' },
+        },
+      ],
+    });
+    expect((await subscribe(other, bob.token, activeName)).response.status).toBe(200);
+    first.leave();
+    await vi.waitFor(async () =>
+      expect((await subscribe(other, alice.token, activeName)).response.status).toBe(200),
+    );
+    await other.close();
+  });
+});
+
+describe('a HEAD', () => {
+  it('has the headers of a stream, and leaves', async () => {
+    const before = followers;
+    const response = await fetch(`${gateway.url}/graphql?${new URLSearchParams({ query: activeName })}`, {
+      method: 'HEAD',
+      headers: { Authorization: `Bearer ${alice.token}`, Accept: 'text/event-stream' },
+    });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
+    await expect.poll(() => followers).toBe(before);
   });
 });
 

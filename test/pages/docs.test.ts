@@ -69,6 +69,19 @@ describe('the page', () => {
 });
 
 describe('what the page loads', () => {
+  it('is compressed for those who take it so, and no others', async () => {
+    for (const [taken, encoding] of [
+      ['gzip', 'gzip'],
+      ['br, gzip;q=0.5', 'gzip'],
+      ['gzip;q=0', null],
+      ['gzip; q=0.0, br', null],
+      ['identity', null],
+    ] as const) {
+      const { headers } = await ask('/docs/swagger-ui.css', { headers: { 'Accept-Encoding': taken } });
+      expect([taken, headers.get('Content-Encoding')]).toEqual([taken, encoding]);
+    }
+  });
+
   it.each(['swagger-ui-bundle.js', 'swagger-ui.css'])('is of the package: %s', async (name) => {
     for (const encoding of ['identity', 'br, gzip;q=0.8']) {
       const response = await ask(`/docs/${name}`, { headers: { 'Accept-Encoding': encoding } });
