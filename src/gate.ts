@@ -12,11 +12,14 @@ import { refusals, refuse } from './refusal.ts';
 export type Gate = (exchange: Exchange) => boolean;
 
 export interface GateOptions {
-  /** How many statements may wait for a connection. */
+  /** How many statements may wait for a connection, when some have for a while. */
   readonly maxWaiting: number;
   /** How long a request may take, in milliseconds, not counting what its own client takes to send it. */
   readonly longest: number;
 }
+
+/** What the line may be for so long, in milliseconds: so many times as long. */
+const burst = { lasts: 100, factor: 3 };
 
 /** In seconds: what waits for a connection now is done well before. */
 const retryAfter = '1';
@@ -24,9 +27,13 @@ const retryAfter = '1';
 /**
  * It is statements that are counted, not requests: they wait in one line, so their number says how long a new one
  * would wait, and the pool keeps it right also for clients that have left.
+ *
+ * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
+ * everybody wait and serves nobody more (the idea of CoDel, RFC 8289).
  */
 export function createGate(pool: Pick<pg.Pool, 'waitingCount'>, { maxWaiting, longest }: GateOptions): Gate {
   const letIn = new WeakSet<Exchange>();
+  let lastEmpty = 0;
 
   /** Answers the request if nobody has by then. */
   function limit(exchange: Exchange): void {
@@ -43,7 +50,10 @@ export function createGate(pool: Pick<pg.Pool, 'waitingCount'>, { maxWaiting, lo
 
   return (exchange) => {
     if (letIn.has(exchange)) return true;
-    if (pool.waitingCount >= maxWaiting) {
+    const now = performance.now();
+    if (pool.waitingCount === 0) lastEmpty = now;
+    const longestLine = now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
+    if (pool.waitingCount >= longestLine) {
       exchange.headers['Retry-After'] = retryAfter;
       return false;
     }

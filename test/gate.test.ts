@@ -1,12 +1,15 @@
 /** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
 
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../src/database/database.ts';
+
 import { openExchange } from '../src/exchange.ts';
 import { createGate } from '../src/gate.ts';
 import { createLogger } from '../src/log.ts';
@@ -77,6 +80,8 @@ describe('while as many statements wait as may', () => {
       rest(gateway, alice.token, `/dtt/sessions?offset=${offset}`),
     );
     await expect.poll(() => pool.waitingCount).toBe(maxWaiting);
+    // Until it is no burst any more.
+    await sleep(150);
 
     const refused = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=1'));
     expect(refused.answer).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
@@ -158,33 +163,50 @@ describe('a statement', () => {
 });
 
 describe('the gate', () => {
-  it('answers a request that nobody has answered in time, and leaves alone one that somebody has', async () => {
-    const pool = { waitingCount: 0 };
-    const log: string[] = [];
-    const logger = createLogger('error', { write: (line) => log.push(line) });
-    const gate = createGate(pool, { maxWaiting: 1, longest: 50 });
-    const server = createServer((request, response) => {
+  const pool = { waitingCount: 0 };
+  let log: string[];
+  let server: Server;
+  let url: string;
+  beforeEach(async () => {
+    log = [];
+    const logger = createLogger('error', { write: (line: string) => log.push(line) });
+    const gate = createGate(pool, { maxWaiting: 2, longest: 50 });
+    server = createServer((request, response) => {
       const exchange = openExchange(request, response, logger, () => {});
-      if (!gate(exchange)) response.writeHead(503, exchange.headers).end();
-      else if (request.url === '/answered') response.write('some');
+      if (!gate(exchange)) response.writeHead(503).end();
+      else if (request.url !== '/unanswered') response.write('some');
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
-
-    const late = await ask('/api/v1/users/me');
-    expect(late.status).toBe(500);
-    expect(await late.json()).toEqual({ ok: false, error: 'Internal server error' });
-    expect(log.join('')).toContain('there was no answer after 50 ms');
-    const begun = await ask('/answered');
-    await new Promise((settle) => setTimeout(settle, 100));
-    expect(begun.status).toBe(200);
-    expect(log).toHaveLength(1);
-
-    pool.waitingCount = 1;
-    expect((await ask('/api/v1/users/me')).status).toBe(503);
+    // A server that listens on a port has an address of this type.
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => {
     server.closeAllConnections();
     server.close();
+  });
+  const ask = async (path = '/') => (await fetch(`${url}${path}`)).status;
+
+  it('answers a request that nobody has answered in time, and leaves alone one that somebody has', async () => {
+    pool.waitingCount = 0;
+    expect(await ask('/unanswered')).toBe(500);
+    expect(log.join('')).toContain('there was no answer after 50 ms');
+    expect(await ask()).toBe(200);
+    await sleep(100);
+    expect(log).toHaveLength(1);
+  });
+
+  it('lets more wait for a moment than for long', async () => {
+    const statusWhile = (waiting: number) => {
+      pool.waitingCount = waiting;
+      return ask();
+    };
+    await statusWhile(0);
+    expect([await statusWhile(5), await statusWhile(6)]).toEqual([200, 503]);
+    await sleep(150);
+    expect([await statusWhile(1), await statusWhile(2)]).toEqual([200, 503]);
+    // It was not empty in between.
+    expect(await statusWhile(2)).toBe(503);
+    expect([await statusWhile(0), await statusWhile(5)]).toEqual([200, 200]);
   });
 });

@@ -210,8 +210,11 @@ async function soak(server: Server, gateway: WatchedGateway): Promise<string[]> 
   const samples: Sample[] = [];
   const end = performance.now() + minutes * 60_000;
   const perMinute = 60_000 / interval;
-  while (performance.now() < end) {
-    await sleep(interval);
+  let next = performance.now();
+  while (next < end) {
+    // By the clock, whatever measuring takes.
+    next += interval;
+    await sleep(next - performance.now());
     samples.push(await measure(gateway, database));
     if (samples.length % perMinute === 0) {
       const last = samples.slice(-perMinute);
