@@ -65,7 +65,7 @@ export const settings = {
   MAX_WAITING: setting(
     'statements of a process that may wait for a connection, three times as many for 100 ms; while more do, requests that need the database get a 503',
     'an integer from 1 to 100000',
-    integer(1, 100_000).default(40),
+    integer(1, 100_000).default(100),
   ),
   WORKERS: setting(
     'processes that serve, sharing the port; `auto` is one per core; more than 1 needs DATABASE_URL',
