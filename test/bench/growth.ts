@@ -174,7 +174,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
       }
     }
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
   return { title: 'memory in RAM, MiB', rows: [['', 'at rest', 'highest under load'], ...rows] };
 }
@@ -205,7 +205,7 @@ async function measureStart({ node, quick, progress }: Options): Promise<Table> 
         times.empty.push(await timeToFirstAnswer(command, folder));
         times.existing.push(await timeToFirstAnswer(command, folder));
       } finally {
-        await rm(folder, { recursive: true, force: true });
+        await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
       }
     }
     rows.push([title, seconds(times.empty), seconds(times.existing)]);
