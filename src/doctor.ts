@@ -10,6 +10,7 @@ import { type Config, readConfig, SetupError, withoutPassword } from './config.t
 import { oldestServer, reason } from './database/database.ts';
 import { findEmbedded } from './database/embedded.ts';
 import { readProgress } from './database/migrate.ts';
+import { originOf } from './listen.ts';
 import { upstreamOf } from './sync/service.ts';
 import { createUpstream } from './sync/upstream.ts';
 
@@ -256,7 +257,7 @@ async function checkPort({ HOST }: Config, setting: string, port: number): Promi
 /** Whether it is a gateway that listens there, on either of its ports. */
 async function isGateway(host: string, port: number): Promise<boolean> {
   const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  const origin = `http://${near.includes(':') ? `[${near}]` : near}:${port}`;
+  const origin = originOf(near, port);
   const says = async (path: string) => {
     const response = await fetch(origin + path, { signal: AbortSignal.timeout(patience) });
     return response.text();

@@ -2,13 +2,13 @@
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { type Config, SetupError } from './config.ts';
+import type { Config } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import { createKeptAnswers } from './kept.ts';
+import { listen } from './listen.ts';
 import { createLogger } from './log.ts';
 import type { MetricsServer } from './metrics.ts';
 import { release } from './release.ts';
@@ -64,16 +64,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       closing: closing.signal,
       mirror,
     });
-    server.listen(config.PORT, config.HOST);
-    await once(server, 'listening').catch((error) => {
-      throw new SetupError(
-        `HOST ${config.HOST} and PORT ${config.PORT} cannot be listened on: ${error.message}`,
-      );
-    });
-    // A server that listens on a port has an address of this type.
-    const { port } = server.address() as AddressInfo;
-    const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
-    const url = `http://${host}:${port}`;
+    const url = await listen(server, config, 'PORT');
     logger.info({ url, release, database: database.embedded ? 'embedded' : 'server' }, 'serving');
     return {
       url,

@@ -3,7 +3,6 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type pg from 'pg';
 import {
   AggregatorRegistry,
@@ -14,10 +13,11 @@ import {
   type MetricConfiguration,
   Registry,
 } from 'prom-client';
-import { type Config, SetupError } from './config.ts';
+import type { Config } from './config.ts';
 import type { ChangeFeed } from './database/feed.ts';
 import type { Exchange, Outcome } from './exchange.ts';
 import type { KeptAnswers } from './kept.ts';
+import { listen } from './listen.ts';
 import { release } from './release.ts';
 
 export interface Metrics {
@@ -170,7 +170,7 @@ export interface MetricsServer {
  * @throws {SetupError} when the port cannot be listened on.
  */
 export async function serveMetrics(
-  { HOST, METRICS_PORT }: Pick<Config, 'HOST' | 'METRICS_PORT'>,
+  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
   print?: () => Promise<string>,
 ): Promise<MetricsServer> {
   const answer = print ?? createAggregate();
@@ -185,16 +185,9 @@ export async function serveMetrics(
       () => response.writeHead(503).end(),
     );
   });
-  server.listen(METRICS_PORT, HOST);
-  await once(server, 'listening').catch((error) => {
-    throw new SetupError(
-      `HOST ${HOST} and METRICS_PORT ${METRICS_PORT} cannot be listened on: ${error.message}`,
-    );
-  });
-  // A server that listens on a port has an address of this type.
-  const { port } = server.address() as AddressInfo;
+  const origin = await listen(server, config, 'METRICS_PORT');
   return {
-    url: `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${port}/metrics`,
+    url: `${origin}/metrics`,
     async close() {
       const closed = once(server, 'close');
       server.close();

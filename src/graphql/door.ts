@@ -245,8 +245,7 @@ function refused(
   headers?: Record<string, string>,
   code: ErrorCode = 'BAD_USER_INPUT',
 ): Answer {
-  const errors = [{ message, extensions: { code } }];
-  return jsonAnswer(status, JSON.stringify({ errors }), headers);
+  return refuse('graphql', { status, code, message }, headers);
 }
 
 function isStream({ headers }: Response): boolean {
