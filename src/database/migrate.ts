@@ -80,12 +80,11 @@ async function lackOfRights(
 ): Promise<SetupError> {
   await client.query('ROLLBACK');
   const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
-  const lack =
-    pending.length === 0
-      ? `read which migrations are applied (${textOf(error)}). Grant it SELECT on "_prisma_migrations"`
-      : `apply the pending migrations ${pending.map(({ name }) => name).join(', ')} (${textOf(error)})`;
+  const role = JSON.stringify(rows[0]?.role);
   return new SetupError(
-    `The role ${JSON.stringify(rows[0]?.role)} may not ${lack}, or run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+    pending.length === 0
+      ? `The role ${role} may not read which migrations are applied: ${textOf(error)}. Grant it SELECT on "_prisma_migrations".`
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${textOf(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }

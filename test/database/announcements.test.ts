@@ -1,8 +1,12 @@
 /** Announcements that others are in the way of: transactions held open, isolation levels, search paths, dumps. */
 
+import { tmpdir } from 'node:os';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { createAccount } from '../accounts.ts';
+import { openTestDatabase, type TestDatabase, withClient } from '../gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -158,7 +162,7 @@ async function openActor() {
   const pid = rows[0]?.pid ?? 0;
   let pending: Promise<unknown> | undefined;
   let failure: Error | undefined;
-  /** How many rows the last step has changed. */
+  /** How many rows the last step has changed; 1 where PostgreSQL does not say. */
   let changed = 0;
 
   async function isBlocked(): Promise<boolean> {
@@ -178,7 +182,7 @@ async function openActor() {
       pending = client.query(sql).then(
         ({ rowCount }) => {
           done = true;
-          if (sql !== 'COMMIT') changed = rowCount ?? 0;
+          if (sql !== 'COMMIT') changed = rowCount ?? 1;
         },
         (error) => {
           done = true;
@@ -260,6 +264,11 @@ async function interleave(
   return committed;
 }
 
+interface Announcement {
+  readonly pid: number;
+  readonly text: string;
+}
+
 interface Family {
   readonly writers: Record<string, Script>;
   readonly viewers: Record<string, Script>;
@@ -319,7 +328,7 @@ const families: Record<string, Family> = {
 
 describe('whoever begins to see a record while it is changed', () => {
   let listener: pg.Client;
-  let heard: { pid: number; text: string }[] = [];
+  let heard: Announcement[] = [];
   let marks = 0;
   let users: number[];
   let lanes: [Actor, Actor][];
@@ -346,15 +355,14 @@ describe('whoever begins to see a record while it is changed', () => {
     await listener?.end();
   });
 
-  /** All that was announced by now, of each of the processes. */
-  async function announcedBy(actors: readonly [Actor, Actor]): Promise<Map<Actor, string[]>> {
+  /** All that the two have announced by now, in the order in which they committed. */
+  async function announcedBy(actors: readonly [Actor, Actor]): Promise<Announcement[]> {
     const mark = `mark ${marks++}`;
     await database.pool.query(`SELECT pg_notify('dovetail', $1)`, [mark]);
     await expect.poll(() => heard.some(({ text }) => text === mark), { interval: 1 }).toBe(true);
-    const announced = new Map(
-      actors.map((actor) => [actor, heard.filter(({ pid }) => pid === actor.pid).map(({ text }) => text)]),
-    );
-    heard = heard.filter(({ pid, text }) => text !== mark && !actors.some((actor) => actor.pid === pid));
+    const isTheirs = ({ pid }: Announcement) => actors.some((actor) => actor.pid === pid);
+    const announced = heard.filter(isTheirs);
+    heard = heard.filter((each) => each.text !== mark && !isTheirs(each));
     return announced;
   }
 
@@ -408,12 +416,14 @@ describe('whoever begins to see a record while it is changed', () => {
     await actors[1].run(`BEGIN ISOLATION LEVEL ${seeing}; ${look}`);
     const committed = await interleave(actors, [writer(scene), viewer(scene)], order);
     const announced = await announcedBy(actors);
-    // One of them failed, or what the viewer was to see had been deleted.
-    const [, last] = committed;
-    if (!last || actors[1].changed() === 0) return { isWhole: false };
-    const texts = announced.get(last) ?? [];
-    const isTold = texts.some((text) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
-    return { isWhole: true, wrong: isTold ? undefined : `${texts}` };
+    // One of them failed, or what it was about had been deleted.
+    if (committed.length < 2 || actors.some((actor) => actor.changed() === 0)) return { isWhole: false };
+    // PostgreSQL tells in the order of commits. The viewer's own announcement is as good as any, if it is the last.
+    const ofWriter = announced.filter(({ pid }) => pid === actors[0].pid);
+    const last = announced.at(-1)?.pid === actors[1].pid ? announced : ofWriter;
+    const isTold = last.some(({ text }) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
+    const texts = announced.map(({ pid, text }) => `${pid === actors[0].pid ? 'w' : 'v'} ${text}`);
+    return { isWhole: true, wrong: isTold && ofWriter.length > 0 ? undefined : `${texts}` };
   }
 
   it.each(Object.entries(families))(
@@ -440,4 +450,126 @@ describe('whoever begins to see a record while it is changed', () => {
     },
     600_000,
   );
+});
+
+describe('a session with settings of its own', () => {
+  let client: pg.Client;
+  let heard: string[];
+  let user: number;
+  let template: number;
+  beforeAll(async () => {
+    const { rows } = await database.pool.query<{ user: number; template: number }>(
+      `WITH u AS (INSERT INTO "User" (username) VALUES ('setter') RETURNING id)
+       INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+       SELECT 'settings', id, 'n', 1, 1 FROM u RETURNING id AS template, "ownerId" AS user`,
+    );
+    ({ user, template } = rows[0] ?? { user: 0, template: 0 });
+  });
+  beforeEach(async () => {
+    client = new pg.Client(database.pool.options);
+    client.on('notification', ({ payload = '' }) => heard.push(payload));
+    await client.connect();
+    await client.query('LISTEN dovetail');
+    heard = [];
+  });
+  afterEach(() => client.end());
+
+  /** Writes of every kind, and what they announce. */
+  async function write(schema: string) {
+    const announced = [`${user} DttTemplate`, `${user} DttTemplateImport`, `${user} DttTemplateSegment`];
+    heard = [];
+    await client.query(
+      `INSERT INTO ${schema}."DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
+       UPDATE ${schema}."DttTemplate" SET name = 'm' WHERE id = ${template};
+       INSERT INTO ${schema}."DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
+       DELETE FROM ${schema}."DttTemplateImport" WHERE "userId" = ${user};
+       DELETE FROM ${schema}."DttTemplateSegment" WHERE "templateId" = ${template}`,
+    );
+    await expect.poll(() => [...new Set(heard)].sort()).toEqual(announced);
+  }
+
+  it.each([
+    ['an empty search_path', `SET search_path = ''`],
+    ['another search_path', 'CREATE SCHEMA IF NOT EXISTS elsewhere; SET search_path = elsewhere'],
+    ['session_replication_role = replica', 'SET session_replication_role = replica'],
+    [
+      'tables of its own by the same names',
+      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttTemplateImport" ()',
+    ],
+  ])('announces what it writes: %s', async (_, setting) => {
+    await client.query(setting);
+    await write('public');
+  });
+
+  it('announces what it writes after its schema was renamed', async () => {
+    await client.query('ALTER SCHEMA public RENAME TO "Another name"');
+    try {
+      await write('"Another name"');
+    } finally {
+      await client.query('ALTER SCHEMA "Another name" RENAME TO public');
+    }
+  });
+
+  it('announces what it writes with no right but to write', async () => {
+    await client.query(
+      `CREATE ROLE only_writer; GRANT USAGE ON SCHEMA public TO only_writer;
+       GRANT INSERT, DELETE ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
+       GRANT SELECT ("templateId") ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
+       GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO only_writer; SET ROLE only_writer;
+       INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
+       INSERT INTO "DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
+       DELETE FROM "DttTemplateImport" WHERE "templateId" = ${template};
+       DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${template};
+       RESET ROLE; DROP OWNED BY only_writer; DROP ROLE only_writer`,
+    );
+    await expect
+      .poll(() => [...new Set(heard)].sort())
+      .toEqual([`${user} DttTemplateImport`, `${user} DttTemplateSegment`]);
+  });
+
+  it('cannot run what runs with the rights of the owner on tables of its own', async () => {
+    await client.query(
+      `CREATE ROLE outsider; CREATE SCHEMA outside AUTHORIZATION outsider; GRANT USAGE ON SCHEMA public TO outsider;
+       SET ROLE outsider; CREATE TABLE outside.a ("templateId" int)`,
+    );
+    const made = client.query(
+      'CREATE TRIGGER a BEFORE INSERT ON outside.a FOR EACH ROW EXECUTE FUNCTION public.await_template_writers()',
+    );
+    await expect(made).rejects.toThrow(/permission denied for function .*await_template_writers/);
+    await client.query('RESET ROLE; DROP OWNED BY outsider; DROP ROLE outsider');
+  });
+});
+
+describe('a schema other than public', () => {
+  it('is named by the search_path, for the gateway and for commands', async () => {
+    await database.pool.query('CREATE SCHEMA "Mine"');
+    const url = new URL(database.pool.options.connectionString ?? '');
+    url.searchParams.set('options', '-c search_path="Mine"');
+    const mine = withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }));
+    const feed = await mine.follow();
+    try {
+      const changes: unknown[] = [];
+      const { userId, dttTemplates } = await createAccount(mine.client, 'mine');
+      feed.subscribe((change) => changes.push(change));
+      await mine.pool.query('UPDATE "DttTemplateSegment" SET duration = 1 WHERE "templateId" = $1', [
+        dttTemplates[0],
+      ]);
+      await expect.poll(() => changes).toEqual([{ kind: 'user', userId, table: 'DttTemplateSegment' }]);
+      const { rows } = await database.pool.query(`SELECT FROM public."User" WHERE username = 'mine'`);
+      expect(rows).toEqual([]);
+    } finally {
+      await feed.close();
+      await mine.close();
+      await database.pool.query('DROP SCHEMA "Mine" CASCADE');
+    }
+  });
+
+  it('is not named by ?schema=, which the start refuses', () => {
+    const at = (query: string) => () => readConfig({ DATABASE_URL: `postgresql://h/d?${query}` });
+    expect(at('schema=mine')).toThrow(
+      /DATABASE_URL is .*, but takes .* with \?options=-c%20search_path%3Dname for a schema/,
+    );
+    expect(at('schema=public')).not.toThrow();
+    expect(at('options=-c%20search_path%3Dmine')).not.toThrow();
+  });
 });
