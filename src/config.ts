@@ -41,12 +41,10 @@ export const settings = {
   ),
   DATABASE_URL: setting(
     'PostgreSQL (15 or later) to use instead of the embedded one',
-    'a URL such as postgresql://user:password@host:5432/database, with ?options=-c%20search_path%3Dname for a schema',
+    'a URL such as postgresql://user:password@host:5432/database',
     z
       .url()
       .regex(/^postgres(ql)?:\/\//)
-      // Prisma's own parameter, which PostgreSQL does not know: the tables would be made in another schema.
-      .refine((url) => (new URL(url).searchParams.get('schema') ?? 'public') === 'public')
       .optional(),
   ),
   DATA_DIR: setting(

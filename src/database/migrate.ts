@@ -32,6 +32,7 @@ const ledger = `
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
+  refuseSchema(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
   // A lost connection fails the query at hand; without a listener it would end the process as well.
@@ -66,6 +67,16 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
       : new SetupError(`The database could not be migrated: ${textOf(error)}`, { cause: error });
   } finally {
     await client.end();
+  }
+}
+
+/** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
+function refuseSchema({ connectionString }: pg.ClientConfig): void {
+  const schema = connectionString && new URL(connectionString).searchParams.get('schema');
+  if (schema && schema !== 'public') {
+    throw new SetupError(
+      `DATABASE_URL has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
+    );
   }
 }
 
