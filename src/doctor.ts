@@ -7,9 +7,10 @@ import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import pg from 'pg';
 import { type Config, readConfig, SetupError, withoutPassword } from './config.ts';
+import { findSilentTriggers } from './database/announcements.ts';
 import { oldestServer, reason } from './database/database.ts';
 import { findEmbedded } from './database/embedded.ts';
-import { readProgress } from './database/migrate.ts';
+import { type Progress, readProgress } from './database/migrate.ts';
 import { originOf } from './listen.ts';
 import { upstreamOf } from './sync/service.ts';
 import { createUpstream } from './sync/upstream.ts';
@@ -133,11 +134,13 @@ async function askDatabase(connection: pg.ClientConfig, name: string, isServer: 
     const [found] = rows;
     if (!found) throw new Error('it does not answer');
     const skew = Math.abs(found.now.getTime() - Date.now());
+    const progress = await readProgress(client);
     return [
       { check: 'database', verdict: ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', verdict: checkVersion(found) },
-      { check: 'database rights', verdict: checkRights(found) },
-      { check: 'migrations', verdict: await checkMigrations(client) },
+      { check: 'database rights', verdict: checkRights(found, progress) },
+      { check: 'migrations', verdict: checkMigrations(progress) },
+      { check: 'triggers', verdict: await checkTriggers(client, progress) },
       {
         check: 'change feed',
         verdict: isServer
@@ -161,12 +164,15 @@ interface Standing {
   number: number;
   isReplica: boolean;
   mayCreate: boolean;
+  role: string;
+  schema: string | null;
   now: Date;
 }
 
 const standing = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-    pg_is_in_recovery() AS "isReplica", has_schema_privilege('public', 'CREATE') AS "mayCreate",
+    pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+    current_user AS role, current_schema() AS schema,
     clock_timestamp() AS now`;
 
 function checkVersion({ version, number }: Standing): Verdict {
@@ -175,18 +181,18 @@ function checkVersion({ version, number }: Standing): Verdict {
     : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
 }
 
-function checkRights({ isReplica, mayCreate }: Standing): Verdict {
+function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending }: Progress): Verdict {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
   if (mayCreate) return ok('tables can be created');
+  if (pending.length === 0) return ok('tables cannot be created, and need not be');
   return problem(
-    'the user may not create tables',
-    'Let it: GRANT CREATE ON SCHEMA public TO the user in DATABASE_URL, or make it the owner of the database.',
+    `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
+    'Run `dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
   );
 }
 
-async function checkMigrations(client: pg.Client): Promise<Verdict> {
-  const { applied, pending, unknown } = await readProgress(client);
+function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
   if (unknown.length > 0) {
     return problem(
       `the database has migrations of a later version: ${unknown.join(', ')}`,
@@ -195,6 +201,21 @@ async function checkMigrations(client: pg.Client): Promise<Verdict> {
   }
   if (pending.length === 0) return ok(`all ${applied} applied`);
   return ok(`${applied} applied, ${pending.length} pending: the next start applies them`);
+}
+
+async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {
+  if (pending.length > 0) return skipped('the pending migrations come first');
+  const silent = await findSilentTriggers(client);
+  if (silent.length === 0) return ok('every change is announced');
+  const advice = silent.map(({ table, trigger, state }) =>
+    state === 'disabled'
+      ? `ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${trigger};`
+      : `create ${trigger} on "${table}" as the newest migration that names it does;`,
+  );
+  return problem(
+    `changes are not announced: ${silent.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ')}`,
+    `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they kept.`,
+  );
 }
 
 /** Whether what one connection says is heard by another: not every pooler lets it through. */

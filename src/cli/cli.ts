@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line tool: `dovetail serve`, `dovetail token …`, `dovetail sync`, `dovetail doctor`. */
+/** The command line tool: `dovetail serve`, `dovetail token …`, `dovetail sync`, `dovetail migrate`, `dovetail doctor`. */
 
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
@@ -8,6 +8,7 @@ import { SetupError } from '../config.ts';
 import { release } from '../release.ts';
 import { UpstreamError } from '../sync/upstream.ts';
 import { doctorCommand } from './doctor.ts';
+import { migrateCommand } from './migrate.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 
@@ -26,6 +27,7 @@ const program = new Command('dovetail')
   .addCommand(serveCommand)
   .addCommand(tokenCommand)
   .addCommand(syncCommand)
+  .addCommand(migrateCommand)
   .addCommand(doctorCommand)
   .addHelpText(
     'after',
