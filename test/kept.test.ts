@@ -1,6 +1,6 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Answer, jsonAnswer } from '../src/answer.ts';
 import { type Computed, createKeptAnswers } from '../src/kept.ts';
 import { createFakeFeed } from './feed.ts';
@@ -9,10 +9,14 @@ const alice = 1;
 const bob = 2;
 const mebibyte = 1024 * 1024;
 
+const maxAge = 300;
+
 function open(maxBytes = mebibyte) {
   const fake = createFakeFeed();
-  return { ...fake, kept: createKeptAnswers(fake.feed, maxBytes) };
+  return { ...fake, kept: createKeptAnswers(fake.feed, { maxBytes, maxAge }) };
 }
+
+type Opened = ReturnType<typeof open>;
 
 const answerOf = (text: string): Answer => jsonAnswer(200, JSON.stringify(text));
 const textOf = (answer: Answer | undefined): unknown => answer && JSON.parse(answer.body.toString());
@@ -160,17 +164,32 @@ describe('identical requests in flight', () => {
     expect(textOf(await first)).toBe('hers');
   });
 
-  it('do not share what began before a change with what began after it', async () => {
-    const { kept, announce } = open();
+  it.each([
+    ['announced', ({ announce }: Opened) => announce(alice)],
+    ['written here', ({ kept }: Opened) => kept.changed(alice)],
+    ['of anything', ({ announceAll }: Opened) => announceAll()],
+    [
+      'across a loss of the feed',
+      ({ lose, regain }: Opened) => {
+        lose();
+        regain();
+      },
+    ],
+  ])('do not share what began before a change with what began after it: one %s', async (_, change) => {
+    const opened = open();
+    const { kept } = opened;
     const before = pending();
     const after = pending();
     const first = kept.compute(alice, '/dtt', before.compute);
-    announce(alice);
+    change(opened);
     const second = kept.compute(alice, '/dtt', after.compute);
     const third = kept.compute(alice, '/dtt', good('not asked'));
-    after.finish('new');
+    // In this order, so that what is old is there when the others could take it.
     before.finish('old');
-    expect([textOf(await first), textOf(await second), textOf(await third)]).toEqual(['old', 'new', 'new']);
+    expect(textOf(await first)).toBe('old');
+    const fourth = kept.compute(alice, '/dtt', good('not asked'));
+    after.finish('new');
+    expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
     expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
   });
 });
@@ -213,6 +232,27 @@ describe('while the feed is down', () => {
     expect(kept.find(alice, '/dtt')).toBeUndefined();
     await kept.compute(alice, '/dtt', good('new'));
     expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+  });
+});
+
+describe('the maximum age', () => {
+  it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    try {
+      const { kept } = open();
+      await kept.compute(alice, '/dtt', good('trainers'));
+      for (let age = 0; age < maxAge - 10; age += 10) {
+        vi.advanceTimersByTime(10_000);
+        expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
+      }
+      // The clock is read once a second.
+      vi.advanceTimersByTime(11_001);
+      expect(kept.find(alice, '/dtt')).toBeUndefined();
+      await kept.compute(alice, '/dtt', good('new'));
+      expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 

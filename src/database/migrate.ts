@@ -38,7 +38,8 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
   client.on('error', () => {});
   try {
     await client.connect();
-    await client.query('BEGIN');
+    // Whatever the role's defaults are.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await client.query(ledger);
     const applied = await readApplied(client);
