@@ -1,8 +1,9 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Answer, jsonAnswer } from '../src/answer.ts';
 import { type Computed, createKeptAnswers } from '../src/kept.ts';
+import { stopClock } from './clock.ts';
 import { createFakeFeed } from './feed.ts';
 
 const alice = 1;
@@ -237,21 +238,21 @@ describe('while the feed is down', () => {
 
 describe('the maximum age', () => {
   it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
-    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+    const { kept } = open();
+    await kept.compute(alice, '/dtt', good('trainers'));
+    const clock = stopClock();
     try {
-      const { kept } = open();
-      await kept.compute(alice, '/dtt', good('trainers'));
       for (let age = 0; age < maxAge - 10; age += 10) {
-        vi.advanceTimersByTime(10_000);
+        clock.advance(10);
         expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
       }
       // The clock is read once a second.
-      vi.advanceTimersByTime(11_001);
+      clock.advance(12);
       expect(kept.find(alice, '/dtt')).toBeUndefined();
       await kept.compute(alice, '/dtt', good('new'));
       expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
     } finally {
-      vi.useRealTimers();
+      clock.restore();
     }
   });
 });

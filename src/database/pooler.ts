@@ -13,12 +13,18 @@ export async function isPooled(client: pg.Client): Promise<boolean> {
 
 /**
  * Whether a pooler is seen to give one session to both connections, or several sessions to one of them. That it is
- * not seen proves nothing.
+ * not seen proves nothing: where many clients come and go, a connection may get the same session again by chance.
  */
 export async function shareSessions(one: pg.Client, other: pg.Client): Promise<boolean> {
-  const before = await sessionOf(one);
-  // A pooler likes to give the session that was used last.
-  return (await sessionOf(other)) === before || (await sessionOf(one)) !== before;
+  const ofOne = new Set<number | undefined>();
+  const ofOther = new Set<number | undefined>();
+  for (let round = 0; round < 5; round++) {
+    ofOne.add(await sessionOf(one));
+    // Twice, so that they do not take turns where sessions do as well.
+    ofOther.add(await sessionOf(other));
+    ofOther.add(await sessionOf(other));
+  }
+  return ofOne.size > 1 || ofOther.size > 1 || [...ofOne].some((session) => ofOther.has(session));
 }
 
 async function sessionOf(client: pg.Client): Promise<number | undefined> {

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/token.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
 import type { ChangeFeed } from '../../src/database/feed.ts';
 import type { Sql } from '../../src/database/sql.ts';
+import { stopClock } from '../clock.ts';
 import { createFakeFeed } from '../feed.ts';
 import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
@@ -220,21 +221,21 @@ describe('what is remembered', () => {
   });
 
   it('is forgotten at the maximum age, however often it is used', async () => {
-    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'], now: Date.now() });
+    const { viewers: fake, statements } = openFake({ maxAge: 10 });
+    const looking = fake.authenticate(headerOf(1));
+    await soon();
+    statements[0]?.answer();
+    await looking;
+    const clock = stopClock();
     try {
-      const fresh = openFake({ maxAge: 10 });
-      const looking = fresh.viewers.authenticate(headerOf(1));
-      await vi.advanceTimersByTimeAsync(1);
-      fresh.statements[0]?.answer();
-      await looking;
       for (let age = 0; age < 8; age++) {
-        vi.advanceTimersByTime(1_000);
-        expect(fresh.viewers.known(headerOf(1))).toBeDefined();
+        clock.advance(1);
+        expect(fake.known(headerOf(1))).toBeDefined();
       }
-      vi.advanceTimersByTime(3_001);
-      expect(fresh.viewers.known(headerOf(1))).toBeUndefined();
+      clock.advance(4);
+      expect(fake.known(headerOf(1))).toBeUndefined();
     } finally {
-      vi.useRealTimers();
+      clock.restore();
     }
   });
 });
