@@ -1,10 +1,20 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, jsonAnswer } from '../src/answer.ts';
 import { type Computed, createKeptAnswers } from '../src/kept.ts';
+import { type Account, createAccount } from './accounts.ts';
 import { stopClock } from './clock.ts';
 import { createFakeFeed } from './feed.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from './gateway.ts';
 
 const alice = 1;
 const bob = 2;
@@ -308,5 +318,66 @@ describe('the counters', () => {
     slow.finish('old');
     await computing;
     expect(kept.counters).toEqual({ hits: 2, misses: 2, shared: 0, refused: 1 });
+  });
+});
+
+describe('an activation that is committed and then fails', () => {
+  let database: TestDatabase;
+  let gateway: TestGateway;
+  let account: Account;
+  let fails = false;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+    account = await createAccount(database.client, 'alice');
+    const { sql } = database;
+    const breaking: TestDatabase['sql'] = {
+      ...sql,
+      async run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+        const rows = await sql.run<Row>(text, values);
+        if (fails && /SET\s+"activeTemplateId"/.test(text)) throw new Error('the connection is gone');
+        return rows;
+      },
+    };
+    // A feed that says nothing of what is written.
+    const { feed } = createFakeFeed();
+    const kept = createKeptAnswers(feed, { maxBytes: mebibyte, maxAge });
+    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, kept });
+  });
+  afterAll(() => gateway?.close());
+
+  const active = async () => (await rest(gateway, account.token, '/dtt/templates/active')).body.data;
+  const mutation = (id: number) => `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+
+  it.each([
+    [
+      'REST',
+      async (id: number) =>
+        (await postJson(gateway, account.token, `/dtt/templates/${id}`, { isActive: true })).status,
+    ],
+    [
+      'GraphQL, interpreted',
+      async (id: number) =>
+        (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code,
+    ],
+    [
+      'GraphQL, compiled',
+      async (id: number) => {
+        // As it is the second time.
+        fails = false;
+        await graphqlOnce(gateway, account.token, mutation(id));
+        await graphqlOnce(gateway, account.token, mutation(account.dttTemplates[0]));
+        await active();
+        fails = true;
+        return (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code;
+      },
+    ],
+  ])('is seen by what is read next: %s', async (_, activate) => {
+    const [before, after] = account.dttTemplates;
+    fails = false;
+    await postJson(gateway, account.token, `/dtt/templates/${before}`, { isActive: true });
+    for (let time = 0; time < 2; time++) expect(await active()).toMatchObject({ id: before });
+    fails = true;
+    expect([500, 'INTERNAL_SERVER_ERROR']).toContain(await activate(after));
+    expect(await active()).toMatchObject({ id: after });
   });
 });
