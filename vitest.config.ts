@@ -43,6 +43,8 @@ const onEmbedded = [
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
 const onServer = [
   'test/database/announcements.test.ts',
+  'test/database/pooler.test.ts',
+  'test/database/session.test.ts',
   'test/doctor.test.ts',
   'test/sync/faults.test.ts',
   'test/sync/refresh.test.ts',

@@ -53,7 +53,7 @@ export const settings = {
     z.string().min(1).default('.data'),
   ),
   DATABASE_CONNECTIONS: setting(
-    'connections to the database that a process has at most, beside the one that it listens on',
+    'connections to the database that a process has at most, beside the two with which it listens',
     'an integer from 1 to 1000',
     integer(1, 1_000).default(10),
   ),
@@ -76,6 +76,11 @@ export const settings = {
     'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
+  ),
+  CACHE_MAX_AGE: setting(
+    'seconds that anything is answered from memory, finished answers and valid tokens alike, even if no change is heard of',
+    'an integer from 1 to 86400',
+    integer(1, 86_400).default(300),
   ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
   INTROSPECTION: setting(

@@ -11,6 +11,7 @@ import { findSilentTriggers } from './database/announcements.ts';
 import { oldestServer, reason } from './database/database.ts';
 import { findEmbedded } from './database/embedded.ts';
 import { type Progress, readProgress } from './database/migrate.ts';
+import { checkPooler, isPooled, shareSessions } from './database/pooler.ts';
 import { originOf } from './listen.ts';
 import { upstreamOf } from './sync/service.ts';
 import { createUpstream } from './sync/upstream.ts';
@@ -141,6 +142,7 @@ async function askDatabase(connection: pg.ClientConfig, name: string, isServer: 
       { check: 'database rights', verdict: checkRights(found, progress) },
       { check: 'migrations', verdict: checkMigrations(progress) },
       { check: 'triggers', verdict: await checkTriggers(client, progress) },
+      { check: 'pooler', verdict: isServer ? await checkPooling(client) : skipped('there is none') },
       {
         check: 'change feed',
         verdict: isServer
@@ -218,13 +220,40 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
   );
 }
 
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+async function checkPooling(client: pg.Client): Promise<Verdict> {
+  if (!(await isPooled(client))) return ok('none stands between');
+  try {
+    await checkPooler(client);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(error.message, 'Do that, or connect to the server itself.');
+  }
+  const { rows } = await client.query<{ role: string; timeout: string }>(
+    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
+  );
+  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
+  if (timeout !== '0') return ok(`one stands between; the server stops a statement after ${timeout}`);
+  return problem(
+    'one stands between, and the server never stops a statement that takes too long',
+    `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  );
+}
+
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
 async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const listener = new pg.Client({ ...connection, connectionTimeoutMillis: patience });
+  const listener = new pg.Client({
+    ...connection,
+    connectionTimeoutMillis: patience,
+    query_timeout: patience,
+  });
   listener.on('error', () => {});
   try {
     await listener.connect();
+    // A LISTEN would stay in a session that other clients use.
+    if ((await isPooled(listener)) && (await shareSessions(listener, client)))
+      throw new Error('the pooler does not give each connection a session of its own');
     await listener.query(`LISTEN ${channel}`);
     const heard = once(listener, 'notification', { signal: AbortSignal.timeout(patience) });
     const began = performance.now();

@@ -47,7 +47,11 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const following = await database.follow();
     feed = following;
-    const kept = createKeptAnswers(following, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const kept = createKeptAnswers(following, {
+      maxBytes: config.KEEP_ANSWERS_MB * 1024 * 1024,
+      maxAge: config.CACHE_MAX_AGE,
+    });
+    if (!following.listening) logger.warn('changes are not heard of: nothing is answered from memory');
     const metering = config.METRICS_PORT === undefined ? undefined : await import('./metrics.ts');
     const metrics = metering?.createMetrics({ pool: database.pool, kept, feed: following });
     // Those of workers are served by the process that started them.

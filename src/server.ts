@@ -45,7 +45,8 @@ export interface ServerOptions {
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
   const { patience = usualPatience } = options;
-  const viewers = createViewers(database.sql, feed);
+  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
+  const following = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
   const gate = createGate(database.pool, {
     maxWaiting: config.MAX_WAITING,
     longest: config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0),
@@ -54,7 +55,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
-      createContext(database.sql, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
+      createContext(database.sql, viewer, createFollow(following, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
   const graphql = createGraphqlDoor({ ...doorOptions, gate, config, demoToken, closing });
@@ -87,6 +88,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     });
     const ready = await checking;
     const lines = [ready ? 'ready' : 'the database cannot be reached'];
+    if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
     // Told, but no reason to be unready: without its upstream the mirror still answers.
     if (mirror) lines.push(`upstream: ${mirror.status()}`);
     return textAnswer(ready ? 200 : 503, lines.join('\n'));

@@ -42,7 +42,8 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.connect();
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    await client.query('BEGIN');
+    // Whatever the role's defaults are.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await client.query(ledger);
     // Another gateway may have been faster.
