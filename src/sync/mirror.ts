@@ -114,7 +114,12 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
         return { created, updated: differing.size, unchanged: 1 - created - differing.size };
       }),
 
-    differing: (kind, records) => findDiffering(pool, kind, records),
+    differing: (kind, records) =>
+      findDiffering(pool, kind, records).catch((error: unknown) => {
+        if (!isAboutData(error)) throw error;
+        // Which record the database does not take is found out when each is written.
+        return new Set(records.map(({ row }) => row.id));
+      }),
 
     write: (kind, records, onRejected) => writeRecords(asHolder, kind, records, account.id, onRejected),
 

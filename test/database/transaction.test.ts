@@ -125,6 +125,7 @@ describe('a transaction whose connection is lost', () => {
         await addUser(client, 'never');
       });
       await expect(lost).rejects.toThrow(/[Cc]onnection|timeout|ECONNRESET/);
+      expect(distant.pool.totalCount).toBe(0);
       line.release();
       // There is room for one connection, so this is answered on a new one.
       await expect

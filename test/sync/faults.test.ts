@@ -174,7 +174,7 @@ describe('the mirror of an upstream', () => {
     const admin = await scene.target.pool.connect();
     /** The statement of a run before which its connection is ended: of all of them one in so many, to be quick. */
     let fatal = 1;
-    const stride = 4;
+    const stride = 7;
     let statements = 0;
     const ask = pg.Client.prototype.query;
     const spy = vi.spyOn(pg.Client.prototype, 'query');
@@ -208,6 +208,26 @@ describe('the mirror of an upstream', () => {
     }
     await scene.sync();
     await expectCorrect();
+  }, 60_000);
+
+  it('is written no more by a run that has lost its lease in the middle, which does not end the lease of the other', async () => {
+    let taken: unknown;
+    const { pool } = scene.target;
+    // A page of sessions is read by then, of which the next record is written after the other has taken over.
+    scene.proxy.misbehave = (request, response) => {
+      if (taken !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
+      taken = pool
+        .query(`UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`)
+        .then(async () => {
+          taken = await contents(scene.target);
+          response.socket?.destroy();
+        });
+      return true;
+    };
+    await expect(scene.sync()).rejects.toThrow('Another run has taken over the mirror.');
+    expect(taken).toEqual(await contents(scene.target));
+    expect(await scene.target.client.dttSession.count()).toBe(0);
+    expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
   it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
