@@ -83,6 +83,11 @@ export const settings = {
     integer(1, 86_400).default(300),
   ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
+  SHOW_DEMO_TOKEN: setting(
+    'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
+    'on or off',
+    onOff.default('off'),
+  ),
   INTROSPECTION: setting(
     'whether the schema and the REST reference may be read, with or without a token',
     'on or off',

@@ -2,7 +2,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import type { Sql } from '../database/sql.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -68,7 +68,7 @@ export async function createToken(
   if (name.trim() === '')
     throw new TokenError('A token needs a name, so that its owner can tell it from others.');
   const token = prefix + randomBytes(randomLength).toString('base64url');
-  return database.$transaction(async (transaction) => {
+  const create = async (transaction: Prisma.TransactionClient): Promise<IssuedToken> => {
     // The row lock makes two creations for one user take turns, so that both cannot take the last place.
     await transaction.$queryRaw`SELECT id FROM "User" WHERE username = ${username} FOR UPDATE`;
     const user = await transaction.user.findUnique({
@@ -93,7 +93,9 @@ export async function createToken(
       select: { id: true },
     });
     return { id, token };
-  });
+  };
+  // Under any other level the second would not see what the first, for which it has waited, has created.
+  return database.$transaction(create, { isolationLevel: 'ReadCommitted' });
 }
 
 /**

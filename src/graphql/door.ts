@@ -14,6 +14,7 @@ import { type ErrorCode, errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Gate } from '../gate.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
+import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { refusals, refuse } from '../refusal.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
@@ -40,8 +41,8 @@ const graphqlType = 'application/graphql-response+json';
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   kept: KeptAnswers;
   gate: Gate;
-  /** The token that GraphiQL asks with: that of the demo account, where there is one. */
-  demoToken: string | undefined;
+  /** Gives the token that GraphiQL asks with. */
+  demoTokenFor: DemoTokenFor;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
   closing: AbortSignal;
 }
@@ -50,11 +51,11 @@ export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { config, createContext, demoToken, kept, gate, closing } = options;
+  const { config, createContext, demoTokenFor, kept, gate, closing } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
-  const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoToken) : undefined;
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoTokenFor) : undefined;
   /** How many each user has open. */
   const subscriptions = new Map<number, number>();
   // Every stream waits for it: many of them are no leak.
