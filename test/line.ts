@@ -12,6 +12,9 @@ export interface Line {
   hold(): void;
   /** Drops what was held, and passes on what comes anew. */
   release(): void;
+  /** Passes on all but notifications, which the server sends and nobody gets, until told to deliver again. */
+  swallow(): void;
+  deliver(): void;
   /** How many connections it has held so far. */
   held(): number;
   refuse(): Promise<void>;
@@ -25,6 +28,7 @@ export async function openLine(target: Database): Promise<Line> {
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
+  let swallowing = false;
   const server = createServer((near) => {
     const far = connect(Number(url.port), url.hostname);
     for (const [one, other] of [
@@ -38,8 +42,9 @@ export async function openLine(target: Database): Promise<Line> {
           sockets.delete(one);
           other.destroy();
         });
+      const pass = one === far ? createSieve(() => swallowing) : (data: Buffer) => data;
       one.on('data', (data) => {
-        if (!holding && !held.has(near)) other.write(data);
+        if (!holding && !held.has(near)) other.write(pass(data));
         else held.add(near);
       });
     }
@@ -70,6 +75,12 @@ export async function openLine(target: Database): Promise<Line> {
       holding = false;
       drop();
     },
+    swallow() {
+      swallowing = true;
+    },
+    deliver() {
+      swallowing = false;
+    },
     held: () => held.size,
     async refuse() {
       server.close();
@@ -83,5 +94,24 @@ export async function openLine(target: Database): Promise<Line> {
       server.close();
       drop();
     },
+  };
+}
+
+/** The type of the message by which a server tells of a notification. */
+const notification = 'A'.charCodeAt(0);
+
+/** Leaves notifications out of what a server sends, while told to. A message that is not whole has to wait. */
+function createSieve(isClosed: () => boolean): (data: Buffer) => Buffer {
+  let rest = Buffer.alloc(0);
+  return (data) => {
+    rest = Buffer.concat([rest, data]);
+    const passed: Buffer[] = [];
+    // A type, and a length that counts itself.
+    while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
+      const end = 1 + rest.readInt32BE(1);
+      if (rest[0] !== notification || !isClosed()) passed.push(rest.subarray(0, end));
+      rest = rest.subarray(end);
+    }
+    return Buffer.concat(passed);
   };
 }
