@@ -399,11 +399,11 @@ describe('no read answers with something older than its gateway knew', () => {
     ({ skip }) => {
       skip(!isServer, 'the embedded engine has no connection that could fall silent');
       return check(step, async (program) => {
-        line?.swallow();
+        line?.deafen();
         const seen = await run(program);
         await sleep(longestSilence);
         seen.push(...(await readAll()));
-        line?.deliver();
+        line?.release();
         return seen;
       });
     },

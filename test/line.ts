@@ -10,11 +10,10 @@ export interface Line {
   terminate(): Promise<void>;
   /** Passes nothing on from now, as if the cable was cut. */
   hold(): void;
-  /** Drops what was held, and passes on what comes anew. */
+  /** Passes everything on but notifications, as some poolers do. */
+  deafen(): void;
+  /** Drops what was held, and passes on what comes anew, notifications included. */
   release(): void;
-  /** Passes on all but notifications, which the server sends and nobody gets, until told to deliver again. */
-  swallow(): void;
-  deliver(): void;
   /** How many connections it has held so far. */
   held(): number;
   refuse(): Promise<void>;
@@ -22,13 +21,16 @@ export interface Line {
   close(): Promise<void>;
 }
 
+/** The type of the message (PostgreSQL's documentation, "Message Formats"). */
+const notificationResponse = 'A'.charCodeAt(0);
+
 /** A line to the server of the database. */
 export async function openLine(target: Database): Promise<Line> {
   const url = new URL(target.pool.options.connectionString ?? '');
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
-  let swallowing = false;
+  let deaf = false;
   const server = createServer((near) => {
     const far = connect(Number(url.port), url.hostname);
     for (const [one, other] of [
@@ -42,9 +44,10 @@ export async function openLine(target: Database): Promise<Line> {
           sockets.delete(one);
           other.destroy();
         });
-      const pass = one === far ? createSieve(() => swallowing) : (data: Buffer) => data;
       one.on('data', (data) => {
-        if (!holding && !held.has(near)) other.write(pass(data));
+        // A connection that only listens gets nothing else in the same piece.
+        if (deaf && one === far && data[0] === notificationResponse) return;
+        if (!holding && !held.has(near)) other.write(data);
         else held.add(near);
       });
     }
@@ -71,15 +74,13 @@ export async function openLine(target: Database): Promise<Line> {
     hold() {
       holding = true;
     },
+    deafen() {
+      deaf = true;
+    },
     release() {
       holding = false;
+      deaf = false;
       drop();
-    },
-    swallow() {
-      swallowing = true;
-    },
-    deliver() {
-      swallowing = false;
     },
     held: () => held.size,
     async refuse() {
@@ -94,24 +95,5 @@ export async function openLine(target: Database): Promise<Line> {
       server.close();
       drop();
     },
-  };
-}
-
-/** The type of the message by which a server tells of a notification. */
-const notification = 'A'.charCodeAt(0);
-
-/** Leaves notifications out of what a server sends, while told to. A message that is not whole has to wait. */
-function createSieve(isClosed: () => boolean): (data: Buffer) => Buffer {
-  let rest = Buffer.alloc(0);
-  return (data) => {
-    rest = Buffer.concat([rest, data]);
-    const passed: Buffer[] = [];
-    // A type, and a length that counts itself.
-    while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
-      const end = 1 + rest.readInt32BE(1);
-      if (rest[0] !== notification || !isClosed()) passed.push(rest.subarray(0, end));
-      rest = rest.subarray(end);
-    }
-    return Buffer.concat(passed);
   };
 }
