@@ -5,7 +5,7 @@
 
 import type pg from 'pg';
 import { statementSpans } from '../spans.ts';
-import { countStatement, type Model, type RowQuery, reviveTimes, selectStatement } from './statement.ts';
+import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
 import { inTransaction } from './transaction.ts';
 
 export interface Sql {
@@ -38,7 +38,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
     async findMany(model, query) {
       const { text, values, shape } = selectStatement(model, query);
       const rows = await run(text, values);
-      reviveTimes(rows, shape);
+      revive(rows, shape);
       return rows;
     },
     async count(model, where) {
