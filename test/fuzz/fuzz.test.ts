@@ -12,9 +12,10 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestDatabase, type TestDatabase, type TestGateway } from '../gateway.ts';
+import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
 import { type FuzzAnswer, findFault, type Marks } from './answers.ts';
+import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -67,7 +68,7 @@ beforeAll(async () => {
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
   // A page of megabytes, which stays in memory once it was asked for.
   await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
-  names = { ids: [...idsOf(accounts.alice), ...idsOf(accounts.bob)], cursors: await readCursors() };
+  names = await namesOf(url, [accounts.alice, accounts.bob]);
 });
 afterAll(async () => {
   agent.destroy();
@@ -82,24 +83,6 @@ async function openAccount({ word, firstId }: Marks): Promise<Account> {
   );
   for (const { name } of rows) await database.pool.query(`ALTER SEQUENCE ${name} RESTART ${firstId}`);
   return createAccount(database.client, word);
-}
-
-function idsOf(account: Account): number[] {
-  const { userId, username, token, ...owned } = account;
-  return [...new Set([userId, ...Object.values(owned).flat()])];
-}
-
-async function readCursors(): Promise<string[]> {
-  const query =
-    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } }';
-  const cursors: string[] = [];
-  for (const { token } of Object.values(accounts)) {
-    // All that is asked for needs of a gateway is where it is.
-    const { data } = await graphqlOnce({ url } as TestGateway, token, query);
-    for (const { edges } of Object.values<{ edges: { cursor: string }[] }>(data))
-      cursors.push(...edges.map(({ cursor }) => cursor));
-  }
-  return cursors;
 }
 
 function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzAnswer> {

@@ -9,18 +9,18 @@ const viewer = '{ viewer { username } }';
 describe('a document', () => {
   it('is compiled once it was read, and once only', () => {
     const documents = createDocuments(readConfig({}));
-    expect(documents.compiled(viewer, undefined, {})).toBeUndefined();
+    expect(documents.prepared(viewer, undefined, {})).toBeUndefined();
     documents.read(viewer);
-    const operation = documents.compiled(viewer, undefined, {});
+    const operation = documents.prepared(viewer, undefined, {});
     expect(operation?.type).toBe('query');
-    expect(documents.compiled(viewer, undefined, {})).toBe(operation);
-    expect(documents.compiled(viewer, 'Nobody', {})).toBeUndefined();
+    expect(documents.prepared(viewer, undefined, {})).toBe(operation);
+    expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
   });
 
   it('is not compiled when a stranger asked for it', () => {
     const documents = createDocuments(readConfig({}));
     documents.readForStranger('{ __typename }');
-    expect(documents.compiled('{ __typename }', undefined, {})).toBeUndefined();
+    expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
   });
 
   it('is not compiled when it has so many fields that it would take long', () => {
@@ -31,15 +31,15 @@ describe('a document', () => {
     const large = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('...C')} }
       fragment C on User { ${four('...D')} } fragment D on User { ${four('...E')} } fragment E on User { ${four('id')} }`;
     for (const document of [small, large]) documents.read(document);
-    expect(documents.compiled(small, undefined, {})).toBeDefined();
-    expect(documents.compiled(large, undefined, {})).toBeUndefined();
+    expect(documents.prepared(small, undefined, {})).toBeDefined();
+    expect(documents.prepared(large, undefined, {})).toBeUndefined();
   });
 
   it('is forgotten when there are too many others: what they take of memory is limited', () => {
     const documents = createDocuments(readConfig({}));
     const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
     for (let index = 0; index < 10; index++) documents.read(large(index));
-    expect(documents.compiled(large(0), undefined, {})).toBeUndefined();
-    expect(documents.compiled(large(9), undefined, {})).toBeDefined();
+    expect(documents.prepared(large(0), undefined, {})).toBeUndefined();
+    expect(documents.prepared(large(9), undefined, {})).toBeDefined();
   });
 });
