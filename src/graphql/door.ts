@@ -67,9 +67,7 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? '')) {
       return send(
         exchange,
-        refused(415, 'A POST takes a body of the type application/json, and of no other', {
-          Connection: 'close',
-        }),
+        refused(415, 'A POST takes a body of the type application/json', { Connection: 'close' }),
       );
     }
     const body = isRead ? undefined : await readBody(request, config.MAX_BODY_KB * 1024);
@@ -268,7 +266,9 @@ async function stream(
   closing: AbortSignal,
 ): Promise<void> {
   if (response.headersSent) return answer.body?.cancel();
-  response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+  // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
+  const given = [...answer.headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  response.writeHead(answer.status, { ...Object.fromEntries(given), ...headers });
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     answer.body?.cancel().catch(() => {});

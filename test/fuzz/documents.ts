@@ -157,7 +157,8 @@ const drawOddValue = (tape: Tape): unknown =>
 function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeType, depth: number): string {
   const { tape } = draft;
   const all = isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [];
-  const meta = type === schema.getQueryType() && tape.chance(3) ? [SchemaMetaFieldDef, TypeMetaFieldDef] : all;
+  const meta =
+    type === schema.getQueryType() && tape.chance(3) ? [SchemaMetaFieldDef, TypeMetaFieldDef] : all;
   const usable = depth > 0 ? meta : all.filter((field) => isLeafType(getNamedType(field.type)));
   const selections: string[] = [];
   do {
@@ -225,7 +226,8 @@ function drawFragment(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeT
   return `...${name}${directives}`;
 }
 
-const possible = (type: GraphQLCompositeType) => (isAbstractType(type) ? schema.getPossibleTypes(type) : [type]);
+const possible = (type: GraphQLCompositeType) =>
+  isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
 
 function schemaOverlap(one: GraphQLCompositeType, other: GraphQLCompositeType): boolean {
   return possible(one).some((type) => possible(other).includes(type));

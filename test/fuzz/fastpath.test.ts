@@ -34,6 +34,7 @@ import { Tape } from './tape.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const milliseconds = minutes > 0 ? minutes * 60_000 : 10_000;
+const fewestDocuments = 60;
 
 /** What is drawn is kept small by itself, and what the limits refuse is tested elsewhere. */
 const settings = {
@@ -210,7 +211,11 @@ it(`answers as graphql-js does, whichever way it takes (SEED=${seed})`, {
   const began = performance.now();
   const tapes = fc.uint8Array({ maxLength: 500, size: 'max' });
   const document = tapes.map((numbers) => drawDocument(numbers, names));
-  for (let next = seed; performance.now() < began + milliseconds; next++) {
+  for (
+    let next = seed;
+    performance.now() < began + milliseconds || counts.documents < fewestDocuments;
+    next++
+  ) {
     // What fails is made smaller for so long, in milliseconds.
     const options = { numRuns: 20, interruptAfterTimeLimit: 30_000, seed: next };
     await fc.assert(fc.asyncProperty(document, compare), options);
@@ -220,7 +225,6 @@ it(`answers as graphql-js does, whichever way it takes (SEED=${seed})`, {
   process.stdout.write(`fast path on ${inject('engine').kind}: ${shares.join(', ')}\n`);
   expect(gateway.log).toEqual([]);
   // What compares nothing, or always the same, proves nothing.
-  expect(counts.documents).toBeGreaterThan(50);
   expect(counts.invalid / counts.documents).toBeLessThan(0.1);
   expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);
   expect(counts.interpreted / counts.executions).toBeGreaterThan(0.02);

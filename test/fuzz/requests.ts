@@ -345,10 +345,7 @@ function declare(draft: Draft, type: string, value: unknown): string {
 }
 
 /** What an argument of a field may be given, good or bad, of the right type. */
-export function drawValue(
-  draft: Pick<Draft, 'tape' | 'names'>,
-  { name, type }: GraphQLArgument,
-): unknown {
+export function drawValue(draft: Pick<Draft, 'tape' | 'names'>, { name, type }: GraphQLArgument): unknown {
   const { tape, names } = draft;
   const bare = getNullableType(type);
   if (isListType(bare)) return Array.from({ length: tape.below(4) }, () => drawGlobalId(draft));
