@@ -51,6 +51,7 @@ interface Fragment {
 interface Draft {
   readonly tape: Tape;
   readonly names: Names;
+  readonly oddNames: readonly string[];
   /** By what they can stand for. */
   readonly variables: Map<string, Variable[]>;
   readonly fragments: Fragment[];
@@ -63,8 +64,8 @@ interface Draft {
 
 const deepest = 5;
 
-/** Names that objects, compiled code and people use. */
-const oddNames = [
+/** Names that every object has: what uses them is not compiled. */
+const objectNames = [
   '__proto__',
   'constructor',
   'toString',
@@ -72,6 +73,9 @@ const oddNames = [
   'valueOf',
   '__defineGetter__',
   'isPrototypeOf',
+];
+/** Names that compiled code, promises, results and the schema use. */
+const otherNames = [
   'then',
   'length',
   'message',
@@ -98,6 +102,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
   const draft: Draft = {
     tape,
     names,
+    oddNames: tape.chance(25) ? [...objectNames, ...otherNames] : otherNames,
     variables: new Map(),
     fragments: [],
     fragmentTexts: [],
@@ -118,7 +123,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
     const operation = tape.pick(operations);
     const isTold = isNamed && (!isAlone || tape.chance(50)) && !tape.chance(3);
     return {
-      operationName: isTold ? operation.name : tape.chance(2) ? tape.pick(oddNames) : undefined,
+      operationName: isTold ? operation.name : tape.chance(2) ? tape.pick(draft.oddNames) : undefined,
       variables: drawVariables(draft, operation.uses),
     };
   });
@@ -133,7 +138,7 @@ function drawOperation(draft: Draft, index: number) {
   const uses = new Set<Variable>();
   draft.left = Math.max(draft.left, 12);
   const selection = drawSelection(draft, uses, root, deepest);
-  const name = tape.chance(15) ? `${tape.pick(oddNames)}${index || ''}` : 'QRS'.charAt(index);
+  const name = tape.chance(15) ? `${tape.pick(draft.oddNames)}${index || ''}` : 'QRS'.charAt(index);
   return { kind, name, uses, selection };
 }
 
@@ -145,7 +150,7 @@ function drawVariables(draft: Draft, uses: ReadonlySet<Variable>): Record<string
     const value = draw(tape);
     given.push([name, tape.chance(8) ? null : tape.chance(3) ? drawOddValue(tape) : value]);
   }
-  if (tape.chance(5)) given.push([tape.pick(oddNames), tape.chance(50)]);
+  if (tape.chance(5)) given.push([tape.pick(draft.oddNames), tape.chance(50)]);
   if (given.length === 0 && tape.chance(80)) return undefined;
   // Unlike an assignment, this makes a `__proto__` an entry like any other, as JSON does.
   return Object.fromEntries(given);
@@ -195,8 +200,13 @@ function drawField(
 }
 
 /** The alias of a field with its colon, if it has to have one, or happens to. */
-function drawKey({ tape, keys }: Draft, fieldName: string, meaning: string): string {
-  const wanted = tape.chance(15) ? tape.pick(oddNames) : tape.chance(12) ? tape.pick(aliases) : fieldName;
+function drawKey(draft: Draft, fieldName: string, meaning: string): string {
+  const { tape, keys } = draft;
+  const wanted = tape.chance(15)
+    ? tape.pick(draft.oddNames)
+    : tape.chance(12)
+      ? tape.pick(aliases)
+      : fieldName;
   let key = wanted;
   for (let number = 1; (keys.get(key) ?? meaning) !== meaning; number++) key = `${fieldName}${number}`;
   keys.set(key, meaning);
@@ -220,7 +230,7 @@ function drawFragment(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeT
     const isImplied = condition === type && tape.chance(50);
     return `...${isImplied ? '' : ` on ${condition.name}`}${directives} ${selection}`;
   }
-  const name = tape.chance(10) ? `${tape.pick(oddNames)}${fragments.length}` : `F${fragments.length}`;
+  const name = tape.chance(10) ? `${tape.pick(draft.oddNames)}${fragments.length}` : `F${fragments.length}`;
   fragments.push({ name, type: condition, uses: own });
   draft.fragmentTexts.push(`fragment ${name} on ${condition.name} ${selection}`);
   return `...${name}${directives}`;
@@ -280,9 +290,10 @@ function drawVariable(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   return `$${variable.name}`;
 }
 
-function newVariable({ tape, variables }: Draft, type: string, draw: Variable['draw']): Variable {
+function newVariable(draft: Draft, type: string, draw: Variable['draw']): Variable {
+  const { tape, variables } = draft;
   const taken = new Set([...variables.values()].flat().map(({ name }) => name));
-  const wanted = tape.chance(15) ? tape.pick(oddNames) : `v${taken.size}`;
+  const wanted = tape.chance(15) ? tape.pick(draft.oddNames) : `v${taken.size}`;
   const name = taken.has(wanted) ? `v${taken.size}` : wanted;
   // A variable that may be null is allowed where null is not, if it has a default.
   const hasDefault = tape.chance(35);

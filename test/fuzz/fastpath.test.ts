@@ -217,7 +217,7 @@ it(`answers as graphql-js does, whichever way it takes (SEED=${seed})`, {
     next++
   ) {
     // What fails is made smaller for so long, in milliseconds.
-    const options = { numRuns: 20, interruptAfterTimeLimit: 30_000, seed: next };
+    const options = { numRuns: 20, interruptAfterTimeLimit: 15_000, seed: next };
     await fc.assert(fc.asyncProperty(document, compare), options);
     await fc.assert(fc.asyncProperty(tapes, compareRoute), { ...options, numRuns: 2 });
   }

@@ -7,7 +7,7 @@ import { createDocuments } from '../../src/graphql/documents.ts';
 const viewer = '{ viewer { username } }';
 
 describe('a document', () => {
-  it('is compiled once it was read, and once only', () => {
+  it('is prepared once it was read, and once only', () => {
     const documents = createDocuments(readConfig({}));
     expect(documents.prepared(viewer, undefined, {})).toBeUndefined();
     documents.read(viewer);
@@ -17,13 +17,13 @@ describe('a document', () => {
     expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
   });
 
-  it('is not compiled when a stranger asked for it', () => {
+  it('is not prepared when a stranger asked for it', () => {
     const documents = createDocuments(readConfig({}));
     documents.readForStranger('{ __typename }');
     expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
   });
 
-  it('is not compiled when it has so many fields that it would take long', () => {
+  it('is not prepared when it has so many fields that to compile it would take long', () => {
     const documents = createDocuments(readConfig({}));
     const four = (below: string) =>
       ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
@@ -33,6 +33,23 @@ describe('a document', () => {
     for (const document of [small, large]) documents.read(document);
     expect(documents.prepared(small, undefined, {})).toBeDefined();
     expect(documents.prepared(large, undefined, {})).toBeUndefined();
+  });
+
+  it('is counted as often as it may be compiled: the more conditions it has, the fewer are remembered', () => {
+    const documents = createDocuments(readConfig({}));
+    const fields = Array.from({ length: 20 }, (_, index) => `a${index}: id`).join(' ');
+    const plain = (index: number) => `{ viewer { ${fields} } } # ${index}`;
+    const conditional = (index: number) =>
+      `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) { viewer { ${fields}
+        ...  @skip(if: $a) { rank } ... @skip(if: $b) { rank } ... @skip(if: $c) { rank } } } # ${index}`;
+    const rememberedOf = (document: (index: number) => string) => {
+      const indexes = Array.from({ length: 1_000 }, (_, index) => index);
+      for (const index of indexes) documents.read(document(index));
+      const variables = { a: true, b: true, c: true };
+      return indexes.filter((index) => documents.prepared(document(index), undefined, variables)).length;
+    };
+    expect(rememberedOf(plain)).toBe(1_000);
+    expect(rememberedOf(conditional)).toBeLessThan(500);
   });
 
   it('is forgotten when there are too many others: what they take of memory is limited', () => {
