@@ -48,7 +48,8 @@ const onServer = [
   'test/doctor.test.ts',
   'test/sync/faults.test.ts',
   'test/sync/refresh.test.ts',
-  'test/fuzz/fuzz.test.ts',
+  // Unless it is told to go on for longer (`npm run fuzz`).
+  ...(process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/fuzz.test.ts'] : []),
 ];
 
 export default defineConfig({

@@ -29,10 +29,10 @@ const slowestReader = 30_000;
 const vary = 'Authorization, Accept';
 
 /**
- * What a POST may carry. The types that a form of a foreign page can send are not among them: with any of these a
- * browser asks first whether it may (CORS, preflight).
+ * What a POST may carry (GraphQL over HTTP, section 5.1), and no type that a form of a foreign page can send: with
+ * this one a browser asks first whether it may (CORS, preflight).
  */
-const postType = /^application\/(json|graphql|graphql\+json) *(;|$)/i;
+const postType = /^application\/json *(;|$)/i;
 
 const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
@@ -106,16 +106,16 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     if (!gate(exchange)) return tooBusy;
 
     const plain = readPlainRequest(body, persisted);
-    const operation = plain && documents.compiled(plain.text, plain.operationName, plain.variables);
+    const operation = plain && documents.prepared(plain.text, plain.operationName, plain.variables);
     if (!operation) return undefined;
     exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.QUERY) {
       return kept.compute(viewer.id, key, async () => {
         const result = await operation.run(plain.variables, createContext(viewer));
-        if (!result.errors) {
-          return { answer: { ...answerOf(exchange, result, type), operation: operation.label }, keep: true };
+        if (isWhole(result)) {
+          const answer = { ...answerOf(exchange, result, type), operation: operation.label };
+          return { answer, keep: !result.errors };
         }
-        // Compiled code words its errors in its own way, so a query that failed is asked once more.
         return {
           // Whoever shares this answer has asked for the same type, if in other words.
           answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
@@ -210,10 +210,14 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
   return { viewer, outcome: { failed: false }, report };
 }
 
+/** Whether the result is answered with a 200. Where nothing was executed, or an error has a status, Yoga knows. */
+function isWhole({ data, errors }: ExecutionResult): boolean {
+  return data !== undefined && !errors?.some(({ extensions }) => extensions.http !== undefined);
+}
+
 /** The media type that the express lane answers with, or undefined for a request that is not for it. */
 function expressType({ method, headers }: IncomingMessage): string | undefined {
-  if (method !== 'POST' || !/^application\/json *(;|$)/i.test(headers['content-type'] ?? ''))
-    return undefined;
+  if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
   const accept = headers.accept ?? '*/*';
   if (accept.includes(graphqlType)) return graphqlType;
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
@@ -263,7 +267,9 @@ async function stream(
   closing: AbortSignal,
 ): Promise<void> {
   if (response.headersSent) return answer.body?.cancel();
-  response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+  // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
+  const given = [...answer.headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  response.writeHead(answer.status, { ...Object.fromEntries(given), ...headers });
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     answer.body?.cancel().catch(() => {});
