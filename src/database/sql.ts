@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { statementSpans } from '../spans.ts';
 import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
-import { inTransaction } from './transaction.ts';
+import { onceMore } from './transaction.ts';
 
 export interface Sql {
   /** The rows that the query describes, with what it selects and no more. */
@@ -14,7 +14,7 @@ export interface Sql {
   count(model: Model, where: object): Promise<number>;
   /** The rows that a statement gives. */
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
-  /** The same for a statement that writes what others may be writing too: see `inTransaction`. */
+  /** The same for a statement that writes what others may be writing too: see `onceMore`. */
   write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
 }
 
@@ -27,14 +27,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   }
   return {
     run,
-    async write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-      const query = { name: nameOf(text), text, values: [...values] };
-      const { rows } = await statementSpans.tracePromise(
-        () => inTransaction(pool, (client) => client.query<Row>(query)),
-        { text },
-      );
-      return rows;
-    },
+    write: (text, values) => onceMore(() => run(text, values)),
     async findMany(model, query) {
       const { text, values, shape } = selectStatement(model, query);
       const rows = await run(text, values);

@@ -14,11 +14,16 @@ export async function inTransaction<T>(
   pool: pg.Pool,
   run: (client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
+  return onceMore(() => runOnce(pool, run));
+}
+
+/** Does something, and once more if PostgreSQL has given it up so that another transaction could go on. */
+export async function onceMore<T>(run: () => Promise<T>): Promise<T> {
   try {
-    return await runOnce(pool, run);
+    return await run();
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || !givenUp.has(error.code)) throw error;
-    return runOnce(pool, run);
+    return run();
   }
 }
 

@@ -105,7 +105,7 @@ function openFake({ maxAge = 300 } = {}) {
       });
     });
   };
-  const sql: Sql = { run, findMany: async () => [], count: async () => 0 };
+  const sql: Sql = { run, write: run, findMany: async () => [], count: async () => 0 };
   return { ...fake, statements, viewers: createViewers(sql, fake.feed, maxAge) };
 }
 
