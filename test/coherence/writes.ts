@@ -109,12 +109,14 @@ export async function write(client: Client, account: Account, table: Table): Pro
 
 /** Takes a template of somebody else into the account's library, or out of it. */
 export async function setImport(client: Client, { userId }: Account, templateId: number, wanted: boolean) {
-  await client.query(
+  const { rowCount } = await client.query(
     wanted
       ? 'INSERT INTO public."DttTemplateImport" ("userId", "templateId") VALUES ($1, $2) ON CONFLICT DO NOTHING'
       : 'DELETE FROM public."DttTemplateImport" WHERE "userId" = $1 AND "templateId" = $2',
     [userId, templateId],
   );
+  // What was so before may have been announced before anybody listened.
+  if (rowCount === 0) return [];
   const { rows } = await client.query<{ version: number }>(
     'SELECT version FROM public.imports WHERE user_id = $1 AND template_id = $2',
     [userId, templateId],
