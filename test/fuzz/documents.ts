@@ -67,6 +67,7 @@ const deepest = 5;
 /** Names that every object has: what uses them is not compiled. */
 const objectNames = [
   '__proto__',
+  '__proto__',
   'constructor',
   'toString',
   'hasOwnProperty',
@@ -102,7 +103,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
   const draft: Draft = {
     tape,
     names,
-    oddNames: tape.chance(25) ? [...objectNames, ...otherNames] : otherNames,
+    oddNames: tape.chance(20) ? objectNames : otherNames,
     variables: new Map(),
     fragments: [],
     fragmentTexts: [],
@@ -148,7 +149,7 @@ function drawVariables(draft: Draft, uses: ReadonlySet<Variable>): Record<string
   for (const { name, draw } of uses) {
     if (tape.chance(12)) continue;
     const value = draw(tape);
-    given.push([name, tape.chance(8) ? null : tape.chance(3) ? drawOddValue(tape) : value]);
+    given.push([name, tape.chance(14) ? null : tape.chance(3) ? drawOddValue(tape) : value]);
   }
   if (tape.chance(5)) given.push([tape.pick(draft.oddNames), tape.chance(50)]);
   if (given.length === 0 && tape.chance(80)) return undefined;
