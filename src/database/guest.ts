@@ -150,6 +150,9 @@ export function createGuestSession(engine: Engine, given: readonly Setting[]): G
       const noted = await note().catch((error: unknown) => ({ unheard: before.channels, ended: [], error }));
       live.clear();
       await engine.reset([
+        // In PGlite there is no user to go back to: DISCARD ALL would leave the one that the guest has become.
+        `SET SESSION AUTHORIZATION ${superuser}`,
+        'RESET ROLE',
         'DISCARD ALL',
         ...before.channels.map((channel) => `LISTEN "${channel.replaceAll('"', '""')}"`),
       ]);
