@@ -25,6 +25,7 @@ const onEmbedded = [
   'test/pages/**',
   'test/database/demo.test.ts',
   'test/database/embedded.test.ts',
+  'test/database/guest.test.ts',
   'test/database/lock.test.ts',
   'test/database/socket.test.ts',
   'test/graphql/audits.test.ts',

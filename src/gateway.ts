@@ -3,7 +3,7 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Logger } from 'pino';
-import type { Config } from './config.ts';
+import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import type { ChangeFeed } from './database/feed.ts';
@@ -76,10 +76,12 @@ export async function openGateway(config: Config): Promise<Gateway> {
       metricsUrl: metricsServer?.url,
       demoToken,
       failure: database.failure.then((error) => {
-        logger.fatal(
-          { err: error },
-          'the embedded database failed; what it has acknowledged is there at the next start',
-        );
+        if (error instanceof SetupError) logger.fatal(error.message);
+        else
+          logger.fatal(
+            { err: error },
+            'the embedded database failed; what it has acknowledged is there at the next start',
+          );
       }),
       async close() {
         logger.info('closing');
