@@ -18,6 +18,7 @@ import { labelOf } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 import { operationSpans } from '../spans.ts';
 import type { Documents } from './documents.ts';
+import { badRequest } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 
 export interface YogaOptions {
@@ -82,9 +83,16 @@ const oneOperation: Plugin = {
 
 /** Has graphql-js run the operations. What Yoga brings along takes a variable `__proto__` for none. */
 const referenceExecution: Plugin = {
-  onExecute: ({ setExecuteFn }) => setExecuteFn(execute),
-  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
+  onExecute: ({ setExecuteFn }) => setExecuteFn(async (args) => withStatus(await execute(args))),
+  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(async (args) => withStatus(await subscribe(args))),
 };
+
+/** Where nothing was executed, the variables are wrong: a bad request, whatever media type is accepted. */
+function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
+  if (isAsyncIterable(result) || 'data' in result) return result;
+  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: badRequest });
+  return result;
+}
 
 function unreadable(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
