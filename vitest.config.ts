@@ -25,6 +25,7 @@ const onEmbedded = [
   'test/pages/**',
   'test/database/demo.test.ts',
   'test/database/embedded.test.ts',
+  'test/database/guest.test.ts',
   'test/database/lock.test.ts',
   'test/database/socket.test.ts',
   'test/graphql/audits.test.ts',
@@ -42,10 +43,14 @@ const onEmbedded = [
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
 const onServer = [
+  'test/database/announcements.test.ts',
+  'test/database/pooler.test.ts',
+  'test/database/session.test.ts',
   'test/doctor.test.ts',
   'test/sync/faults.test.ts',
   'test/sync/refresh.test.ts',
-  'test/fuzz/fuzz.test.ts',
+  // Unless it is told to go on for longer (`npm run fuzz`).
+  ...(process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/fuzz.test.ts'] : []),
 ];
 
 export default defineConfig({

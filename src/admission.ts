@@ -45,24 +45,13 @@ export function createAdmission(
   return async (exchange) => {
     const { request } = exchange;
     const { authorization } = request.headers;
-    const remembered = viewers.known(authorization);
-    if (!remembered && !gate(exchange)) return { refusal: refusals.tooBusy };
-    // Many requests may come at once with a token that has just been issued.
-    const known = remembered ?? (await viewers.expected(authorization));
-    if (known) return admit(exchange, known, await tokens.spend(String(known.tokenId)));
-
-    // Before the token is looked up, so that guessing is no way to keep the database busy.
-    const address = addressOf(request, trustedProxies);
-    const standing = await strangers.spend(address);
-    if (standing.isExceeded) return admit(exchange, null, standing);
-    let viewer: Viewer | null | undefined;
-    try {
-      viewer = await viewers.authenticate(authorization);
-    } finally {
-      // Whoever has a token is no stranger; nor is it their fault when nobody could look it up.
-      if (viewer !== null) strangers.giveBack(address);
-    }
-    return admit(exchange, viewer, viewer ? await tokens.spend(String(viewer.tokenId)) : standing);
+    let viewer: Viewer | null | undefined = viewers.known(authorization);
+    if (!viewer && !gate(exchange)) return { refusal: refusals.tooBusy };
+    // Looked up before anything is counted: whoever has a token is no stranger, however many of those there are at the
+    // address; nor is it anybody's fault when it could not be looked up.
+    viewer ??= await viewers.authenticate(authorization);
+    if (viewer) return admit(exchange, viewer, await tokens.spend(String(viewer.tokenId)));
+    return admit(exchange, null, await strangers.spend(addressOf(request, trustedProxies)));
   };
 }
 

@@ -53,7 +53,7 @@ export const settings = {
     z.string().min(1).default('.data'),
   ),
   DATABASE_CONNECTIONS: setting(
-    'connections to the database that a process has at most, beside the one that it listens on',
+    'connections to the database that a process has at most, beside the two with which it listens',
     'an integer from 1 to 1000',
     integer(1, 1_000).default(10),
   ),
@@ -77,7 +77,17 @@ export const settings = {
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
   ),
+  CACHE_MAX_AGE: setting(
+    'seconds that anything is answered from memory, finished answers and valid tokens alike, even if no change is heard of',
+    'an integer from 1 to 86400',
+    integer(1, 86_400).default(300),
+  ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
+  SHOW_DEMO_TOKEN: setting(
+    'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
+    'on or off',
+    onOff.default('off'),
+  ),
   INTROSPECTION: setting(
     'whether the schema and the REST reference may be read, with or without a token',
     'on or off',

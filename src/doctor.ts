@@ -7,9 +7,11 @@ import { createServer } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import pg from 'pg';
 import { type Config, readConfig, SetupError, withoutPassword } from './config.ts';
+import { findSilentTriggers } from './database/announcements.ts';
 import { oldestServer, reason } from './database/database.ts';
 import { findEmbedded } from './database/embedded.ts';
-import { readProgress } from './database/migrate.ts';
+import { type Progress, readProgress } from './database/migrate.ts';
+import { checkPooler, isPooled, shareSessions } from './database/pooler.ts';
 import { originOf } from './listen.ts';
 import { upstreamOf } from './sync/service.ts';
 import { createUpstream } from './sync/upstream.ts';
@@ -133,11 +135,14 @@ async function askDatabase(connection: pg.ClientConfig, name: string, isServer: 
     const [found] = rows;
     if (!found) throw new Error('it does not answer');
     const skew = Math.abs(found.now.getTime() - Date.now());
+    const progress = await readProgress(client);
     return [
       { check: 'database', verdict: ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', verdict: checkVersion(found) },
-      { check: 'database rights', verdict: checkRights(found) },
-      { check: 'migrations', verdict: await checkMigrations(client) },
+      { check: 'database rights', verdict: checkRights(found, progress) },
+      { check: 'migrations', verdict: checkMigrations(progress) },
+      { check: 'triggers', verdict: await checkTriggers(client, progress) },
+      { check: 'pooler', verdict: isServer ? await checkPooling(client) : skipped('there is none') },
       {
         check: 'change feed',
         verdict: isServer
@@ -161,12 +166,15 @@ interface Standing {
   number: number;
   isReplica: boolean;
   mayCreate: boolean;
+  role: string;
+  schema: string | null;
   now: Date;
 }
 
 const standing = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
-    pg_is_in_recovery() AS "isReplica", has_schema_privilege('public', 'CREATE') AS "mayCreate",
+    pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+    current_user AS role, current_schema() AS schema,
     clock_timestamp() AS now`;
 
 function checkVersion({ version, number }: Standing): Verdict {
@@ -175,18 +183,18 @@ function checkVersion({ version, number }: Standing): Verdict {
     : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
 }
 
-function checkRights({ isReplica, mayCreate }: Standing): Verdict {
+function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending }: Progress): Verdict {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
   if (mayCreate) return ok('tables can be created');
+  if (pending.length === 0) return ok('tables cannot be created, and need not be');
   return problem(
-    'the user may not create tables',
-    'Let it: GRANT CREATE ON SCHEMA public TO the user in DATABASE_URL, or make it the owner of the database.',
+    `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
+    'Run `dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
   );
 }
 
-async function checkMigrations(client: pg.Client): Promise<Verdict> {
-  const { applied, pending, unknown } = await readProgress(client);
+function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
   if (unknown.length > 0) {
     return problem(
       `the database has migrations of a later version: ${unknown.join(', ')}`,
@@ -197,13 +205,55 @@ async function checkMigrations(client: pg.Client): Promise<Verdict> {
   return ok(`${applied} applied, ${pending.length} pending: the next start applies them`);
 }
 
+async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {
+  if (pending.length > 0) return skipped('the pending migrations come first');
+  const silent = await findSilentTriggers(client);
+  if (silent.length === 0) return ok('every change is announced');
+  const advice = silent.map(({ table, trigger, state }) =>
+    state === 'disabled'
+      ? `ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${trigger};`
+      : `create ${trigger} on "${table}" as the newest migration that names it does;`,
+  );
+  return problem(
+    `changes are not announced: ${silent.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ')}`,
+    `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they kept.`,
+  );
+}
+
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+async function checkPooling(client: pg.Client): Promise<Verdict> {
+  if (!(await isPooled(client))) return ok('none stands between');
+  try {
+    await checkPooler(client);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(error.message, 'Do that, or connect to the server itself.');
+  }
+  const { rows } = await client.query<{ role: string; timeout: string }>(
+    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
+  );
+  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
+  if (timeout !== '0') return ok(`one stands between; the server stops a statement after ${timeout}`);
+  return problem(
+    'one stands between, and the server never stops a statement that takes too long',
+    `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  );
+}
+
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
 async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const listener = new pg.Client({ ...connection, connectionTimeoutMillis: patience });
+  const listener = new pg.Client({
+    ...connection,
+    connectionTimeoutMillis: patience,
+    query_timeout: patience,
+  });
   listener.on('error', () => {});
   try {
     await listener.connect();
+    // A LISTEN would stay in a session that other clients use.
+    if ((await isPooled(listener)) && (await shareSessions(listener, client)))
+      throw new Error('the pooler does not give each connection a session of its own');
     await listener.query(`LISTEN ${channel}`);
     const heard = once(listener, 'notification', { signal: AbortSignal.timeout(patience) });
     const began = performance.now();

@@ -99,6 +99,24 @@ export function asksForPage({ request: { method, headers } }: Exchange): boolean
   return (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true;
 }
 
+/**
+ * Whether it cannot be told whom a request is for, or whose it is: it names no host, or names a host or a token more than
+ * once (RFC 9112, section 3.2; RFC 9110, section 11.6.2). Node takes the first of them, a proxy may have taken another.
+ */
+export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (httpVersion === '1.1' && headers.host === undefined) return true;
+  let hosts = 0;
+  let tokens = 0;
+  // Names and values take turns.
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? '';
+    // By their lengths first: this looks at every header of every request.
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
+  }
+  return hosts > 1 || tokens > 1;
+}
+
 /** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
 function targetOf({ url = '/' }: IncomingMessage): string {
   return url.replace(/^https?:\/\/[^/?]*/i, '');

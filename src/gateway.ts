@@ -3,7 +3,7 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Logger } from 'pino';
-import type { Config } from './config.ts';
+import { type Config, SetupError } from './config.ts';
 import { type Database, openDatabase } from './database/database.ts';
 import { prepareDemo } from './database/demo.ts';
 import type { ChangeFeed } from './database/feed.ts';
@@ -47,7 +47,11 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const following = await database.follow();
     feed = following;
-    const kept = createKeptAnswers(following, config.KEEP_ANSWERS_MB * 1024 * 1024);
+    const kept = createKeptAnswers(following, {
+      maxBytes: config.KEEP_ANSWERS_MB * 1024 * 1024,
+      maxAge: config.CACHE_MAX_AGE,
+    });
+    if (!following.listening) logger.warn('changes are not heard of: nothing is answered from memory');
     const metering = config.METRICS_PORT === undefined ? undefined : await import('./metrics.ts');
     const metrics = metering?.createMetrics({ pool: database.pool, kept, feed: following });
     // Those of workers are served by the process that started them.
@@ -72,10 +76,12 @@ export async function openGateway(config: Config): Promise<Gateway> {
       metricsUrl: metricsServer?.url,
       demoToken,
       failure: database.failure.then((error) => {
-        logger.fatal(
-          { err: error },
-          'the embedded database failed; what it has acknowledged is there at the next start',
-        );
+        if (error instanceof SetupError) logger.fatal(error.message);
+        else
+          logger.fatal(
+            { err: error },
+            'the embedded database failed; what it has acknowledged is there at the next start',
+          );
       }),
       async close() {
         logger.info('closing');

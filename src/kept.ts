@@ -4,7 +4,7 @@
  * Everything hangs on one number per viewer, their version, which every announced change and every write through
  * this process raises. An answer is stored under the version at which its computation began, and holds only
  * while that is still the version. So an answer that was overtaken by a change is never served, and while the
- * feed is down nothing is.
+ * feed is down nothing is. No answer is kept for longer than a while, so that whatever was not announced heals.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -49,11 +49,20 @@ interface Entry {
 /** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
 const overhead = 1_000;
 
-/** @param maxBytes how much memory the answers may take; 0 keeps none. */
-export function createKeptAnswers(feed: ChangeFeed, maxBytes: number): KeptAnswers {
+export interface KeptOptions {
+  /** How much memory the answers may take; 0 keeps none. */
+  readonly maxBytes: number;
+  /** How long an answer is kept, in seconds, whatever the feed says. */
+  readonly maxAge: number;
+}
+
+export function createKeptAnswers(feed: ChangeFeed, { maxBytes, maxAge }: KeptOptions): KeptAnswers {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, refused: 0 };
   const entries = new LRUCache<string, Entry>({
     maxSize: Math.max(maxBytes, 1),
+    ttl: maxAge * 1_000,
+    // Reads the clock once a second, and not for each answer.
+    ttlResolution: 1_000,
     sizeCalculation: ({ answer }, key) => answer.body.length + 2 * key.length + overhead,
   });
   const underway = new Map<string, Promise<Answer>>();

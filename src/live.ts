@@ -1,31 +1,71 @@
 /** What subscriptions follow: something happens at once, and again whenever the viewer's data changes. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
 import type { Viewer, Viewers } from './auth/viewer.ts';
-import type { Change, ChangeFeed } from './database/feed.ts';
+import type { ChangeFeed, ChangeListener } from './database/feed.ts';
 
 /** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
 export type Follow = () => AsyncIterable<undefined>;
 
+export interface FollowOptions {
+  readonly feed: ChangeFeed;
+  readonly viewers: Viewers;
+  /** How often, in seconds, it is asked whether the token still stands, whatever the feed says. */
+  readonly maxAge: number;
+  /** How long to wait, in milliseconds, before the database is asked again that could not be. */
+  readonly retryDelay?: number;
+}
+
 /**
- * Follows the viewer's changes until their token is revoked or the reader leaves. Changes that a slow reader has
- * not asked for yet become one, since each is answered with how things are then: a reader costs one place in
- * memory, however slow it is.
+ * Follows the viewer's changes until their token is revoked or the reader leaves. Nothing is yielded while it is not
+ * known whether the token still stands. Changes that a slow reader has not asked for yet become one, since each is
+ * answered with how things are then: a reader costs one place in memory, however slow it is.
  */
-export function createFollow(feed: ChangeFeed, viewers: Viewers, viewer: Viewer): Follow {
+export function createFollow(
+  { feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions,
+  viewer: Viewer,
+): Follow {
   return () =>
     new Repeater<undefined>(async (push, stop) => {
-      const hear = async (change: Change) => {
-        if (change.kind === 'user' && change.userId !== viewer.id) return;
-        const concernsToken = change.kind === 'all' || change.table === 'ApiToken';
-        if (concernsToken && !(await viewers.isValid(viewer).catch(() => true))) stop();
+      const ended = new AbortController();
+      /** What is not known to be so any more. */
+      const doubted = { token: false, data: false };
+      let settling = false;
+
+      /** Finds out whether the token stands, as often as it is doubted, and yields if there may be something new. */
+      async function settle(): Promise<void> {
+        if (settling) return;
+        settling = true;
+        while (doubted.token) {
+          doubted.token = false;
+          const isValid = await viewers.isValid(viewer).catch(() => undefined);
+          if (isValid === false) return stop();
+          if (isValid) continue;
+          doubted.token = true;
+          await sleep(retryDelay, undefined, { signal: ended.signal });
+        }
+        settling = false;
+        if (!doubted.data) return;
+        doubted.data = false;
         // A full buffer drops its older entry; what is pushed after the end is of no interest.
-        else push(undefined).catch(() => {});
+        push(undefined).catch(() => {});
+      }
+
+      const hear: ChangeListener = (change) => {
+        if (change.kind === 'user' && change.userId !== viewer.id) return;
+        doubted.data = true;
+        doubted.token ||= change.kind === 'all' || change.table === 'ApiToken';
+        // It fails when the reader leaves while it waits.
+        settle().catch(() => {});
       };
       const unsubscribe = feed.subscribe(hear);
+      const doubting = setInterval(() => hear({ kind: 'all' }), maxAge * 1_000);
       // Anything may have happened since the request came, and the token been revoked.
       hear({ kind: 'all' });
       await stop;
+      clearInterval(doubting);
       unsubscribe();
+      ended.abort();
     }, new SlidingBuffer(1));
 }

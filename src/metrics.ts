@@ -90,13 +90,13 @@ export function createMetrics({ pool, kept, feed }: MetricsOptions): Metrics {
   gauge('dovetail_kept_bytes', 'What the answers in memory take, in bytes', () => kept.usage().bytes);
   gauge(
     'dovetail_feed_listening',
-    'Whether changes are heard of (1); while they are not, nothing is answered from memory',
+    'Whether the gateway hears its own announcements (1); while it does not, nothing is answered from memory',
     () => Number(feed.listening),
     'min',
   );
   new Counter({
     name: 'dovetail_feed_reconnects_total',
-    help: 'How often the connection that hears of changes was lost and made again',
+    help: 'How often announcements were lost and heard again',
     registers,
     collect: collectBy((self: Counter) => {
       self.reset();

@@ -18,8 +18,6 @@ export interface RateLimitOptions {
 export interface RateLimit {
   /** Counts a request. */
   spend(key: string): Promise<Standing>;
-  /** Takes back a request that should not count after all. */
-  giveBack(key: string): void;
 }
 
 export interface Standing {
@@ -39,7 +37,6 @@ const maxUntold = 10_000;
 
 const noLimit: RateLimit = {
   spend: async () => ({ isExceeded: false, headers: {} }),
-  giveBack: () => {},
 };
 
 /**
@@ -57,7 +54,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
       const { consumedPoints, msBeforeNext } = await memory.penalty(key);
       const isExceeded = consumedPoints > limit;
       // What is refused is not told: whoever asks too often must not make the gateway write.
-      if (!isExceeded) note(key, 1);
+      if (!isExceeded) note(key);
       const reset = Math.ceil(msBeforeNext / 1_000);
       const headers: Record<string, string> = {
         'RateLimit-Policy': policy,
@@ -66,19 +63,17 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
       if (isExceeded) headers['Retry-After'] = String(reset);
       return { isExceeded, headers };
     },
-
-    giveBack(key) {
-      memory.reward(key);
-      note(key, -1);
-    },
   };
 }
 
 /** Returns a function that must be told of all that is counted in the memory. */
-function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, points: number) => void {
+function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string) => void {
   const { keyPrefix, points: limit } = memory;
   const store = new RateLimiterPostgres({
-    storeClient: pool,
+    // Without the names that it gives its statements, which a pooler may not know.
+    storeClient: {
+      query: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
+    },
     storeType: 'pool',
     tableName: 'RateLimit',
     tableCreated: true,
@@ -97,8 +92,8 @@ function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, po
     if (total > (own?.consumedPoints ?? 0)) await memory.set(key, total, msBeforeNext / 1_000);
   }
 
-  return (key, points) => {
-    const count = (untold.get(key) ?? 0) + points;
+  return (key) => {
+    const count = (untold.get(key) ?? 0) + 1;
     if (count < portion) {
       untold.set(key, count);
       return;

@@ -12,12 +12,20 @@ import { createContext, type UpstreamAccount } from './context.ts';
 import { createCors } from './cors.ts';
 import { type Database, longestConnecting } from './database/database.ts';
 import type { ChangeFeed } from './database/feed.ts';
-import { asksForPage, type Exchange, logOutcome, openExchange, restPath } from './exchange.ts';
+import {
+  asksForPage,
+  type Exchange,
+  isMisaddressed,
+  logOutcome,
+  openExchange,
+  restPath,
+} from './exchange.ts';
 import { createGate } from './gate.ts';
 import { createGraphqlDoor } from './graphql/door.ts';
 import type { KeptAnswers } from './kept.ts';
 import { createFollow } from './live.ts';
 import type { Metrics } from './metrics.ts';
+import { createDemoTokenFor } from './pages/demoToken.ts';
 import { homeAnswer } from './pages/home.ts';
 import type { Page } from './pages/page.ts';
 import { refusals, refuse } from './refusal.ts';
@@ -45,7 +53,8 @@ export interface ServerOptions {
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
   const { patience = usualPatience } = options;
-  const viewers = createViewers(database.sql, feed);
+  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
+  const following = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
   const gate = createGate(database.pool, {
     maxWaiting: config.MAX_WAITING,
     longest: config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0),
@@ -54,16 +63,17 @@ export function createGatewayServer(options: ServerOptions): Server {
   const doorOptions = {
     kept,
     createContext: (viewer: Viewer) =>
-      createContext(database.sql, viewer, createFollow(feed, viewers, viewer), mirror?.upstream),
+      createContext(database.sql, viewer, createFollow(following, viewer), mirror?.upstream),
   };
   const rest = createRestDoor(doorOptions);
-  const graphql = createGraphqlDoor({ ...doorOptions, gate, config, demoToken, closing });
+  const demoTokenFor = createDemoTokenFor(demoToken, config);
+  const graphql = createGraphqlDoor({ ...doorOptions, gate, config, demoTokenFor, closing });
   const cors = createCors(config.CORS_ORIGINS);
 
   /** Loaded for the first who asks: most gateways are never asked for their reference. */
   let loadedDocs: Promise<Page> | undefined;
   const docs: Page = async (exchange) => {
-    loadedDocs ??= import('./pages/docs.ts').then(({ createDocs }) => createDocs(demoToken));
+    loadedDocs ??= import('./pages/docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
     return (await loadedDocs)(exchange);
   };
 
@@ -72,7 +82,7 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   /** What is neither door: pages and probes, by path. */
   const pages = new Map<string, Page>([
-    ['/', (exchange) => homeAnswer(exchange, demoToken, hasPage)],
+    ['/', (exchange) => homeAnswer(exchange, demoTokenFor(exchange.request), hasPage)],
     ['/healthz', () => textAnswer(200, 'alive')],
     ['/readyz', readiness],
   ]);
@@ -87,6 +97,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     });
     const ready = await checking;
     const lines = [ready ? 'ready' : 'the database cannot be reached'];
+    if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
     // Told, but no reason to be unready: without its upstream the mirror still answers.
     if (mirror) lines.push(`upstream: ${mirror.status()}`);
     return textAnswer(ready ? 200 : 503, lines.join('\n'));
@@ -123,8 +134,7 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function answer(exchange: Exchange): Promise<void> {
     const { request, response, target, door } = exchange;
-    // RFC 9112, section 3.2.
-    if (request.httpVersion === '1.1' && request.headers.host === undefined)
+    if (isMisaddressed(request))
       return send(exchange, refuse(door, refusals.badRequest, { Connection: 'close' }));
     // Not for pages: the token of the demo account stands in them.
     if (door !== 'page' && !asksForPage(exchange) && cors(request, response)) return;

@@ -47,16 +47,52 @@ describe('dovetail doctor, of a server', () => {
     await database.pool.query(`DELETE FROM "_prisma_migrations" WHERE id = 'later'`);
   });
 
-  it('finds that the user may not create tables', async () => {
+  it('finds that the role may not create tables, where some are to be made', async () => {
     const user = `reader_${Date.now()}`;
     await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
     await database.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${user}`);
     try {
+      const findings = await examineAt(urlOf({ user }));
+      expect(problemsOf(findings)).toEqual([]);
+      expect(found(findings, 'database rights')?.says).toBe('tables cannot be created, and need not be');
+
+      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
       const problems = problemsOf(await examineAt(urlOf({ user })));
-      expect(problems.map(({ says }) => says)).toEqual(['the user may not create tables']);
+      expect(problems.map(({ says }) => says)).toEqual([
+        `the role "${user}" may not create tables in the schema "public"`,
+      ]);
+      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
     } finally {
       await database.pool.query(`DROP OWNED BY ${user}`);
       await database.pool.query(`DROP ROLE ${user}`);
     }
+  });
+
+  it.each([
+    ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update']],
+    ['DISABLE TRIGGER announce_update', ['update']],
+    // As a trigger is when it is made: some sessions do not fire it.
+    ['ENABLE TRIGGER announce_update', ['update']],
+  ])('finds triggers that announce nothing after %s, and says how to mend them', async (change, events) => {
+    await database.pool.query(`ALTER TABLE "LockTemplate" ${change}`);
+    const [problem, ...more] = problemsOf(await examineAt(urlOf({})));
+    expect(more).toEqual([]);
+    expect(problem).toMatchObject({
+      check: 'triggers',
+      says: `changes are not announced: ${events.map((event) => `LockTemplate.announce_${event} is disabled`).join(', ')}`,
+    });
+    // The advice itself mends it.
+    await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
+    expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+  });
+
+  it('finds that a table has been made anew without its triggers', async () => {
+    await database.pool.query(
+      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttTemplateImport"',
+    );
+    const [problem] = problemsOf(await examineAt(urlOf({})));
+    expect(problem?.says).toBe(
+      'changes are not announced: DttTemplateImport.await_writers is missing, OssmDevice.announce_insert is missing',
+    );
   });
 });

@@ -31,6 +31,10 @@ export function createFakeFeed() {
       listening = false;
       tell({ kind: 'all' });
     },
+    /** Stops to listen, or begins to, without having told anybody yet. */
+    falter(listens = false) {
+      listening = listens;
+    },
     regain() {
       listening = true;
       tell({ kind: 'all' });

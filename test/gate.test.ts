@@ -1,7 +1,7 @@
 /** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
 
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -171,10 +171,11 @@ describe('the gate', () => {
     log = [];
     const logger = createLogger('error', { write: (line: string) => log.push(line) });
     const gate = createGate(pool, { maxWaiting: 2, longest: 50 });
-    server = createServer((request, response) => {
-      const exchange = openExchange(request, response, logger, () => {});
+    server = createServer((incoming, response) => {
+      const exchange = openExchange(incoming, response, logger, () => {});
       if (!gate(exchange)) response.writeHead(503).end();
-      else if (request.url !== '/unanswered') response.write('some');
+      else if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
+      else if (incoming.url !== '/unanswered') response.write('some');
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -194,6 +195,19 @@ describe('the gate', () => {
     expect(await ask()).toBe(200);
     await sleep(100);
     expect(log).toHaveLength(1);
+  });
+
+  it('does not count the time that a client takes to send its body', async () => {
+    pool.waitingCount = 0;
+    const sending = request(`${url}/body`, { method: 'POST' });
+    const answered = once(sending, 'response');
+    sending.write('slowly');
+    // Several times as long as an answer may take.
+    await sleep(250);
+    sending.end();
+    const [answer] = await answered;
+    expect(answer.statusCode).toBe(200);
+    expect(log).toEqual([]);
   });
 
   it('lets more wait for a moment than for long', async () => {

@@ -90,7 +90,7 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.follow();
-  const kept = createKeptAnswers(feed, 16 * 1024 * 1024);
+  const kept = createKeptAnswers(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
   const closing = new AbortController();
   const server = createGatewayServer({
     config: readConfig({ ...highLimits, ...options.settings }),

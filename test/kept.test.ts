@@ -1,18 +1,33 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, jsonAnswer } from '../src/answer.ts';
 import { type Computed, createKeptAnswers } from '../src/kept.ts';
+import { type Account, createAccount } from './accounts.ts';
+import { stopClock } from './clock.ts';
 import { createFakeFeed } from './feed.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from './gateway.ts';
 
 const alice = 1;
 const bob = 2;
 const mebibyte = 1024 * 1024;
 
+const maxAge = 300;
+
 function open(maxBytes = mebibyte) {
   const fake = createFakeFeed();
-  return { ...fake, kept: createKeptAnswers(fake.feed, maxBytes) };
+  return { ...fake, kept: createKeptAnswers(fake.feed, { maxBytes, maxAge }) };
 }
+
+type Opened = ReturnType<typeof open>;
 
 const answerOf = (text: string): Answer => jsonAnswer(200, JSON.stringify(text));
 const textOf = (answer: Answer | undefined): unknown => answer && JSON.parse(answer.body.toString());
@@ -160,17 +175,32 @@ describe('identical requests in flight', () => {
     expect(textOf(await first)).toBe('hers');
   });
 
-  it('do not share what began before a change with what began after it', async () => {
-    const { kept, announce } = open();
+  it.each([
+    ['announced', ({ announce }: Opened) => announce(alice)],
+    ['written here', ({ kept }: Opened) => kept.changed(alice)],
+    ['of anything', ({ announceAll }: Opened) => announceAll()],
+    [
+      'across a loss of the feed',
+      ({ lose, regain }: Opened) => {
+        lose();
+        regain();
+      },
+    ],
+  ])('do not share what began before a change with what began after it: one %s', async (_, change) => {
+    const opened = open();
+    const { kept } = opened;
     const before = pending();
     const after = pending();
     const first = kept.compute(alice, '/dtt', before.compute);
-    announce(alice);
+    change(opened);
     const second = kept.compute(alice, '/dtt', after.compute);
     const third = kept.compute(alice, '/dtt', good('not asked'));
-    after.finish('new');
+    // In this order, so that what is old is there when the others could take it.
     before.finish('old');
-    expect([textOf(await first), textOf(await second), textOf(await third)]).toEqual(['old', 'new', 'new']);
+    expect(textOf(await first)).toBe('old');
+    const fourth = kept.compute(alice, '/dtt', good('not asked'));
+    after.finish('new');
+    expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
     expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
   });
 });
@@ -213,6 +243,27 @@ describe('while the feed is down', () => {
     expect(kept.find(alice, '/dtt')).toBeUndefined();
     await kept.compute(alice, '/dtt', good('new'));
     expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+  });
+});
+
+describe('the maximum age', () => {
+  it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
+    const { kept } = open();
+    await kept.compute(alice, '/dtt', good('trainers'));
+    const clock = stopClock();
+    try {
+      for (let age = 0; age < maxAge - 10; age += 10) {
+        clock.advance(10);
+        expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
+      }
+      // The clock is read once a second.
+      clock.advance(12);
+      expect(kept.find(alice, '/dtt')).toBeUndefined();
+      await kept.compute(alice, '/dtt', good('new'));
+      expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+    } finally {
+      clock.restore();
+    }
   });
 });
 
@@ -267,5 +318,66 @@ describe('the counters', () => {
     slow.finish('old');
     await computing;
     expect(kept.counters).toEqual({ hits: 2, misses: 2, shared: 0, refused: 1 });
+  });
+});
+
+describe('an activation that is committed and then fails', () => {
+  let database: TestDatabase;
+  let gateway: TestGateway;
+  let account: Account;
+  let fails = false;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+    account = await createAccount(database.client, 'alice');
+    const { sql } = database;
+    const breaking: TestDatabase['sql'] = {
+      ...sql,
+      async run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+        const rows = await sql.run<Row>(text, values);
+        if (fails && /SET\s+"activeTemplateId"/.test(text)) throw new Error('the connection is gone');
+        return rows;
+      },
+    };
+    // A feed that says nothing of what is written.
+    const { feed } = createFakeFeed();
+    const kept = createKeptAnswers(feed, { maxBytes: mebibyte, maxAge });
+    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, kept });
+  });
+  afterAll(() => gateway?.close());
+
+  const active = async () => (await rest(gateway, account.token, '/dtt/templates/active')).body.data;
+  const mutation = (id: number) => `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+
+  it.each([
+    [
+      'REST',
+      async (id: number) =>
+        (await postJson(gateway, account.token, `/dtt/templates/${id}`, { isActive: true })).status,
+    ],
+    [
+      'GraphQL, interpreted',
+      async (id: number) =>
+        (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code,
+    ],
+    [
+      'GraphQL, compiled',
+      async (id: number) => {
+        // As it is the second time.
+        fails = false;
+        await graphqlOnce(gateway, account.token, mutation(id));
+        await graphqlOnce(gateway, account.token, mutation(account.dttTemplates[0]));
+        await active();
+        fails = true;
+        return (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code;
+      },
+    ],
+  ])('is seen by what is read next: %s', async (_, activate) => {
+    const [before, after] = account.dttTemplates;
+    fails = false;
+    await postJson(gateway, account.token, `/dtt/templates/${before}`, { isActive: true });
+    for (let time = 0; time < 2; time++) expect(await active()).toMatchObject({ id: before });
+    fails = true;
+    expect([500, 'INTERNAL_SERVER_ERROR']).toContain(await activate(after));
+    expect(await active()).toMatchObject({ id: after });
   });
 });

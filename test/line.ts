@@ -10,7 +10,9 @@ export interface Line {
   terminate(): Promise<void>;
   /** Passes nothing on from now, as if the cable was cut. */
   hold(): void;
-  /** Drops what was held, and passes on what comes anew. */
+  /** Passes everything on but notifications, as some poolers do. */
+  deafen(): void;
+  /** Drops what was held, and passes on what comes anew, notifications included. */
   release(): void;
   /** How many connections it has held so far. */
   held(): number;
@@ -19,12 +21,16 @@ export interface Line {
   close(): Promise<void>;
 }
 
+/** The type of the message (PostgreSQL's documentation, "Message Formats"). */
+const notificationResponse = 'A'.charCodeAt(0);
+
 /** A line to the server of the database. */
 export async function openLine(target: Database): Promise<Line> {
   const url = new URL(target.pool.options.connectionString ?? '');
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
+  let deaf = false;
   const server = createServer((near) => {
     const far = connect(Number(url.port), url.hostname);
     for (const [one, other] of [
@@ -39,6 +45,8 @@ export async function openLine(target: Database): Promise<Line> {
           other.destroy();
         });
       one.on('data', (data) => {
+        // A connection that only listens gets nothing else in the same piece.
+        if (deaf && one === far && data[0] === notificationResponse) return;
         if (!holding && !held.has(near)) other.write(data);
         else held.add(near);
       });
@@ -66,8 +74,12 @@ export async function openLine(target: Database): Promise<Line> {
     hold() {
       holding = true;
     },
+    deafen() {
+      deaf = true;
+    },
     release() {
       holding = false;
+      deaf = false;
       drop();
     },
     held: () => held.size,

@@ -1,22 +1,23 @@
 /** What a subscription follows, with a feed and tokens that do what the test says. */
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createFollow } from '../src/live.ts';
 import { createFakeFeed } from './feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
 const bob = 2;
+const maxAge = 300;
 
-function open() {
+function open(isValid = async () => true) {
   const fake = createFakeFeed();
-  let isValid = async () => true;
   const viewers = {
     known: () => undefined,
-    expected: () => undefined,
     authenticate: async () => null,
     isValid: () => isValid(),
   };
-  const changes = createFollow(fake.feed, viewers, alice)()[Symbol.asyncIterator]();
+  const changes = createFollow({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
+    Symbol.asyncIterator
+  ]();
   return {
     ...fake,
     changes,
@@ -24,6 +25,15 @@ function open() {
       isValid = answer;
     },
   };
+}
+
+/** A check of the token whose answer is the test's. */
+function pending() {
+  let answer: (isValid: boolean) => void = () => {};
+  const answered = new Promise<boolean>((settle) => {
+    answer = settle;
+  });
+  return { isValid: () => answered, answer: (isValid: boolean) => answer(isValid) };
 }
 
 const value = { done: false, value: undefined };
@@ -78,12 +88,42 @@ describe('following', () => {
     expect(await isSettled(changes.next())).toBe(false);
   });
 
-  it('does not miss a change that comes while the first value is on its way', async () => {
-    const { changes, announce } = open();
+  it('yields nothing before the token is known to be valid, and misses nothing that comes meanwhile', async () => {
+    const token = pending();
+    const { changes, announce } = open(token.isValid);
     const first = changes.next();
     announce(alice.id);
+    expect(await isSettled(first)).toBe(false);
+    token.answer(true);
     expect(await first).toEqual(value);
-    expect(await changes.next()).toEqual(value);
+    // What is read now is what the change left.
+    expect(await isSettled(changes.next())).toBe(false);
+  });
+
+  it('yields nothing more once a token that is being asked about turns out to be revoked', async () => {
+    const token = pending();
+    const { changes, announce, setValid } = open();
+    await changes.next();
+    const next = changes.next();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    announce(alice.id);
+    expect(await isSettled(next)).toBe(false);
+    token.answer(false);
+    expect(await next).toEqual(end);
+  });
+
+  it('asks again when the token is announced while it is asked about', async () => {
+    const token = pending();
+    const { changes, announce, setValid } = open();
+    await changes.next();
+    const next = changes.next();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    setValid(async () => false);
+    announce(alice.id, 'ApiToken');
+    token.answer(true);
+    expect(await next).toEqual(end);
   });
 
   it('ends when the token is revoked, and lets the feed go', async () => {
@@ -121,12 +161,58 @@ describe('following', () => {
     expect(await changes.next()).toEqual(end);
   });
 
-  it('goes on while the database cannot be asked about the token', async () => {
-    const { changes, lose, setValid } = open();
+  it.each([
+    ['goes on when the token turns out to be valid', true, value],
+    ['ends when the token turns out to be revoked', false, end],
+  ])(
+    'stays open and yields nothing while the database cannot be asked about the token, and %s',
+    async (_, isValid, expected) => {
+      const { changes, lose, announce, setValid } = open();
+      await changes.next();
+      let asked = 0;
+      setValid(() => {
+        asked++;
+        return Promise.reject(new Error('the database is away'));
+      });
+      lose();
+      announce(alice.id);
+      const next = changes.next();
+      await vi.waitFor(() => expect(asked).toBeGreaterThan(2));
+      expect(await isSettled(next)).toBe(false);
+      setValid(async () => isValid);
+      expect(await next).toEqual(expected);
+    },
+  );
+
+  it('ends by the maximum age when the token was revoked and nobody said so', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { changes, setValid } = open();
+      await changes.next();
+      setValid(async () => false);
+      const next = changes.next();
+      vi.advanceTimersByTime(maxAge * 1_000 - 1);
+      expect(await isSettled(next)).toBe(false);
+      vi.advanceTimersByTime(1);
+      expect(await next).toEqual(end);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('stops asking about the token when the reader leaves', async () => {
+    const { changes, setValid, lose } = open();
     await changes.next();
-    setValid(() => Promise.reject(new Error('the database is away')));
+    let asked = 0;
+    setValid(() => {
+      asked++;
+      return Promise.reject(new Error('the database is away'));
+    });
     lose();
-    expect(await changes.next()).toEqual(value);
+    await changes.return?.();
+    const before = asked;
+    await new Promise((done) => setTimeout(done, 20));
+    expect(asked).toBeLessThanOrEqual(before + 1);
   });
 
   it('lets the feed go when the reader leaves', async () => {

@@ -2,7 +2,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import type { Sql } from '../database/sql.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { Prisma, PrismaClient } from '../generated/prisma/client.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -36,14 +36,27 @@ export function digestOf(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
+/** Whether it looks like a token: anything else is none, without asking the database. */
+export function isToken(text: string): boolean {
+  return format.test(text);
+}
+
 /** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
 export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
-  if (!format.test(token)) return null;
-  const [found] = await sql.run<FoundToken>(
-    'SELECT id, "userId", "lastUsedAt" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
-    [Buffer.from(digestOf(token), 'hex')],
+  const [found = null] = isToken(token) ? await findTokens(sql, [token]) : [];
+  return found;
+}
+
+/** The active token that each of the secrets stands for, or null for one that is unknown or revoked. */
+export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<(FoundToken | null)[]> {
+  const digests = tokens.map(digestOf);
+  const rows = await sql.run<FoundToken & { digest: string }>(
+    `SELECT id, "userId", "lastUsedAt", encode(digest, 'hex') AS digest FROM "ApiToken"
+     WHERE digest = ANY($1::bytea[]) AND "revokedAt" IS NULL`,
+    [digests.map((digest) => Buffer.from(digest, 'hex'))],
   );
-  return found ?? null;
+  const found = new Map(rows.map((row) => [row.digest, row]));
+  return digests.map((digest) => found.get(digest) ?? null);
 }
 
 /** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
@@ -55,7 +68,7 @@ export async function createToken(
   if (name.trim() === '')
     throw new TokenError('A token needs a name, so that its owner can tell it from others.');
   const token = prefix + randomBytes(randomLength).toString('base64url');
-  return database.$transaction(async (transaction) => {
+  const create = async (transaction: Prisma.TransactionClient): Promise<IssuedToken> => {
     // The row lock makes two creations for one user take turns, so that both cannot take the last place.
     await transaction.$queryRaw`SELECT id FROM "User" WHERE username = ${username} FOR UPDATE`;
     const user = await transaction.user.findUnique({
@@ -80,7 +93,9 @@ export async function createToken(
       select: { id: true },
     });
     return { id, token };
-  });
+  };
+  // Under any other level the second would not see what the first, for which it has waited, has created.
+  return database.$transaction(create, { isolationLevel: 'ReadCommitted' });
 }
 
 /**

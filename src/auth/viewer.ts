@@ -1,9 +1,10 @@
 /** The viewer: the user whose token came with the request, and the only way into the data. */
 
+import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/feed.ts';
 import type { Sql } from '../database/sql.ts';
-import { digestOf, findToken } from './token.ts';
+import { digestOf, type FoundToken, findTokens, isToken } from './token.ts';
 
 export interface Viewer {
   readonly id: number;
@@ -13,8 +14,6 @@ export interface Viewer {
 export interface Viewers {
   /** The viewer, if the token was looked up before and nothing has changed since. */
   known(header: string | undefined): Viewer | undefined;
-  /** What another request's look-up of the same token will find, if one is under way and nothing has changed since. */
-  expected(header: string | undefined): Promise<Viewer | null> | undefined;
   /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
   authenticate(header: string | undefined): Promise<Viewer | null>;
   /** Whether the token that a viewer came with still stands for them. */
@@ -27,22 +26,45 @@ const lastUsedPrecision = 60_000;
 /** How many tokens are remembered. */
 const maxKnown = 10_000;
 
+/** How many tokens one statement looks up. */
+const maxLookUps = 500;
+
 interface Known {
   readonly viewer: Viewer;
   /** When the token's last-used time was written, in milliseconds since the epoch. */
   noted: number;
 }
 
-/** Tokens are remembered, by their digests, only while the feed would tell of their being revoked. */
-export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
-  const known = new LRUCache<string, Known>({ max: maxKnown });
-  /** The look-ups under way, by the number of changes before them and the token. */
-  const underway = new Map<string, Promise<Viewer | null>>();
-  let changes = 0;
+/**
+ * Tokens are remembered, by their digests, only while the feed would tell of their being revoked.
+ *
+ * Those that are not are looked up by one statement at a time, for all requests that came meanwhile: guessing, however
+ * fast, keeps no more than one connection busy, and a token that is valid waits for a statement or two.
+ * @param maxAge how long a token is remembered, in seconds, whatever the feed says.
+ */
+export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewers {
+  /** The digests of each user's tokens that are remembered. */
+  const digests = new Map<number, Set<string>>();
+  const known = new LRUCache<string, Known>({
+    max: maxKnown,
+    ttl: maxAge * 1_000,
+    ttlResolution: 1_000,
+    dispose({ viewer: { id } }, digest) {
+      const left = digests.get(id);
+      left?.delete(digest);
+      if (left?.size === 0) digests.delete(id);
+    },
+  });
+  /** Whose tokens may have changed since the look-up under way began. */
+  const changed = { users: new Set<number>(), anybody: false };
   feed.subscribe((change) => {
-    if (change.kind === 'user' && change.table !== 'ApiToken') return;
-    changes++;
-    known.clear();
+    if (change.kind === 'all') {
+      changed.anybody = true;
+      known.clear();
+    } else if (change.table === 'ApiToken') {
+      changed.users.add(change.userId);
+      for (const digest of [...(digests.get(change.userId) ?? [])]) known.delete(digest);
+    }
   });
 
   /** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
@@ -60,17 +82,54 @@ export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
       .catch(() => {});
   }
 
-  async function lookUp(token: string): Promise<Viewer | null> {
-    const before = changes;
-    const found = await findToken(sql, token);
-    if (!found) return null;
-    const viewer = { id: found.userId, tokenId: found.id };
-    const entry = { viewer, noted: found.lastUsedAt?.getTime() ?? 0 };
-    // Revoked in the meantime, perhaps: then the answer must not outlive this request.
-    if (changes === before) known.set(digestOf(token), entry);
+  function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
+    const viewer = { id: userId, tokenId: id };
+    const entry = { viewer, noted: lastUsedAt?.getTime() ?? 0 };
+    // Revoked in the meantime, perhaps: then the answer must not outlive these requests.
+    if (feed.listening && !changed.anybody && !changed.users.has(userId)) {
+      const digest = digestOf(token);
+      known.set(digest, entry);
+      digests.set(userId, (digests.get(userId) ?? new Set()).add(digest));
+    }
     note(entry);
     return viewer;
   }
+
+  async function lookUp(tokens: readonly string[]): Promise<(Viewer | null)[]> {
+    changed.users.clear();
+    changed.anybody = false;
+    const different = [...new Set(tokens)];
+    const found = await findTokens(sql, different);
+    const viewers = new Map(
+      different.map((token, index) => {
+        const row = found[index];
+        return [token, row ? remember(token, row) : null];
+      }),
+    );
+    return tokens.map((token) => viewers.get(token) ?? null);
+  }
+
+  let underway: Promise<unknown> = Promise.resolve();
+  let turns: Promise<unknown> = underway;
+  const lookUps = new DataLoader<string, Viewer | null>(
+    (tokens) => {
+      const looking = lookUp(tokens);
+      underway = looking.catch(() => {});
+      return looking;
+    },
+    {
+      // What was asked before a request came is not what it asks.
+      cache: false,
+      maxBatchSize: maxLookUps,
+      // One after the other: `dispatch` calls the function above.
+      batchScheduleFn(dispatch) {
+        turns = turns.then(() => {
+          dispatch();
+          return underway;
+        });
+      },
+    },
+  );
 
   return {
     known(header) {
@@ -80,18 +139,9 @@ export function createViewers(sql: Sql, feed: ChangeFeed): Viewers {
       return entry?.viewer;
     },
 
-    expected(header) {
-      const token = tokenIn(header);
-      return token !== undefined && feed.listening ? underway.get(`${changes} ${token}`) : undefined;
-    },
-
     async authenticate(header) {
       const token = tokenIn(header);
-      if (token === undefined) return null;
-      const key = `${changes} ${token}`;
-      const found = lookUp(token).finally(() => underway.delete(key));
-      underway.set(key, found);
-      return found;
+      return token !== undefined && isToken(token) ? lookUps.load(token) : null;
     },
 
     async isValid({ id, tokenId }) {

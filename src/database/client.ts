@@ -9,5 +9,14 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 
 /** A client on the connections of the pool, which stays the caller's to end. */
 export function openClient(pool: pg.Pool): PrismaClient {
-  return new PrismaClient({ adapter: new PrismaPg(pool) });
+  const adapter = {
+    provider: 'postgres' as const,
+    adapterName: '@prisma/adapter-pg',
+    /** Prisma puts a schema before every table, which is public unless it is told the one of the connections. */
+    async connect() {
+      const { rows } = await pool.query<{ schema: string | null }>('SELECT current_schema() AS schema');
+      return new PrismaPg(pool, { schema: rows[0]?.schema ?? 'public' }).connect();
+    },
+  };
+  return new PrismaClient({ adapter });
 }

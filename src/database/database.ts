@@ -5,6 +5,8 @@ import { type Config, SetupError, withoutPassword } from '../config.ts';
 import { findEmbedded, openEmbedded } from './embedded.ts';
 import { type ChangeFeed, followEngine, followServer } from './feed.ts';
 import { migrate } from './migrate.ts';
+import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
+import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './sql.ts';
 
 export interface Connected {
@@ -69,20 +71,14 @@ export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_D
 
 async function openServer(url: string, bounds?: Bounds): Promise<Database> {
   const connection = { connectionString: url };
-  const pooled = { ...connection, ...boundsOnClient(bounds), ...boundsOnServer(bounds) };
-  const database = connectTo(pooled, async () => {}, statementNames());
+  const pooled = await checkServer(url);
+  const database = connectTo(
+    { ...connection, ...boundsOnClient(bounds), ...(pooled ? {} : sessionOfOurOwn(bounds)) },
+    async () => {},
+    pooled ? undefined : createStatementNames(),
+  );
+  if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    const { rows } = await database.pool
-      .query<{ version: string }>('SHOW server_version_num')
-      .catch((error) => {
-        throw new SetupError(
-          `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${reason(error)}`,
-        );
-      });
-    const version = Math.trunc(Number(Object.values(rows[0] ?? {})[0]) / 10_000);
-    if (version < oldestServer) {
-      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
-    }
     await migrate(connection);
     return {
       ...database,
@@ -94,6 +90,36 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+/**
+ * Whether the server stands behind a pooler.
+ * @throws {SetupError} when it cannot be reached, or not be used.
+ */
+async function checkServer(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestConnecting });
+  // A lost connection fails the query at hand; without a listener it would end the process as well.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string }>(
+      `SELECT current_setting('server_version_num') AS version`,
+    );
+    const version = Math.trunc(Number(rows[0]?.version) / 10_000);
+    if (version < oldestServer) {
+      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
+    }
+    const pooled = await isPooled(client);
+    if (pooled) await checkPooler(client);
+    return pooled;
+  } catch (error) {
+    if (error instanceof SetupError) throw error;
+    throw new SetupError(
+      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${reason(error)}`,
+    );
+  } finally {
+    await client.end().catch(() => {});
   }
 }
 
@@ -112,34 +138,19 @@ function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
 }
 
 /**
- * Has the server stop what takes too long, the wait for a lock included. Said in a statement, since poolers refuse
- * connections that say it when they begin. The embedded engine has no timers, and nobody else's locks.
+ * Settings for sessions that are the gateway's alone, which has the server stop what takes too long, the wait for a
+ * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
+ * begins. The embedded engine has no timers, and nobody else's locks.
  */
-function boundsOnServer(bounds: Bounds | undefined): pg.PoolConfig {
-  if (!bounds) return {};
-  const text = `SET statement_timeout = ${bounds.statement}; SET idle_in_transaction_session_timeout = ${longestIdle}`;
+function sessionOfOurOwn(bounds: Bounds | undefined): pg.PoolConfig {
+  const text = sessionSettings(
+    bounds && {
+      statement_timeout: String(bounds.statement),
+      idle_in_transaction_session_timeout: String(longestIdle),
+    },
+  );
   // The pool waits for the answer, though its types do not say so.
   return { onConnect: (client) => client.query(text) };
-}
-
-/** The most statements that a connection remembers: many times what the operations of a frontend come to. */
-const maxStatements = 500;
-
-/**
- * Gives each SQL text a name, under which a connection of `pg` has PostgreSQL parse and plan it only once. Not for
- * the embedded engine, where all connections share one session and its names.
- */
-function statementNames(): (text: string) => string {
-  const names = new Map<string, string>();
-  return (text) => {
-    const known = names.get(text);
-    if (known !== undefined) return known;
-    // An empty name is that of the statement which is forgotten at once.
-    if (names.size >= maxStatements) return '';
-    const name = `dovetail_${names.size}`;
-    names.set(text, name);
-    return name;
-  };
 }
 
 function connectTo(

@@ -1,5 +1,6 @@
 /** The embedded PostgreSQL: kept in DATA_DIR, and offered on a Unix socket in that folder. */
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -9,7 +10,7 @@ import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { SetupError } from '../config.ts';
 import { claim } from './lock.ts';
-import { type NotificationListener, type SocketOptions, serveEngine } from './socket.ts';
+import { type NotificationListener, ownNamePrefix, type SocketOptions, serveEngine } from './socket.ts';
 
 export interface EmbeddedPostgres {
   /** How `pg`, Prisma or `psql` reach the engine, from this process or another. */
@@ -25,6 +26,9 @@ export interface EmbeddedPostgres {
 /** PGlite reserves 128 MB for pages unless told otherwise, but the operating system keeps them at hand as well. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
+/** The files of the engine, in the folder. */
+export const engineFolder = 'postgres';
+
 /** Where a client of PostgreSQL looks for the socket in a folder. */
 const socketName = '.s.PGSQL.5432';
 
@@ -32,7 +36,10 @@ const socketName = '.s.PGSQL.5432';
  * Opens the database of the folder, creating it if there is none.
  * @throws {SetupError} when another process has it open, or it cannot be a folder.
  */
-export async function openEmbedded(dataDir: string, options?: SocketOptions): Promise<EmbeddedPostgres> {
+export async function openEmbedded(
+  dataDir: string,
+  options?: Pick<SocketOptions, 'silenceLimit'>,
+): Promise<EmbeddedPostgres> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error) => {
     throw unusable(dataDir, error);
   });
@@ -52,34 +59,82 @@ export async function openEmbedded(dataDir: string, options?: SocketOptions): Pr
         `DATA_DIR ${JSON.stringify(dataDir)} is in use by ${claimed.holder}. Stop it, or set DATA_DIR to another folder.`,
       );
     }
-    opened.push(claimed.release);
-    const engine = await PGlite.create({ dataDir: join(folder.path, 'postgres'), startParams }).catch(
-      (error) => {
-        throw unusable(dataDir, error);
-      },
-    );
+    const { isHeld, release } = claimed;
+    opened.push(release);
+    const engine = await openEngine(dataDir, join(folder.path, engineFolder));
     const socket = join(folder.path, socketName);
     await rm(socket, { force: true });
     const listeners = new Set<NotificationListener>();
     const tell: NotificationListener = (channel, payload) => {
       for (const listener of listeners) listener(channel, payload);
     };
-    const server = serveEngine(engine, tell, options);
-    // An engine that has failed would never come to an end with this.
+    const ownName = ownNamePrefix + randomUUID();
+    const findObstacle = () => (isHeld() ? undefined : lost(dataDir));
+    const server = serveEngine(engine, tell, { ...options, ownName, findObstacle });
+    // An engine that has failed would never come to an end with this; one whose folder is another's would write there.
     opened.push(() => server.hasFailed() || engine.close());
     server.listen(socket);
     await once(server, 'listening');
+    const watch = setInterval(server.check, lockInterval).unref();
     opened.push(() => {
-      server.close();
+      clearInterval(watch);
+      server.check();
+      // It would remove the socket, whosever it is.
+      if (isHeld()) server.close();
       server.closeConnections();
     });
     await chmod(socket, 0o600);
-    return { connection: connectionTo(folder.path), engine, listeners, failure: server.failure, close };
+    const connection = { ...connectionTo(folder.path), application_name: ownName };
+    return { connection, engine, listeners, failure: server.failure, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
+
+/** How often, in milliseconds, it is looked whether the folder is still there, when nobody asks for anything. */
+const lockInterval = 1_000;
+
+function lost(dataDir: string): SetupError {
+  return new SetupError(
+    `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`,
+  );
+}
+
+/**
+ * Opens the engine, or makes it.
+ * @throws {SetupError} when its files are of no use, or there is something in the way of writing them.
+ */
+async function openEngine(dataDir: string, path: string): Promise<PGlite> {
+  try {
+    // PGlite leaves it to the umask who may write; nobody gets past this.
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await chmod(path, 0o700);
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+  const said: string[] = [];
+  try {
+    const engine = await PGlite.create({
+      dataDir: path,
+      startParams,
+      onStderr: (line) => said.push(line) > 0,
+    });
+    // The engine has no converters: without these it says so, and with them it breaks off.
+    await engine.exec('DELETE FROM pg_catalog.pg_conversion');
+    return engine;
+  } catch (error) {
+    const last = said.findLast((line) => /FATAL|PANIC/.test(line));
+    if (last && /No space left|Permission denied|Read-only file system/.test(last))
+      throw unusable(dataDir, new Error(last));
+    throw new SetupError(damaged(dataDir, last ?? (error instanceof Error ? error.message : String(error))), {
+      cause: error,
+    });
+  }
+}
+
+const damaged = (dataDir: string, reason: string) =>
+  `The database in ${dataDir} is damaged: move it away and start again (${reason.split('\n')[0]})`;
 
 /** The address of the engine that another process has opened, or undefined if none has. */
 export async function findEmbedded(dataDir: string) {

@@ -2,11 +2,14 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { link, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { chmod, link, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 
 export interface Claimed {
+  /** Whether the folder still is this process's: it may have been removed, and even made anew by another. */
+  isHeld(): boolean;
   /** Gives the folder up. */
   release(): Promise<void>;
 }
@@ -29,6 +32,9 @@ export async function claim(folder: string): Promise<Claimed | Refused> {
   try {
     server.listen(draft);
     await once(server, 'listening');
+    await chmod(draft, 0o600);
+    // As long as the socket is bound, no other file has its number.
+    const { dev, ino } = statSync(draft);
     for (;;) {
       const highest = Math.max(0, ...(await locksIn(folder)));
       const holder = await ask(lockPath(folder, highest));
@@ -48,14 +54,20 @@ export async function claim(folder: string): Promise<Claimed | Refused> {
       for (const number of numbers.filter((each) => each <= highest)) {
         await rm(lockPath(folder, number), { force: true });
       }
+      const isHeld = () => {
+        const found = statSync(lock, { throwIfNoEntry: false });
+        return found?.ino === ino && found.dev === dev;
+      };
       const release = async () => {
         // An empty file in its place says the same as a dead socket, and can be copied with the folder.
-        await writeFile(draft, '')
-          .then(() => rename(draft, lock))
-          .catch(() => {});
+        if (isHeld()) {
+          await writeFile(draft, '', { mode: 0o600 })
+            .then(() => rename(draft, lock))
+            .catch(() => {});
+        }
         server.close();
       };
-      return { release };
+      return { isHeld, release };
     }
   } catch (error) {
     server.close();

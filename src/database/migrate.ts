@@ -28,25 +28,31 @@ const ledger = `
 
 /**
  * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
- * moment take turns.
- * @throws {SetupError} when a migration fails, or the database was migrated by a later version.
+ * moment take turns. Where nothing is pending this only reads, so that a role will do that may read and write rows.
+ * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
+  refuseSchema(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
   // A lost connection fails the query at hand; without a listener it would end the process as well.
   client.on('error', () => {});
+  let pending: Migration[] = [];
   try {
     await client.connect();
-    await client.query('BEGIN');
+    pending = await readPending(client, migrations);
+    if (pending.length === 0) return [];
+    // Whatever the role's defaults are.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
     await client.query(ledger);
-    const applied = await readApplied(client);
-    const pending = migrations.filter(({ name }) => !applied.delete(name));
-    if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
+    // Another gateway may have been faster.
+    pending = await readPending(client, migrations);
     for (const { name, sql } of pending) {
       await client.query(sql).catch((error: Error) => {
-        throw new Error(`${name}: ${error.message}`, { cause: error });
+        throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
+          code: codeOf(error),
+        });
       });
       await client.query(
         `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
@@ -57,11 +63,52 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.query('COMMIT');
     return pending.map(({ name }) => name);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new SetupError(`The database could not be migrated: ${reason}`, { cause: error });
+    throw codeOf(error) === insufficientPrivilege
+      ? await lackOfRights(client, error, pending)
+      : new SetupError(`The database could not be migrated: ${textOf(error)}`, { cause: error });
   } finally {
     await client.end();
   }
+}
+
+/** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
+function refuseSchema({ connectionString }: pg.ClientConfig): void {
+  const schema = connectionString && new URL(connectionString).searchParams.get('schema');
+  if (schema && schema !== 'public') {
+    throw new SetupError(
+      `DATABASE_URL has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
+    );
+  }
+}
+
+/** PostgreSQL's code for what a role may not do. */
+const insufficientPrivilege = '42501';
+
+/** Says which role lacks what, and what to do. */
+async function lackOfRights(
+  client: pg.ClientBase,
+  error: unknown,
+  pending: readonly Migration[],
+): Promise<SetupError> {
+  await client.query('ROLLBACK');
+  const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
+  const role = JSON.stringify(rows[0]?.role);
+  return new SetupError(
+    pending.length === 0
+      ? `The role ${role} may not read which migrations are applied: ${textOf(error)}. Grant it SELECT on "_prisma_migrations".`
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${textOf(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+    { cause: error },
+  );
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
+function textOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(textOf).join('; ');
+  return error instanceof Error ? error.message : String(error);
 }
 
 export interface Progress {
@@ -75,21 +122,37 @@ export interface Progress {
 /** How far the database has come, which this only reads. */
 export async function readProgress(client: pg.ClientBase, folder = checkedIn): Promise<Progress> {
   const migrations = await readMigrations(folder);
-  const { rows } = await client.query(`SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS found`);
-  const applied = rows[0]?.found ? await readApplied(client) : new Set<string>();
+  const applied = await readApplied(client);
   const pending = migrations.map(({ name }) => name).filter((name) => !applied.delete(name));
   return { applied: migrations.length - pending.length, pending, unknown: [...applied] };
 }
 
+/** Those of the migrations that the database does not have. */
+async function readPending(client: pg.ClientBase, migrations: readonly Migration[]): Promise<Migration[]> {
+  const applied = await readApplied(client);
+  const pending = migrations.filter(({ name }) => !applied.delete(name));
+  if (applied.size > 0) throw new Error(`it has migrations of a later version: ${[...applied].join(', ')}`);
+  return pending;
+}
+
 async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
+  const found = await client.query<{ found: boolean }>(
+    `SELECT to_regclass('"_prisma_migrations"') IS NOT NULL AS found`,
+  );
+  if (!found.rows[0]?.found) return new Set();
   const { rows } = await client.query<{ name: string }>(
     `SELECT migration_name AS name FROM "_prisma_migrations" WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL`,
   );
   return new Set(rows.map(({ name }) => name));
 }
 
+interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
 /** The migrations, oldest first. */
-async function readMigrations(folder: URL): Promise<{ name: string; sql: string }[]> {
+async function readMigrations(folder: URL): Promise<Migration[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(

@@ -6,26 +6,40 @@
  * engine says that it is idle, outside of any transaction. `@electric-sql/pglite-socket` hands out single
  * messages instead, and mixes them up under load.
  *
- * What outlives a transaction is still shared, since the session is: SET without LOCAL, and the names of prepared
- * statements. Nothing here uses either.
+ * The gateway's own clients set nothing that outlives a transaction, and their turns cost nothing more. Those of
+ * guests, who are all others, end with the session as it was (`guest.ts`).
  */
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
+import { createGuestSession, type GuestSession, type Run, type Setting } from './guest.ts';
+import { message, report, type } from './protocol.ts';
 
-/** Told of what `NOTIFY` sends on any channel that the engine listens to. */
+/**
+ * Told of what `NOTIFY` sends on any channel that the engine listens to. The payload is empty when a guest may have
+ * changed anything without a word of it.
+ */
 export type NotificationListener = (channel: string, payload: string) => void;
 
 export interface SocketOptions {
   /** How long, in milliseconds, a client may sit silent in its turn while others wait. */
   silenceLimit?: number;
+  /** The `application_name` of the gateway's own clients. It is for nobody else to know. */
+  ownName?: string;
+  /** Asked before the engine is touched. Gives the reason why it must not be any more. */
+  findObstacle?: () => Error | undefined;
 }
+
+/** What the names begin with that gateways give to their own clients. */
+export const ownNamePrefix = 'dovetail-gateway-';
 
 export interface EngineServer extends Server {
   closeConnections(): void;
   /** Settles when the engine has failed. From then on it is not touched any more, and nobody is connected. */
   readonly failure: Promise<Error>;
   hasFailed(): boolean;
+  /** Looks whether the engine may be touched still, and has it fail if not. */
+  check(): void;
 }
 
 /**
@@ -36,15 +50,17 @@ export interface EngineServer extends Server {
 export function serveEngine(
   engine: PGlite,
   onNotification: NotificationListener,
-  { silenceLimit = 10_000 }: SocketOptions = {},
+  { silenceLimit = 10_000, ownName, findObstacle = () => undefined }: SocketOptions = {},
 ): EngineServer {
-  const turns = createTurns();
   const sockets = new Set<Socket>();
-  const { run, failure, hasFailed } = createRunner(engine);
+  const runner = createRunner(engine, findObstacle);
+  const { failure, hasFailed, check } = runner;
+  const service = { ...runner, turns: createTurns(), onNotification, silenceLimit, ownName };
   const server = createServer((socket) => {
+    if (hasFailed()) return socket.destroy();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
-    converse(run, socket, turns, onNotification, silenceLimit)
+    converse(socket, service)
       .catch(() => {})
       .finally(() => socket.destroy());
   });
@@ -52,27 +68,31 @@ export function serveEngine(
     for (const socket of sockets) socket.destroy();
   };
   failure.then(() => {
-    server.close();
+    // To close a server is to remove its socket, which may be that of another process by now.
+    if (!findObstacle()) server.close();
     closeConnections();
   });
-  return Object.assign(server, { closeConnections, failure, hasFailed });
+  return Object.assign(server, { closeConnections, failure, hasFailed, check });
 }
 
-async function converse(
-  run: Run,
-  socket: Socket,
-  turns: Turns,
-  onNotification: NotificationListener,
-  silenceLimit: number,
-): Promise<void> {
+interface Service extends Runner {
+  readonly turns: Turns;
+  readonly onNotification: NotificationListener;
+  readonly silenceLimit: number;
+  readonly ownName: string | undefined;
+}
+
+async function converse(socket: Socket, service: Service): Promise<void> {
+  const { turns, silenceLimit } = service;
   let endTurn: (() => void) | undefined;
+  let guest: GuestSession | undefined;
   const silence = setTimeout(() => {
     if (endTurn && turns.waiting() > 0) {
       socket.write(idleTooLong);
       socket.destroy();
     } else silence.refresh();
   }, silenceLimit);
-  const replies = createReplyReader((data) => socket.write(data), onNotification);
+  const replies = createReplyReader((data) => socket.write(data), service.onNotification);
   try {
     for await (const part of partsOf(socket)) {
       silence.refresh();
@@ -81,55 +101,115 @@ async function converse(
         continue;
       }
       if (part === 'goodbye') return;
-      endTurn ??= await turns.take();
-      await run(part, replies.read);
+      const settings = startupSettings(part);
+      if (settings) {
+        const { setting: name } = settings.find((each) => each.name === 'application_name') ?? {
+          setting: '',
+        };
+        // Its folder was replaced, and it took the new one's socket for its own.
+        if (name !== service.ownName && name.startsWith(ownNamePrefix)) return;
+        if (name !== service.ownName) {
+          guest = createGuestSession(service, settings);
+          replies.holdIdle();
+        }
+      }
+      if (!endTurn) {
+        endTurn = await turns.take();
+        await guest?.begin();
+      }
+      // A start-up message is none of those that a session knows.
+      await (settings || !guest ? service : guest).run(part, replies.read);
       // The engine works in this thread: while it did, no timer could see that the client was not the silent one.
       silence.refresh();
       if (replies.sayIdle()) {
+        if (guest) await endGuestTurn(guest, socket, service);
+        replies.release();
         endTurn();
         endTurn = undefined;
       }
       if (socket.writableNeedDrain) await drained(socket);
     }
+  } catch (error) {
+    if (guest && endTurn) socket.write(report('FATAL', '57P01', textOf(error)));
+    throw error;
   } finally {
     clearTimeout(silence);
     if (endTurn) {
       // The client left in mid-turn: what it began must not stay for the next one.
-      await run(abandon, () => {}).catch(() => {});
+      await service.run(abandon, () => {}).catch(() => {});
+      if (guest) await endGuestTurn(guest, socket, service).catch(() => {});
       endTurn();
     }
   }
 }
 
-/** Hands messages to the engine, and its answer on, in pieces cut anywhere. */
-type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
+/** @throws why the guest cannot go on, if it cannot. */
+async function endGuestTurn(guest: GuestSession, socket: Socket, { onNotification }: Service): Promise<void> {
+  const { unheard, ended, error } = await guest.end();
+  for (const channel of unheard) onNotification(channel, '');
+  if (error !== undefined) throw error;
+  if (ended.length > 0) {
+    const text = `the embedded database ends with each statement or transaction: ${ended.join(', ')}`;
+    socket.write(report('NOTICE', '01000', text));
+  }
+}
+
+/** What a start-up message sets, or undefined if the message is none. Its type would be where its length is. */
+function startupSettings(part: Buffer): Setting[] | undefined {
+  if (part[0] !== 0) return undefined;
+  const texts = part.toString('utf8', 8).split('\0');
+  const settings: Setting[] = [];
+  for (let at = 0; texts[at]; at += 2) {
+    const [name = '', setting = ''] = texts.slice(at, at + 2);
+    if (!ofConnection.test(name)) settings.push({ name, setting });
+  }
+  return settings;
+}
+
+/** What a start-up message says that is no setting. */
+const ofConnection = /^(?:user|database|replication|options|_pq_\..*)$/;
 
 /** What an error says that leaves the engine in an unknown state, such as a disk too full for the write-ahead log. */
 const panic = Buffer.from('VPANIC\0');
+
+type Runner = ReturnType<typeof createRunner>;
 
 /**
  * Runs the engine until it fails. After a panic a server would start anew; this engine stays, and the next message
  * would keep this thread busy for ever.
  */
-function createRunner(engine: PGlite) {
+function createRunner(engine: PGlite, findObstacle: () => Error | undefined) {
   let failed: Error | undefined;
-  let fail = (_error: Error) => {};
-  const failure = new Promise<Error>((settle) => {
-    fail = (error) => {
-      failed ??= error;
-      settle(error);
-    };
+  let settle = (_error: Error) => {};
+  const failure = new Promise<Error>((resolve) => {
+    settle = resolve;
   });
+  const fail = (error: Error) => {
+    failed ??= error;
+    settle(failed);
+  };
+  stopAtExceptions(engine, fail);
+
+  const check = () => {
+    const obstacle = failed ?? findObstacle();
+    if (obstacle) fail(obstacle);
+  };
+  const assertUsable = () => {
+    check();
+    if (failed) throw failed;
+  };
   const run: Run = (messages, onReply) =>
     engine.runExclusive(async () => {
-      if (failed) throw failed;
+      assertUsable();
       try {
         await engine.execProtocolRawStream(messages, {
           onRawData(data) {
+            // What comes from an engine that has failed is no answer.
+            if (failed) return;
             // The piece is in the engine's memory, which its next one overwrites.
             const piece = Buffer.from(data);
             // An error comes in a piece that begins with it.
-            if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(textOf(piece)));
+            if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
             onReply(piece);
           },
         });
@@ -139,11 +219,60 @@ function createRunner(engine: PGlite) {
         throw error;
       }
     });
-  return { run, failure, hasFailed: () => failed !== undefined };
+  const ask = async <Row>(sql: string, values?: unknown[]): Promise<Row[]> => {
+    assertUsable();
+    return (await engine.query<Row>(sql, values)).rows;
+  };
+  const askAll = async <Rows extends unknown[]>(sql: readonly string[]) => {
+    assertUsable();
+    const results = await engine.exec(sql.join(';'));
+    // One result for each statement, whose columns the caller knows.
+    return results.map(({ rows }) => rows) as { [Each in keyof Rows]: Rows[Each][] };
+  };
+  const reset = async (commands: readonly string[]) => {
+    assertUsable();
+    try {
+      for (const command of commands) await engine.exec(command);
+    } catch (error) {
+      if (!engine.closed) fail(new Error('the session could not be reset', { cause: error }));
+      throw error;
+    }
+  };
+  return { run, ask, askAll, reset, check, failure, hasFailed: () => failed !== undefined };
 }
 
+/** With this status PGlite throws what PostgreSQL would jump with to the handling of an error. */
+const jump = 100;
+
+/**
+ * Has the engine fail by an exception that is not PostgreSQL's own: deep recursion, a function that the engine lacks.
+ * PGlite passes over them, though they leave the engine in the middle of what it did, where the next message may keep
+ * this thread busy for ever.
+ */
+function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): void {
+  const loopOnce = Module._PostgresMainLoopOnce;
+  Module._PostgresMainLoopOnce = () => {
+    try {
+      loopOnce();
+    } catch (error) {
+      // Anything can be thrown.
+      if ((error as { status?: unknown } | undefined)?.status === jump) throw error;
+      const failure = new Error(`the engine broke off: ${textOf(error)}`, { cause: error });
+      fail(failure);
+      throw {
+        // PGlite catches what is thrown here and looks at this, outside of its `try`: so it gets out of its loop.
+        get status() {
+          throw failure;
+        },
+      };
+    }
+  };
+}
+
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
 /** What an error message of the engine says for people. */
-function textOf(error: Buffer): string {
+function messageOf(error: Buffer): string {
   return /\0M([^\0]*)/.exec(error.toString())?.[1] ?? '';
 }
 
@@ -158,19 +287,6 @@ function drained(socket: Socket): Promise<void> {
   });
 }
 
-/** The types of messages are letters (PostgreSQL's documentation, "Message Formats"). */
-const type = (letter: string) => letter.charCodeAt(0);
-
-function message(letter: string, ...fields: (string | Buffer)[]): Buffer {
-  // A field of text ends with a zero byte.
-  const body = Buffer.concat(
-    fields.map((field) => (Buffer.isBuffer(field) ? field : Buffer.from(`${field}\0`))),
-  );
-  const head = Buffer.alloc(5, letter);
-  head.writeInt32BE(4 + body.length, 1);
-  return Buffer.concat([head, body]);
-}
-
 /**
  * Ends whatever a client was in the midst of. A batch is broken first, by executing a portal that does not exist:
  * the Sync, without which the engine would pass over the ROLLBACK after an error, would otherwise commit it.
@@ -181,13 +297,10 @@ const abandon = Buffer.concat([
   message('Q', 'ROLLBACK'),
 ]);
 
-const idleTooLong = message(
-  'E',
-  'SFATAL',
-  'VFATAL',
-  'C25P03',
-  'Mterminating connection: it kept silent in a transaction while others waited',
-  '',
+const idleTooLong = report(
+  'FATAL',
+  '25P03',
+  'terminating connection: it kept silent in a transaction while others waited',
 );
 
 /**
@@ -200,22 +313,49 @@ interface ReplyReader {
   read(data: Buffer): void;
   /** Whether the last message read said that the engine is in no transaction and waits for the next command. */
   sayIdle(): boolean;
+  /** From now on, keeps the message back that says so, until told to release it or until another one comes. */
+  holdIdle(): void;
+  release(): void;
 }
 
 /** These may come at any time, and say nothing about the command at hand: notices and settings. */
 const asides = [type('N'), type('S')];
 
+const readyForQuery = message('Z', Buffer.from('I'));
+
 /**
  * Follows the engine's messages: tells one that says idle from data that looks like it, takes out notifications,
  * and passes the rest on as it comes.
  */
-function createReplyReader(pass: (data: Buffer) => void, onNotification: NotificationListener): ReplyReader {
+function createReplyReader(send: (data: Buffer) => void, onNotification: NotificationListener): ReplyReader {
   /** What came of a message's head, which is five bytes: its type, and the length of all that follows the type. */
   let head: Buffer = Buffer.alloc(0);
   let kind = 0;
   let bodyLeft = 0;
-  let notification: Buffer[] = [];
+  /** The body of a message that is taken out. */
+  let body: Buffer[] = [];
   let idle = false;
+  let taken = [type('A')];
+  let isHeld = false;
+  const release = () => {
+    if (isHeld) send(readyForQuery);
+    isHeld = false;
+  };
+  const pass = (data: Buffer) => {
+    release();
+    send(data);
+  };
+  const take = (message: Buffer) => {
+    if (kind === type('Z')) {
+      release();
+      if (idle) isHeld = true;
+      else send(readyInTransaction(message));
+      return;
+    }
+    // The process id, then the channel and the payload, each ended by a zero byte.
+    const [channel = '', payload = ''] = message.toString('utf8', 4).split('\0');
+    onNotification(channel, payload);
+  };
   return {
     read(chunk) {
       const data = head.length > 0 ? Buffer.concat([head, chunk]) : chunk;
@@ -235,28 +375,34 @@ function createReplyReader(pass: (data: Buffer) => void, onNotification: Notific
           }
           kind = data[at] ?? 0;
           bodyLeft = data.readInt32BE(at + 1) - 4;
-          if (kind === type('A')) passOn();
-          else if (!asides.includes(kind)) idle = false;
+          if (taken.includes(kind)) passOn();
+          if (kind !== type('A') && !asides.includes(kind)) idle = false;
           at += 5;
         }
         const step = Math.min(bodyLeft, data.length - at);
+        const isTaken = taken.includes(kind);
         if (kind === type('Z') && step > 0) idle = data[at] === type('I');
-        if (kind === type('A')) notification.push(data.subarray(at, at + step));
+        if (isTaken) body.push(data.subarray(at, at + step));
         at += step;
         bodyLeft -= step;
-        if (kind !== type('A')) continue;
+        if (!isTaken) continue;
         passed = at;
         if (bodyLeft > 0) continue;
-        // The process id, then the channel and the payload, each ended by a zero byte.
-        const [channel = '', payload = ''] = Buffer.concat(notification).toString('utf8', 4).split('\0');
-        notification = [];
-        onNotification(channel, payload);
+        const whole = Buffer.concat(body);
+        body = [];
+        take(whole);
       }
       passOn();
     },
     sayIdle: () => idle,
+    holdIdle() {
+      taken = [type('A'), type('Z')];
+    },
+    release,
   };
 }
+
+const readyInTransaction = (status: Buffer) => message('Z', status);
 
 /** The code in place of a version in the messages that may come before the start-up message. */
 const sslRequest = 80_877_103;

@@ -5,7 +5,8 @@
 
 import type pg from 'pg';
 import { statementSpans } from '../spans.ts';
-import { countStatement, type Model, type RowQuery, reviveTimes, selectStatement } from './statement.ts';
+import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
+import { onceMore } from './transaction.ts';
 
 export interface Sql {
   /** The rows that the query describes, with what it selects and no more. */
@@ -13,6 +14,8 @@ export interface Sql {
   count(model: Model, where: object): Promise<number>;
   /** The rows that a statement gives. */
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+  /** The same for a statement that writes what others may be writing too: see `onceMore`. */
+  write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
 }
 
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
@@ -24,10 +27,11 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   }
   return {
     run,
+    write: (text, values) => onceMore(() => run(text, values)),
     async findMany(model, query) {
       const { text, values, shape } = selectStatement(model, query);
       const rows = await run(text, values);
-      reviveTimes(rows, shape);
+      revive(rows, shape);
       return rows;
     },
     async count(model, where) {

@@ -17,7 +17,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { clientError, messages } from '../errors.ts';
-import { type PreparedOperation, prepare } from '../schema/prepare.ts';
+import { countVersions, type PreparedOperation, prepare } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 import { badRequest, breadthOf, complexityOf, overLimits, refusal } from './limits.ts';
 
@@ -36,10 +36,10 @@ export interface Documents {
     variables: Readonly<Record<string, unknown>>,
   ): GraphQLError | undefined;
   /**
-   * The compiled operation of a valid document that was read before: compiling costs as much as running a few times,
-   * and much is asked only once. Undefined for one that must not run, or is not worth it.
+   * The operation of a valid document that was read before, ready to run: compiling costs as much as running a few
+   * times, and much is asked only once. Undefined for one that must not run, or is not worth it.
    */
-  compiled(
+  prepared(
     text: string,
     operationName: string | undefined,
     variables: Readonly<Record<string, unknown>>,
@@ -51,7 +51,9 @@ interface Known {
   readonly errors: readonly GraphQLError[];
   /** How many fields its operations select; 0 for a document that must not run. */
   readonly breadth: number;
-  /** Those that were compiled, or could not be. */
+  /** How many fields may be compiled of it in the end, each as often as it has versions. */
+  readonly compilable: number;
+  /** Those that were prepared, or could not be. */
   readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
 }
 
@@ -69,10 +71,8 @@ const maxErrors = 10;
 export function createDocuments(config: Config): Documents {
   const known = new LRUCache<string, Known>({
     maxSize: maxMemory,
-    sizeCalculation: ({ breadth }, text) =>
-      memoryOf.document +
-      memoryOf.character * text.length +
-      memoryOf.compiledField * (breadth <= largestCompiled ? breadth : 0),
+    sizeCalculation: ({ compilable }, text) =>
+      memoryOf.document + memoryOf.character * text.length + memoryOf.compiledField * compilable,
   });
   const mayIntrospect = config.INTROSPECTION === 'on';
   const rules = mayIntrospect ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
@@ -96,7 +96,7 @@ export function createDocuments(config: Config): Documents {
       return runnable({ document, errors: faultsOf(document, true) });
     },
 
-    compiled(text, operationName, variables) {
+    prepared(text, operationName, variables) {
       const found = known.get(text);
       if (!found?.document || found.breadth === 0 || found.breadth > largestCompiled) return undefined;
       const { document, operations } = found;
@@ -110,9 +110,13 @@ export function createDocuments(config: Config): Documents {
   function check(text: string): Known {
     const document = parsed(text);
     const operations: Known['operations'] = new Map();
-    if (document instanceof GraphQLError) return { errors: [document], breadth: 0, operations };
+    if (document instanceof GraphQLError)
+      return { errors: [document], breadth: 0, compilable: 0, operations };
     const errors = faultsOf(document, !mayIntrospect);
-    return { document, errors, breadth: errors.length > 0 ? 0 : breadthOf(document), operations };
+    if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
+    const breadth = breadthOf(document);
+    const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
+    return { document, errors, breadth, compilable, operations };
   }
 
   function parsed(text: string): DocumentNode | GraphQLError {

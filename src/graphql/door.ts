@@ -14,6 +14,7 @@ import { type ErrorCode, errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Gate } from '../gate.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
+import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { refusals, refuse } from '../refusal.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
@@ -28,10 +29,10 @@ const slowestReader = 30_000;
 const vary = 'Authorization, Accept';
 
 /**
- * What a POST may carry. The types that a form of a foreign page can send are not among them: with any of these a
- * browser asks first whether it may (CORS, preflight).
+ * What a POST may carry (GraphQL over HTTP, section 5.1), and no type that a form of a foreign page can send: with
+ * this one a browser asks first whether it may (CORS, preflight).
  */
-const postType = /^application\/(json|graphql|graphql\+json) *(;|$)/i;
+const postType = /^application\/json *(;|$)/i;
 
 const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
@@ -40,8 +41,8 @@ const graphqlType = 'application/graphql-response+json';
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   kept: KeptAnswers;
   gate: Gate;
-  /** The token that GraphiQL asks with: that of the demo account, where there is one. */
-  demoToken: string | undefined;
+  /** Gives the token that GraphiQL asks with. */
+  demoTokenFor: DemoTokenFor;
   /** Aborted when the gateway closes: streams end then, which would never end by themselves. */
   closing: AbortSignal;
 }
@@ -50,11 +51,11 @@ export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { config, createContext, demoToken, kept, gate, closing } = options;
+  const { config, createContext, demoTokenFor, kept, gate, closing } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
-  const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoToken) : undefined;
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(demoTokenFor) : undefined;
   /** How many each user has open. */
   const subscriptions = new Map<number, number>();
   // Every stream waits for it: many of them are no leak.
@@ -105,16 +106,16 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     if (!gate(exchange)) return tooBusy;
 
     const plain = readPlainRequest(body, persisted);
-    const operation = plain && documents.compiled(plain.text, plain.operationName, plain.variables);
+    const operation = plain && documents.prepared(plain.text, plain.operationName, plain.variables);
     if (!operation) return undefined;
     exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.QUERY) {
       return kept.compute(viewer.id, key, async () => {
         const result = await operation.run(plain.variables, createContext(viewer));
-        if (!result.errors) {
-          return { answer: { ...answerOf(exchange, result, type), operation: operation.label }, keep: true };
+        if (isWhole(result)) {
+          const answer = { ...answerOf(exchange, result, type), operation: operation.label };
+          return { answer, keep: !result.errors };
         }
-        // Compiled code words its errors in its own way, so a query that failed is asked once more.
         return {
           // Whoever shares this answer has asked for the same type, if in other words.
           answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
@@ -209,10 +210,14 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
   return { viewer, outcome: { failed: false }, report };
 }
 
+/** Whether the result is answered with a 200. Where nothing was executed, or an error has a status, Yoga knows. */
+function isWhole({ data, errors }: ExecutionResult): boolean {
+  return data !== undefined && !errors?.some(({ extensions }) => extensions.http !== undefined);
+}
+
 /** The media type that the express lane answers with, or undefined for a request that is not for it. */
 function expressType({ method, headers }: IncomingMessage): string | undefined {
-  if (method !== 'POST' || !/^application\/json *(;|$)/i.test(headers['content-type'] ?? ''))
-    return undefined;
+  if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
   const accept = headers.accept ?? '*/*';
   if (accept.includes(graphqlType)) return graphqlType;
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
@@ -262,7 +267,9 @@ async function stream(
   closing: AbortSignal,
 ): Promise<void> {
   if (response.headersSent) return answer.body?.cancel();
-  response.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+  // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
+  const given = [...answer.headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  response.writeHead(answer.status, { ...Object.fromEntries(given), ...headers });
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     answer.body?.cancel().catch(() => {});

@@ -3,6 +3,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Answer } from '../answer.ts';
+import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { largeAnswer } from '../pages/large.ts';
 import { type Page, pageAnswer } from '../pages/page.ts';
 
@@ -11,9 +12,17 @@ export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate',
   readFileSync(new URL(`examples/${name}.graphql`, import.meta.url), 'utf8'),
 );
 
-/** @param demoToken the token that GraphiQL asks with, where there is a demo account. */
-export const createExplorer = (demoToken: string | undefined): Page =>
-  largeAnswer(() => render(demoToken), 'Accept, Accept-Encoding');
+/** @param demoTokenFor gives the token that GraphiQL asks with. */
+export function createExplorer(demoTokenFor: DemoTokenFor): Page {
+  const pages = new Map<string | undefined, Page>();
+  return (exchange) => {
+    const demoToken = demoTokenFor(exchange.request);
+    const page =
+      pages.get(demoToken) ?? largeAnswer(() => render(demoToken), 'Accept, Accept-Encoding, Host');
+    pages.set(demoToken, page);
+    return page(exchange);
+  };
+}
 
 async function render(demoToken: string | undefined): Promise<Answer> {
   // Many megabytes, which nobody may ever ask for.

@@ -12,6 +12,7 @@ import {
   type GraphQLNamedType,
   getNamedType,
   getNullableType,
+  getVariableValues,
   isInterfaceType,
   isListType,
   isObjectType,
@@ -104,12 +105,15 @@ export function complexityOf(
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
+  const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
+  // What its variables cannot be run with is refused where it is run.
+  if (!coerced) return 0;
   let isFixed = true;
   const complexity = countFields(document, operation, (type, field, listSize) => {
     const size = (argument: string): number | undefined => {
       const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
       if (value?.kind === Kind.VARIABLE) isFixed = false;
-      return value && sizeIn(value, operation, variables);
+      return value && sizeIn(value, coerced);
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids') ? within(size('ids') ?? 1) : (sizeOf(type) ?? listSize);
@@ -142,21 +146,13 @@ export function breadthOf(document: DocumentNode): number {
 /** What is out of bounds is refused by the field itself, in words of its own. */
 const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
 
-/** The number that a value is, or how many items it has. */
-function sizeIn(
-  value: ValueNode,
-  operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
-): number | undefined {
+/** The number that a value is, or how many items it has, given the values of the variables with their defaults. */
+function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>): number | undefined {
   if (value.kind === Kind.INT) return Number(value.value);
   if (value.kind === Kind.LIST) return value.values.length;
   if (value.kind !== Kind.VARIABLE) return undefined;
-  const given = variables[value.name.value];
-  if (given === undefined) {
-    const { defaultValue } =
-      operation.variableDefinitions?.find(({ variable }) => variable.name.value === value.name.value) ?? {};
-    return defaultValue && sizeIn(defaultValue, operation, variables);
-  }
+  // The client names its variables, and may name them after what every object has.
+  const given = Object.hasOwn(variables, value.name.value) ? variables[value.name.value] : undefined;
   if (Array.isArray(given)) return given.length;
   return typeof given === 'number' ? given : undefined;
 }

@@ -20,11 +20,16 @@ export interface PersistedOperations {
 }
 
 /** As the client preset of GraphQL Code Generator and the Relay compiler write it, by id. */
-const plainManifest = z.record(z.string(), z.string());
+const plainManifest = z.preprocess(
+  // A record of zod's would leave out an id `__proto__`.
+  (content) =>
+    content instanceof Object && !Array.isArray(content) ? new Map(Object.entries(content)) : content,
+  z.map(z.string(), z.string()),
+);
 /** As Apollo writes it. */
 const apolloManifest = z
   .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
-  .transform(({ operations }) => Object.fromEntries(operations.map(({ id, body }) => [id, body])));
+  .transform(({ operations }) => new Map(operations.map(({ id, body }) => [id, body])));
 const manifest = z.union([apolloManifest, plainManifest]);
 
 const byHash = z.object({ persistedQuery: z.object({ sha256Hash: z.string() }) });
@@ -60,9 +65,7 @@ export function loadPersistedOperations(config: Config, documents: Documents): P
 function loadTexts(path: string, documents: Documents): Map<string, string> {
   try {
     const text = readFileSync(path, 'utf8');
-    const texts = path.endsWith('.json')
-      ? Object.entries(manifest.parse(JSON.parse(text)))
-      : namedOperations(text);
+    const texts = path.endsWith('.json') ? manifest.parse(JSON.parse(text)) : namedOperations(text);
     for (const [id, document] of texts) {
       try {
         documents.read(document);
@@ -71,7 +74,7 @@ function loadTexts(path: string, documents: Documents): Map<string, string> {
         throw new Error(`${id} cannot be run: ${first.message}`);
       }
     }
-    return new Map(texts);
+    return texts;
   } catch (error) {
     const reason = error instanceof z.ZodError ? 'it is not a manifest of documents by id' : String(error);
     throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reason}`);
@@ -79,9 +82,10 @@ function loadTexts(path: string, documents: Documents): Map<string, string> {
 }
 
 /** Each operation of a document with its fragments, by its name. */
-function namedOperations(text: string): [string, string][] {
-  return Object.entries(separateOperations(parse(text))).map(([name, document]) => {
+function namedOperations(text: string): Map<string, string> {
+  const operations = Object.entries(separateOperations(parse(text))).map(([name, document]) => {
     if (name === '') throw new Error('an operation has no name to be asked for by');
-    return [name, print(document)];
+    return [name, print(document)] as const;
   });
+  return new Map(operations);
 }

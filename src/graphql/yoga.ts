@@ -3,9 +3,11 @@
 import {
   type DocumentNode,
   type ExecutionResult,
+  execute,
   GraphQLError,
   getOperationAST,
   type OperationTypeNode,
+  subscribe,
 } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
@@ -52,7 +54,7 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The door has a page of its own.
     graphiql: false,
-    plugins: [oneOperation, limited(options), outcomes, changesOnly, clientErrors],
+    plugins: [oneOperation, referenceExecution, limited(options), outcomes, changesOnly, clientErrors],
   });
 }
 
@@ -76,6 +78,12 @@ const oneOperation: Plugin = {
       );
     });
   },
+};
+
+/** Has graphql-js run the operations. What Yoga brings along takes a variable `__proto__` for none. */
+const referenceExecution: Plugin = {
+  onExecute: ({ setExecuteFn }) => setExecuteFn(execute),
+  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
 };
 
 function unreadable(message: string): GraphQLError {
@@ -107,6 +115,8 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
       if (text instanceof GraphQLError) throw text;
       if (text !== undefined) setParams({ ...params, query: text });
+      // Not well-formed, and so a bad request whatever media type is accepted (GraphQL over HTTP, section 6.4.1).
+      else if (params.query == null) throw unreadable('Must provide query string.');
     },
     onParse({ context, params, setParsedDocument }) {
       const text = params.source.toString();

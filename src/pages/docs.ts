@@ -7,6 +7,7 @@ import { release } from '../release.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
+import type { DemoTokenFor } from './demoToken.ts';
 import { largeAnswer } from './large.ts';
 import { type Page, pageAnswer } from './page.ts';
 
@@ -15,10 +16,9 @@ const documentPath = '/openapi.json';
 
 /**
  * Answers requests for the document, the page, and what the page loads.
- * @param demoToken the token that the page starts with: that of the demo account, where there is one.
+ * @param demoTokenFor gives the token that the page starts with.
  */
-export function createDocs(demoToken: string | undefined): Page {
-  const page = revalidated(pageAnswer(pageWith(demoToken), ownSources), 'Accept-Encoding');
+export function createDocs(demoTokenFor: DemoTokenFor): Page {
   return async (exchange) => {
     const { request, path } = exchange;
     const { method } = request;
@@ -26,7 +26,8 @@ export function createDocs(demoToken: string | undefined): Page {
     if (!large && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
     if (method !== 'GET' && method !== 'HEAD')
       return textAnswer(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
-    return large ? large(exchange) : page;
+    if (large) return large(exchange);
+    return revalidated(pageAnswer(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };
 }
 

@@ -20,7 +20,7 @@ const summary = 'A GraphQL gateway over trainer devices, training programs and l
 
 /**
  * As a page for browsers, as text for terminals.
- * @param demoToken that of the demo account, where there is one.
+ * @param demoToken that of the demo account, where there is one that the client may see.
  * @param isThere whether there is a page at a path: settings may have switched it off.
  */
 export function homeAnswer(
@@ -37,10 +37,13 @@ export function homeAnswer(
     [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${question}'`],
     [`curl ${address}/api/v1/dtt/templates/active`, authorization],
   ].map((parts) => parts.join(' \\\n  '));
-  const vary = { Vary: 'Accept, Host' };
+  const headers = { Vary: 'Accept, Host' };
   if (!asksForPage(exchange)) {
     const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-    return textAnswer(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), vary);
+    return textAnswer(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
+      ...headers,
+      'Cache-Control': 'private, no-cache',
+    });
   }
   const list = here.map(
     ({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`,
@@ -67,7 +70,8 @@ ${commands.map((command) => `<pre tabindex="0"><code>${command}</code></pre>`).j
 </main>
 </body>
 </html>`;
-  return pageAnswer(html, { 'style-src': `'sha256-${hash('sha256', style, 'base64')}'`, 'img-src': 'data:' });
+  const policy = { 'style-src': `'sha256-${hash('sha256', style, 'base64')}'`, 'img-src': 'data:' };
+  return pageAnswer(html, policy, headers);
 }
 
 const style = `

@@ -16,7 +16,11 @@ const closed: Policy = { 'base-uri': "'none'", 'form-action': "'none'", 'frame-a
  * Answers with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
  * account may stand in it: no other site can read it, and no cache shares it.
  */
-export function pageAnswer(html: string, policy: Policy): Answer {
+export function pageAnswer(
+  html: string,
+  policy: Policy,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
   const rules = Object.entries({ 'default-src': "'none'", ...closed, ...policy });
   return textAnswer(200, html, {
     'Content-Type': 'text/html; charset=utf-8',
@@ -27,5 +31,6 @@ export function pageAnswer(html: string, policy: Policy): Answer {
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
+    ...headers,
   });
 }

@@ -156,19 +156,20 @@ builder.mutationField('activateTemplate', (t) =>
 );
 
 /**
- * Points the viewer at the template, in one statement: the row lock of the first part makes concurrent
- * activations take turns, so each sees the schedule type that the one before it left.
+ * Points the viewer at the template, in one statement. The template is locked first, as whoever deletes it does: an
+ * activation that meets a deletion waits for it, and then finds nothing to point at. The lock of the viewer's row makes
+ * concurrent activations take turns, so each sees the schedule type that the one before it left.
  * @returns whether the schedule type changed.
  * @throws the interface's error for a template that the viewer does not own (interface, Rules 3).
  */
 async function activate({ sql, viewer }: Context, templateId: number): Promise<boolean> {
-  const [activation] = await sql.run<{ scheduleTypeChanged: boolean }>(
-    `    WITH before AS (SELECT id, "scheduleType" FROM "User" WHERE id = $1 FOR UPDATE)
+  const [activation] = await sql.write<{ scheduleTypeChanged: boolean }>(
+    `    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
+      before AS (SELECT id, "scheduleType" FROM "User" WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE)
     UPDATE "User"
     SET "activeTemplateId" = $2, "scheduleType" = 'single'
     FROM before
     WHERE "User".id = before.id
-      AND EXISTS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1)
     RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`,
     [viewer.id, templateId],
   );

@@ -20,7 +20,8 @@ export interface Order {
 
 /** A place in a list: the values that the list is ordered by. */
 interface Position {
-  time: Date | null;
+  /** Infinite times, of which there is no `Date`, are numbers. */
+  time: Date | number | null;
   id: number;
 }
 
@@ -108,7 +109,7 @@ export function orderBy({ by, nullable }: Order, reverse = false): RowOrder[] {
 /** Rows that come after the position. The bound on the time alone, though implied, is what an index can use. */
 function behind({ by, nullable }: Order, { time, id }: Position): object {
   if (!by) return { id: { lt: id } };
-  if (!time) return { [by]: null, id: { lt: id } };
+  if (time === null) return { [by]: null, id: { lt: id } };
   const older = { [by]: { lte: time }, OR: [{ [by]: { lt: time } }, { id: { lt: id } }] };
   return nullable ? { OR: [older, { [by]: null }] } : older;
 }
@@ -116,29 +117,39 @@ function behind({ by, nullable }: Order, { time, id }: Position): object {
 /** Rows that come before the position. */
 function ahead({ by }: Order, { time, id }: Position): object {
   if (!by) return { id: { gt: id } };
-  if (!time) return { OR: [{ [by]: { not: null } }, { [by]: null, id: { gt: id } }] };
+  if (time === null) return { OR: [{ [by]: { not: null } }, { [by]: null, id: { gt: id } }] };
   return { [by]: { gte: time }, OR: [{ [by]: { gt: time } }, { id: { gt: id } }] };
 }
 
 function writeCursor({ by }: Order, row: { id: number }): string {
   // Only the column that the order names is read, and the schema makes it a time.
-  const time = by ? ((row as Record<string, unknown>)[by] as Date | null) : null;
-  return Buffer.from(`${time?.getTime() ?? ''}/${row.id}`).toString('base64url');
+  const time = by ? ((row as Record<string, unknown>)[by] as Position['time']) : null;
+  if (Number.isNaN(Number(time))) throw new Error(`the ${by} of ${row.id} is beyond what a cursor can hold`);
+  return Buffer.from(`${time === null ? '' : Number(time)}/${row.id}`).toString('base64url');
 }
 
-/** The years that PostgreSQL and ISO 8601 write alike, in milliseconds. */
-const earliest = Date.parse('0001-01-01T00:00:00.000Z');
-const latest = Date.parse('9999-12-31T23:59:59.999Z');
+/** The times that are times to both PostgreSQL, whose first year is 4713 BC, and JavaScript. */
+const earliest = Date.parse('-004712-01-01T00:00:00.000Z');
+const latest = 8.64e15;
+
+/** @returns undefined for what is no time. */
+function readTime(text: string): Date | number | undefined {
+  const time = Number(text);
+  if (Math.abs(time) === Number.POSITIVE_INFINITY) return time;
+  return time >= earliest && time <= latest ? new Date(time) : undefined;
+}
 
 /** A cursor may be forged, or come from another list: what this order cannot have must not reach the database. */
 function readCursor({ by, nullable }: Order, argument: string, cursor: string): Position {
-  const [, time, id] = /^(-?\d{1,15})?\/(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
-  const fits =
-    time === undefined ? !by || nullable : by && Number(time) >= earliest && Number(time) <= latest;
-  if (id === undefined || Number(id) > 0x7fffffff || !fits) {
+  const [, text, digits] =
+    /^(-?(?:\d{1,16}|Infinity))?\/(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  const time = text === undefined ? null : readTime(text);
+  const id = Number(digits);
+  const fits = time === null ? !by || nullable : by !== undefined && time !== undefined;
+  if (digits === undefined || id > 0x7fffffff || time === undefined || !fits) {
     throw badInput(`${argument} must be a cursor that this list has given`);
   }
-  return { time: time === undefined ? null : new Date(Number(time)), id: Number(id) };
+  return { time, id };
 }
 
 function checkSize(argument: string, size: number | null | undefined) {

@@ -76,6 +76,9 @@ interface KnownPlan {
 /** A plan depends on the document alone: `@skip` and `@include` are passed over, since reading too much is no harm. */
 const plans = new WeakMap<FieldNode, KnownPlan[]>();
 
+/** How many plans are remembered for a field: conditions can have it meet other nodes in very many ways. */
+const maxPlans = 16;
+
 function findPlan(
   info: GraphQLResolveInfo,
   { paths = [[]], typeName = '' }: { paths?: readonly string[][]; typeName?: string },
@@ -103,7 +106,7 @@ function findPlan(
     ends.flatMap((end) => end.sets),
     info,
   );
-  plans.set(first, [...known, { nodes, typeName, plan }]);
+  if (known.length < maxPlans) plans.set(first, [...known, { nodes, typeName, plan }]);
   return plan;
 }
 

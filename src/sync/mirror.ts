@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { SetupError } from '../config.ts';
+import { inTransaction } from '../database/transaction.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
 /**
@@ -113,7 +114,12 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
         return { created, updated: differing.size, unchanged: 1 - created - differing.size };
       }),
 
-    differing: (kind, records) => withClient(pool, (client) => findDiffering(client, kind, records)),
+    differing: (kind, records) =>
+      findDiffering(pool, kind, records).catch((error: unknown) => {
+        if (!isAboutData(error)) throw error;
+        // Which record the database does not take is found out when each is written.
+        return new Set(records.map(({ row }) => row.id));
+      }),
 
     write: (kind, records, onRejected) => writeRecords(asHolder, kind, records, account.id, onRejected),
 
@@ -154,9 +160,10 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
 
     async release() {
       clearInterval(heartbeat);
-      await pool.query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "heldBy" = $1', [
-        holder,
-      ]);
+      // A database that is away then does not change how the run ended: the lease runs out by itself.
+      await pool
+        .query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "heldBy" = $1', [holder])
+        .catch(() => {});
     },
   };
 }
@@ -287,7 +294,7 @@ async function replaceRecords(
 }
 
 async function findDiffering(
-  client: pg.PoolClient,
+  client: pg.Pool | pg.PoolClient,
   { table, children }: Pick<Kind, 'children'> & { table: string },
   records: readonly MirrorRecord[],
 ): Promise<Set<number>> {
@@ -443,6 +450,8 @@ async function removeRecords(client: pg.PoolClient, { table }: Kind, ids: readon
     );
   }
   if (table === 'DttTemplate') {
+    // In the order in which an activation locks them.
+    await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) FOR UPDATE', [ids]);
     await client.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE "activeTemplateId" = ANY($1)', [
       ids,
     ]);
@@ -455,27 +464,4 @@ async function removeRecords(client: pg.PoolClient, { table }: Kind, ids: readon
     );
   }
   await client.query(`DELETE FROM "${table}" WHERE id = ANY($1) AND "ownerId" <> $2`, [ids, nobody]);
-}
-
-async function inTransaction<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  return withClient(pool, async (client) => {
-    await client.query('BEGIN');
-    try {
-      const result = await run(client);
-      await client.query('COMMIT');
-      return result;
-    } catch (error) {
-      await client.query('ROLLBACK').catch(() => {});
-      throw error;
-    }
-  });
-}
-
-async function withClient<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  try {
-    return await run(client);
-  } finally {
-    client.release();
-  }
 }

@@ -49,9 +49,13 @@ const text = z
   .regex(/^[^\0\p{Surrogate}]*$/u, 'has characters that cannot be stored');
 /** Text that is indexed, or as good as a name. */
 const name = text.max(255);
+/** An instant whose year has four digits in UTC too, which an offset can change. */
 const instant = z.iso
   .datetime({ offset: true })
-  .refine((value) => new Date(value).getUTCFullYear() >= 1000, 'is too long ago')
+  .refine((value) => {
+    const year = new Date(value).getUTCFullYear();
+    return year >= 1000 && year <= 9999;
+  }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
 const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);
 /** A value that the mirror has always, so that null counts as left out. */

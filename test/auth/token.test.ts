@@ -9,7 +9,7 @@ import {
   revokeToken,
   TokenError,
 } from '../../src/auth/token.ts';
-import { openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { needsEngine, openBeside, openTestDatabase, type TestDatabase } from '../gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -100,6 +100,53 @@ describe('createToken', () => {
     await createToken(database.client, user, 'in its place');
     await expect(createToken(database.client, user, 'one too many')).rejects.toThrow(TokenError);
   });
+});
+
+describe('the last place for a token', () => {
+  needsEngine('postgres', 'the embedded engine runs one transaction after the other');
+
+  it.each(['read committed', 'repeatable read', 'serializable'])(
+    'goes to one of two that are created at the same moment, where transactions are %s by default',
+    async (level) => {
+      const user = await createUser(`contended ${level}`);
+      for (let count = 1; count < maxActiveTokens; count++)
+        await createToken(database.client, user, `number ${count}`);
+      const { rows } = await database.pool.query<{ name: string }>('SELECT current_database() AS name');
+      const alter = (change: string) => database.pool.query(`ALTER DATABASE ${rows[0]?.name} ${change}`);
+      await alter(`SET default_transaction_isolation = '${level}'`);
+      const other = await openBeside(database);
+      const holder = await database.pool.connect();
+      try {
+        await holder.query('BEGIN');
+        await holder.query('SELECT FROM "User" WHERE username = $1 FOR UPDATE', [user]);
+        const creations = Promise.allSettled(
+          ['one', 'another'].map((name) => createToken(other.client, user, name)),
+        );
+        // Both have come as far as they can while somebody else holds the user.
+        await vi.waitFor(
+          async () => {
+            // Not in the transaction, where the answer would stay the same.
+            const waiting = await database.pool.query(
+              `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+            );
+            expect(waiting.rows).toHaveLength(2);
+          },
+          { timeout: 4_500 },
+        );
+        await holder.query('COMMIT');
+        const outcomes = await creations;
+        expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+        expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+          reason: new TokenError(`${user} already has 5 active tokens. Revoke one first.`),
+        });
+        expect(await listTokens(database.client, user)).toHaveLength(maxActiveTokens);
+      } finally {
+        holder.release(true);
+        await other.close();
+        await alter('RESET default_transaction_isolation');
+      }
+    },
+  );
 });
 
 describe('listTokens', () => {

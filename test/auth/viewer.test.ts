@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/token.ts';
+import { createToken, digestOf, revokeToken } from '../../src/auth/token.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
 import type { ChangeFeed } from '../../src/database/feed.ts';
+import type { Sql } from '../../src/database/sql.ts';
+import { stopClock } from '../clock.ts';
+import { createFakeFeed } from '../feed.ts';
 import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
 let database: TestDatabase;
@@ -21,7 +24,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await database.client.apiToken.deleteMany();
   ({ id: tokenId, token } = await createToken(database.client, 'alice', 'test'));
-  viewers = createViewers(database.sql, feed);
+  viewers = createViewers(database.sql, feed, 300);
 });
 afterAll(async () => {
   await feed?.close();
@@ -80,12 +83,160 @@ describe('authenticate', () => {
     expect(await viewerOf(`Bearer ${token}`)).toBeNull();
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(false);
   });
+});
 
-  it('does not remember a token that was revoked while it was looked up', async () => {
-    const looking = viewers.authenticate(`Bearer ${token}`);
-    await revokeToken(database.client, tokenId);
+/** Viewers whose look-ups and announcements are the test's. Every token is valid, and its last letter says whose. */
+function openFake({ maxAge = 300 } = {}) {
+  const fake = createFakeFeed();
+  const statements: { tokens: number; answer(): void; fail(): void }[] = [];
+  const run = <Row extends object>(text: string, [digests]: readonly unknown[]): Promise<Row[]> => {
+    if (text.startsWith('UPDATE')) return Promise.resolve([]);
+    return new Promise((resolve, reject) => {
+      // As `findTokens` gives them.
+      const asked = (digests as Buffer[]).map((digest) => digest.toString('hex'));
+      const rows = asked
+        .filter((digest) => owners.has(digest))
+        .map((digest) => ({ id: 1, userId: owners.get(digest), lastUsedAt: new Date(), digest }));
+      statements.push({
+        tokens: asked.length,
+        // The rows that the one statement asks for.
+        answer: () => resolve(rows as object[] as Row[]),
+        fail: () => reject(new Error('the database is away')),
+      });
+    });
+  };
+  const sql: Sql = { run, write: run, findMany: async () => [], count: async () => 0 };
+  return { ...fake, statements, viewers: createViewers(sql, fake.feed, maxAge) };
+}
+
+const tokenOf = (user: number) => `dvt_${String(user).padStart(43, 'A')}`;
+const headerOf = (user: number) => `Bearer ${tokenOf(user)}`;
+/** The users who have tokens in the tests without a database, by their digests. */
+const owners = new Map([1, 2].map((user) => [digestOf(tokenOf(user)), user]));
+const soon = () => new Promise((done) => setTimeout(done, 1));
+
+describe('look-ups', () => {
+  it('are made by one statement at a time, each for all who came meanwhile', async () => {
+    const { viewers: fake, statements } = openFake();
+    const first = fake.authenticate(headerOf(1));
+    await soon();
+    const guesses = Array.from({ length: 1_200 }, (_, number) => fake.authenticate(headerOf(number + 10)));
+    const again = fake.authenticate(headerOf(2));
+    for (let statement = 0; statement < 4; statement++) {
+      await soon();
+      expect(statements).toHaveLength(statement + 1);
+      statements[statement]?.answer();
+    }
+    expect(await first).toEqual({ id: 1, tokenId: 1 });
+    expect(await again).toEqual({ id: 2, tokenId: 1 });
+    expect(new Set(await Promise.all(guesses))).toEqual(new Set([null]));
+    expect(statements.map(({ tokens }) => tokens)).toEqual([1, 500, 500, 201]);
+  });
+
+  it('that fail are those of the requests that waited for them, and no others', async () => {
+    const { viewers: fake, statements } = openFake();
+    const failing = fake.authenticate(headerOf(1));
+    await soon();
+    const other = fake.authenticate(headerOf(1));
+    statements[0]?.fail();
+    await expect(failing).rejects.toThrow('the database is away');
+    await soon();
+    statements[1]?.answer();
+    expect(await other).toEqual({ id: 1, tokenId: 1 });
+  });
+
+  it('ask the database about nothing that cannot be a token', async () => {
+    const { viewers: fake, statements } = openFake();
+    expect(await fake.authenticate(`Bearer ${'x'.repeat(47)}`)).toBeNull();
+    expect(statements).toEqual([]);
+  });
+});
+
+describe('what is remembered', () => {
+  /** With the tokens of both users remembered. */
+  async function openKnowing() {
+    const opened = openFake();
+    const looking = [1, 2].map((user) => opened.viewers.authenticate(headerOf(user)));
+    await soon();
+    opened.statements[0]?.answer();
+    await Promise.all(looking);
+    const known = () => [1, 2].filter((user) => opened.viewers.known(headerOf(user)) !== undefined);
+    expect(known()).toEqual([1, 2]);
+    return { ...opened, known };
+  }
+
+  it('is forgotten of the user whose token is revoked, and of nobody else', async () => {
+    const { announce, known } = await openKnowing();
+    announce(1, 'User');
+    expect(known()).toEqual([1, 2]);
+    announce(1, 'ApiToken');
+    expect(known()).toEqual([2]);
+  });
+
+  it('is forgotten of everybody when anything may have changed', async () => {
+    const { announceAll, known } = await openKnowing();
+    announceAll();
+    expect(known()).toEqual([]);
+  });
+
+  it('is not believed while the feed is lost, nor afterwards', async () => {
+    const { lose, regain, known } = await openKnowing();
+    lose();
+    expect(known()).toEqual([]);
+    regain();
+    expect(known()).toEqual([]);
+  });
+
+  it('is not believed while the feed does not listen, whether or not it has said so', async () => {
+    const { falter, known } = await openKnowing();
+    falter();
+    expect(known()).toEqual([]);
+  });
+
+  it('is nothing that was looked up while the feed was lost', async () => {
+    const { lose, falter, viewers: fake, statements } = openFake();
+    lose();
+    const looking = fake.authenticate(headerOf(1));
+    await soon();
+    statements[0]?.answer();
+    expect(await looking).toEqual({ id: 1, tokenId: 1 });
+    falter(true);
+    expect(fake.known(headerOf(1))).toBeUndefined();
+  });
+
+  it.each([
+    ['no token that is revoked', 1, [2]],
+    ['a token although another user’s is revoked', 3, [1, 2]],
+  ])('is %s while it is looked up', async (_, revoked, expected) => {
+    const { viewers: fake, statements, announce } = openFake();
+    const looking = [1, 2].map((user) => fake.authenticate(headerOf(user)));
+    await soon();
+    announce(revoked, 'ApiToken');
+    statements[0]?.answer();
+    expect(await Promise.all(looking)).toEqual([
+      { id: 1, tokenId: 1 },
+      { id: 2, tokenId: 1 },
+    ]);
+    expect([1, 2].filter((user) => fake.known(headerOf(user)) !== undefined)).toEqual(expected);
+  });
+
+  it('is forgotten at the maximum age, however often it is used', async () => {
+    const { viewers: fake, statements } = openFake({ maxAge: 10 });
+    const looking = fake.authenticate(headerOf(1));
+    await soon();
+    statements[0]?.answer();
     await looking;
-    await expect.poll(() => viewerOf(`Bearer ${token}`)).toBeNull();
+    const clock = stopClock();
+    try {
+      for (let age = 0; age < 8; age++) {
+        clock.advance(1);
+        expect(fake.known(headerOf(1))).toBeDefined();
+      }
+      clock.advance(4);
+      expect(fake.known(headerOf(1))).toBeUndefined();
+    } finally {
+      clock.restore();
+    }
   });
 });
 

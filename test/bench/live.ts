@@ -138,33 +138,79 @@ async function ask(
   return { status: response.status, headers: sent, body: await response.text() };
 }
 
-/** Loads of 100,000 rows, with the triggers that announce them and without. */
+interface Load {
+  readonly title: string;
+  readonly table: string;
+  readonly insert: string;
+  /** Finds the rows again, to remove them. */
+  readonly loaded: string;
+}
+
+const many = 100_000;
+const series = `generate_series(1, ${many}) n`;
+
+const loads: readonly Load[] = [
+  ...[1, 1_000].map((owners) => ({
+    title: `lock templates of ${thousands(owners)} owners`,
+    table: 'LockTemplate',
+    insert: `("ownerId", name, duration) SELECT n % ${owners} + 1, 'bulk', n FROM ${series}`,
+    loaded: `name = 'bulk'`,
+  })),
+  // Who sees these is looked up: owners by session, importers by template.
+  ...[1, 5_000].map((templates) => ({
+    title: `segments of ${thousands(templates)} templates`,
+    table: 'DttTemplateSegment',
+    insert: `("templateId", position, type, duration) SELECT n % ${templates} + 1, 1000 + n, 'bulk', 60 FROM ${series}`,
+    loaded: `type = 'bulk'`,
+  })),
+  {
+    title: 'segments of 20,000 sessions',
+    table: 'TrainerSegment',
+    insert: `("sessionId", type, "order") SELECT n % 20000 + 1, 'bounce', 1000 + n FROM ${series}`,
+    loaded: `"order" > 1000`,
+  },
+  {
+    title: 'templates of 1,000 owners',
+    table: 'DttTemplate',
+    insert: `("ownerId", "bubbleId", name, "targetDepth", "targetWindow") SELECT n % 1000 + 1, 'bulk-' || n, 'bulk', 1, 1 FROM ${series}`,
+    loaded: `name = 'bulk'`,
+  },
+  {
+    // The rare side, which waits for those who are changing the template.
+    title: 'imports of 5,000 templates',
+    table: 'DttTemplateImport',
+    insert: `("userId", "templateId", "importedAt") SELECT user_id, n, 'epoch' FROM generate_series(1, 20) user_id, generate_series(1, 5000) n ON CONFLICT DO NOTHING`,
+    loaded: `"importedAt" = 'epoch'`,
+  },
+];
+
+/** Loads of 100,000 rows in one statement, with the triggers that announce them and without. */
 async function measureLoad({ database }: Setup): Promise<Table> {
-  const loads = {
-    'one owner': 'SELECT 1 + 0 * n, $$bulk$$, n FROM generate_series(1, 100000) n',
-    '1,000 owners': 'SELECT n % 1000 + 1, $$bulk$$, n FROM generate_series(1, 100000) n',
-  };
   const rows: string[][] = [['', 'announced, ms', 'silent, ms', 'ratio']];
-  for (const [title, select] of Object.entries(loads)) {
+  for (const { title, table, insert, loaded } of loads) {
+    const switchTriggers = (state: 'ENABLE ALWAYS' | 'DISABLE') =>
+      database.query(`DO $$ DECLARE name text; BEGIN
+        FOR name IN SELECT tgname FROM pg_trigger WHERE tgrelid = '"${table}"'::regclass AND NOT tgisinternal LOOP
+          EXECUTE format('ALTER TABLE "${table}" ${state} TRIGGER %I', name);
+        END LOOP; END $$`);
     const measured: [number[], number[]] = [[], []];
     for (let round = 0; round <= rounds; round++) {
       for (const which of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-        const triggers = which === 0 ? 'ENABLE' : 'DISABLE';
-        await database.query(`ALTER TABLE "LockTemplate" ${triggers} TRIGGER USER`);
+        await switchTriggers(which === 0 ? 'ENABLE ALWAYS' : 'DISABLE');
         const began = performance.now();
-        await database.query(`INSERT INTO "LockTemplate" ("ownerId", name, duration) ${select}`);
+        await database.query(`INSERT INTO "${table}" ${insert}`);
         if (round > 0) measured[which].push(performance.now() - began);
-        await database.query('ALTER TABLE "LockTemplate" DISABLE TRIGGER USER');
-        await database.query('DELETE FROM "LockTemplate" WHERE name = \'bulk\'');
-        await database.query('VACUUM "LockTemplate"');
+        await switchTriggers('DISABLE');
+        await database.query(`DELETE FROM "${table}" WHERE ${loaded}`);
+        await database.query(`VACUUM "${table}"`);
       }
     }
-    await database.query('ALTER TABLE "LockTemplate" ENABLE TRIGGER USER');
+    await switchTriggers('ENABLE ALWAYS');
     const [announced, silent] = measured;
     const ratios = announced.map((time, index) => time / (silent[index] ?? Number.NaN));
     rows.push([title, median(announced).toFixed(0), median(silent).toFixed(0), median(ratios).toFixed(2)]);
   }
-  return { title: '100,000 rows in one statement', rows };
+  return { title: `${thousands(many)} rows in one statement`, rows };
 }
 
 const subscriptions = 1_000;

@@ -12,6 +12,9 @@ const executablePath = [
   '/usr/bin/google-chrome',
 ].find((path) => path && existsSync(path));
 
+/** A name that somebody else has given to this machine. */
+export const reboundName = 'rebound.example';
+
 export interface Tab {
   readonly page: Page;
   /** Errors and warnings of the console, what the page's policy refused among them, and requests to elsewhere. */
@@ -23,8 +26,9 @@ export function useBrowser(): { open(url: string): Promise<Tab> } {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!executablePath) return;
-    // Without names nothing can be reached by accident, not even by the browser itself.
-    const args = ['--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'];
+    // Without names nothing can be reached by accident, not even by the browser itself. One name leads to this machine, as
+    // any name can be made to.
+    const args = [`--host-resolver-rules=MAP ${reboundName} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`];
     browser = await chromium.launch({ executablePath, args });
   });
   beforeEach(({ skip }) => {

@@ -10,7 +10,7 @@ import {
   openTestGateway,
   type TestGateway,
 } from '../gateway.ts';
-import { keepScreenshot, useBrowser } from './browser.ts';
+import { keepScreenshot, reboundName, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: DemoGateway;
@@ -80,6 +80,20 @@ it('has the docs and completes what is typed', async () => {
   await expect.poll(() => shown(page, '.suggest-widget')).toContain('activeLockTemplate');
   await keepScreenshot(page, 'explorer-completion');
   expect(complaints).toEqual([]);
+});
+
+it('has no token to ask with under a name that somebody else has given to the gateway', async () => {
+  const url = gateway.url.replace('127.0.0.1', reboundName);
+  const { page, complaints } = await browser.open(`${url}/graphql`);
+  await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
+  expect((await page.content()).includes(gateway.token)).toBe(false);
+  await run(page);
+  await expectAnswer(page, '"Unauthorized"');
+  // The browser says so whenever an answer is a 401, and that it trusts no such name.
+  expect(complaints).toEqual([
+    expect.stringContaining('origin was untrustworthy'),
+    expect.stringContaining('status of 401'),
+  ]);
 });
 
 it('says where the token goes, and takes it from there', async () => {

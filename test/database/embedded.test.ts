@@ -1,10 +1,10 @@
-import { cp, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { type EmbeddedPostgres, findEmbedded, openEmbedded } from '../../src/database/embedded.ts';
-import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
+import { endProcesses, type RunningProcess, runCli, serve, startScript, written } from '../processes.ts';
 
 const built = new URL('../../dist/database/embedded.js', import.meta.url);
 
@@ -41,6 +41,7 @@ function startHolder(dataDir: string, work = ''): RunningProcess {
 
 async function query<Row extends pg.QueryResultRow>({ connection }: EmbeddedPostgres, sql: string) {
   const client = new pg.Client(connection);
+  client.on('error', () => {});
   await client.connect();
   const { rows } = await client.query<Row>(sql);
   await client.end();
@@ -54,6 +55,16 @@ async function openAndQuery<Row extends pg.QueryResultRow>(dataDir: string, sql:
   } finally {
     await opened.close();
   }
+}
+
+/** Nothing that stands in the folder can be read, written or gone through by others. */
+async function expectClosed(dataDir: string): Promise<void> {
+  const names = await readdir(dataDir);
+  const open = await Promise.all(
+    names.map(async (name) => ((await stat(join(dataDir, name))).mode & 0o077 ? [name] : [])),
+  );
+  expect(names).toContain('postgres');
+  expect(open.flat()).toEqual([]);
 }
 
 describe('a folder', () => {
@@ -71,6 +82,26 @@ describe('a folder', () => {
     // Not every tool can copy a socket.
     const entries = await readdir(dataDir, { withFileTypes: true });
     expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
+  });
+
+  it('lets nobody else at the database, whatever the mode of the folder and the umask', async () => {
+    const dataDir = join(folder, 'open');
+    await mkdir(dataDir);
+    await chmod(dataDir, 0o755);
+    const umask = process.umask(0);
+    try {
+      const opened = await openEmbedded(dataDir);
+      await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
+      await expectClosed(dataDir);
+      await opened.close();
+      await expectClosed(dataDir);
+      // One of an earlier version is closed when it is opened.
+      await chmod(join(dataDir, 'postgres'), 0o777);
+      await (await openEmbedded(dataDir)).close();
+      await expectClosed(dataDir);
+    } finally {
+      process.umask(umask);
+    }
   });
 
   it('may be deeper than the address of a socket is long', async () => {
@@ -135,6 +166,69 @@ describe('a second process', () => {
     const left = await readdir(folder);
     expect(left).toContain('.s.PGSQL.5432');
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a gateway whose folder is removed', () => {
+  const lost = (dataDir: string) =>
+    `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`;
+
+  it.each(['asked', 'idle'])('ends with exit 1 and a line, when it is %s', async (state) => {
+    const gateway = await serve({ DATA_DIR: folder, LOG_LEVEL: 'fatal' });
+    await rm(folder, { recursive: true });
+    if (state === 'asked') await fetch(`${gateway.url}/readyz`).catch(() => {});
+    const { code, stdout } = await gateway.exit;
+    expect(code).toBe(1);
+    expect(stdout).toContain(JSON.stringify(lost(folder)).slice(1, -1));
+    // What it has not made it does not make again.
+    await expect(stat(folder)).rejects.toThrow('ENOENT');
+  });
+
+  it('leaves the database of the next alone, when it is stopped before it noticed', async () => {
+    const copy = join(folder, 'copy');
+    const dataDir = join(folder, 'data');
+    await cp(folder, copy, { recursive: true, filter: (path) => !path.startsWith(copy) });
+    await cp(copy, dataDir, { recursive: true });
+    const first = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'fatal' });
+    // It sleeps meanwhile, so that it notices nothing before it is told to stop.
+    first.child.kill('SIGSTOP');
+    await rm(dataDir, { recursive: true });
+    await cp(copy, dataDir, { recursive: true });
+    const second = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'fatal' });
+    first.child.kill('SIGTERM');
+    first.child.kill('SIGCONT');
+    expect((await first.exit).code).toBe(1);
+    // Its socket and its lock are where they were.
+    expect(await runCli(['serve'], { DATA_DIR: dataDir, PORT: '0' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`is in use by process ${second.child.pid}.`),
+    });
+    expect(await findEmbedded(dataDir)).toBeDefined();
+    second.child.kill('SIGTERM');
+    expect(await second.exit).toMatchObject({ code: 0 });
+    expect(await openAndQuery(dataDir, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a damaged database', () => {
+  it('is told as one by the start, with exit 1 and one line', async () => {
+    await truncate(join(folder, 'postgres', 'global', 'pg_control'), 100);
+    const { code, stdout, stderr } = await runCli(['serve'], { DATA_DIR: folder, PORT: '0' });
+    expect(stderr).toMatch(
+      new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)\\n$`),
+    );
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  });
+});
+
+describe('an engine that breaks off', () => {
+  it('fails, instead of keeping its process busy for ever', async () => {
+    const opened = await openEmbedded(folder);
+    // PGlite has no programs to start, and says so by an exception.
+    await expect(query(opened, "COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
+    expect((await opened.failure).message).toMatch(/^the engine broke off: /);
+    await expect(query(opened, 'SELECT 1')).rejects.toThrow();
+    await opened.close();
   });
 });
 

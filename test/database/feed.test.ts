@@ -405,6 +405,36 @@ describe('a change', () => {
   });
 });
 
+describe('a heartbeat', () => {
+  it('of another gateway tells nobody anything', async () => {
+    expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
+    // What is not understood could be anything.
+    const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
+    expect(await announcedBy(unknown)).toEqual(['all']);
+  });
+
+  it('goes on, over a connection of its own, and tells nobody anything either', async ({ skip }) => {
+    skip(inject('engine').kind !== 'postgres', 'a guest of the embedded engine hears nothing');
+    const beats: { sender: number; payload: string }[] = [];
+    const other = new pg.Client(database.pool.options);
+    await other.connect();
+    other.on('notification', ({ processId, payload = '' }) => beats.push({ sender: processId, payload }));
+    await other.query('LISTEN dovetail');
+    told = [];
+    await expect.poll(() => beats.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    expect(told).toEqual([]);
+    expect(beats.every(({ payload }) => payload.startsWith('heartbeat '))).toBe(true);
+    const { rows } = await other.query<{ pid: number; query: string }>(
+      `SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    const [listener] = rows.filter(({ query }) => query === 'LISTEN dovetail');
+    // Whoever sends heartbeats does not listen, and whoever listens does nothing else.
+    expect(listener).toBeDefined();
+    expect(beats.map(({ sender }) => sender)).not.toContain(listener?.pid);
+    await other.end();
+  });
+});
+
 describe('a client of the embedded engine', () => {
   needsEngine('embedded', 'a server gives each client a session of its own');
 
@@ -433,6 +463,29 @@ describe('a client of the embedded engine', () => {
       await database.pool.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`);
       expect(told.map(textOf)).toEqual(['alice DttDevice']);
     }
+  });
+});
+
+describe('a guest of the embedded engine', () => {
+  needsEngine('embedded', 'a server gives each client a session of its own');
+
+  it('who ends the one session’s LISTEN does not keep the gateway from hearing of changes', async () => {
+    const guest = new pg.Client(database.pool.options);
+    await guest.connect();
+    await guest.query('UNLISTEN *');
+    await guest.end();
+    const change = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
+    await expect
+      .poll(
+        async () => {
+          told = [];
+          await change();
+          return told.map(textOf);
+        },
+        { interval: 100, timeout: 15_000 },
+      )
+      .toContain('bob OssmDevice');
+    expect(feed.listening).toBe(true);
   });
 });
 
@@ -481,6 +534,25 @@ describe('a lost connection', () => {
     expect(events.at(-1)).toBe('all');
     await change();
     await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it('is noticed when announcements are swallowed while all else goes on', async () => {
+    line.deafen();
+    await change();
+    await isGone();
+    expect(events).toEqual(['all, not listening']);
+    line.release();
+    await isBack();
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it('is none that listens, where announcements never arrive', async () => {
+    line.deafen();
+    const deaf = await followServer({ connectionString: line.url });
+    expect(deaf.listening).toBe(false);
+    expect(deaf.reconnects).toBe(0);
+    await deaf.close();
   });
 
   it('is given up while it is made, when the server takes it and keeps silent', async () => {

@@ -1,9 +1,14 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claim } from '../../src/database/lock.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
+
+vi.mock('node:fs/promises', async (load) => {
+  const actual = await load<typeof import('node:fs/promises')>();
+  return { ...actual, readdir: vi.fn(actual.readdir) };
+});
 
 const built = new URL('../../dist/database/lock.js', import.meta.url);
 
@@ -59,6 +64,26 @@ describe('a claimed folder', () => {
     const claimed = await claim(folder);
     expect(claimed).toHaveProperty('release');
     if ('release' in claimed) await claimed.release();
+  });
+});
+
+describe('a claim that looked before another was faster', () => {
+  it('gives up the number that was free because it had been outnumbered and removed', async () => {
+    const { readdir: look } = await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
+    let winner: Awaited<ReturnType<typeof claim>> | undefined;
+    // The others come and go between its look at the folder and its claim of the next number.
+    vi.mocked(readdir).mockImplementationOnce(async (...args: Parameters<typeof look>) => {
+      const found = await look(...args);
+      const before = await claim(folder);
+      if ('release' in before) await before.release();
+      winner = await claim(folder);
+      return found;
+    });
+    const late = await claim(folder);
+    expect(winner).toHaveProperty('release');
+    expect(late).toEqual({ holder: `process ${process.pid}` });
+    expect((await look(folder)).sort()).toEqual(['.lock.2']);
+    if (winner && 'release' in winner) await winner.release();
   });
 });
 

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { SetupError } from '../../src/config.ts';
+import { readConfig, SetupError } from '../../src/config.ts';
 import { draftMigration } from '../../src/database/draft.ts';
 import { migrate } from '../../src/database/migrate.ts';
-import { createAccount } from '../accounts.ts';
-import { openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { openGateway } from '../../src/gateway.ts';
+import { type Account, createAccount } from '../accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -20,8 +21,8 @@ const apply = (folder?: URL) => migrate(database.pool.options, folder);
 
 const empty = () => database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
 
-async function names(sql: string): Promise<string[]> {
-  const { rows } = await database.pool.query<{ name: string }>(sql);
+async function names(sql: string, of = database): Promise<string[]> {
+  const { rows } = await of.pool.query<{ name: string }>(sql);
   return rows.map(({ name }) => name);
 }
 
@@ -114,6 +115,100 @@ describe('migrate', () => {
        VALUES ('x', 'x', '2_b', now(), now()), ('y', 'y', '3_c', NULL, NULL)`,
     );
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['2_b']);
+  });
+});
+
+describe('a role that may only read and write rows', () => {
+  needsEngine('postgres', 'the embedded engine has one role');
+
+  /** What the README says that it needs. */
+  const grants = async (role: string) => {
+    const readme = await readFile('README.md', 'utf8');
+    const statements = readme.match(/^GRANT .* TO dovetail;$/gm) ?? [];
+    expect(statements.length).toBeGreaterThan(3);
+    return statements.map((statement) => statement.replace('TO dovetail;', `TO ${role};`)).join('\n');
+  };
+
+  let data: TestDatabase;
+  let account: Account;
+  let role: string;
+  let url: string;
+  beforeAll(async () => {
+    data = await openTestDatabase();
+    account = await createAccount(data.client, 'alice');
+    role = `serving_${Date.now()}`;
+    await data.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
+    await data.pool.query(await grants(role));
+    const named = new URL(data.pool.options.connectionString ?? '');
+    named.username = role;
+    url = named.href;
+  });
+  afterAll(async () => {
+    await data?.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    await data?.close();
+  });
+
+  it('starts and serves a gateway when all migrations are applied', async () => {
+    const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', RATE_LIMIT: '20' };
+    const gateway = await openGateway(readConfig(settings));
+    const bearer = { Authorization: `Bearer ${account.token}`, 'Content-Type': 'application/json' };
+    const ask = async (path: string, body?: unknown) => {
+      const response = await fetch(gateway.url + path, {
+        headers: bearer,
+        ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+      });
+      return { status: response.status, body: await response.json() };
+    };
+    const nameOf = async () => (await ask('/graphql', { query: '{ viewer { profileTitle } }' })).body.data;
+    try {
+      expect(await nameOf()).toEqual({ viewer: { profileTitle: 'Title of alice' } });
+      expect((await ask('/api/v1/dtt/sessions')).status).toBe(200);
+      const [, second] = account.dttTemplates;
+      expect(await ask(`/api/v1/dtt/templates/${second}`, { isActive: true })).toMatchObject({ status: 200 });
+      // The change of somebody else is heard of.
+      await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
+      await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });
+      const counted = () => names(`SELECT key AS name FROM "RateLimit"`, data);
+      await expect.poll(counted).toHaveLength(1);
+      const used = () =>
+        names(`SELECT id::text AS name FROM "ApiToken" WHERE "lastUsedAt" IS NOT NULL`, data);
+      await expect.poll(used).toHaveLength(1);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('makes nothing, not even the ledger, to find that nothing is pending', async () => {
+    expect(await migrate({ connectionString: url })).toEqual([]);
+  });
+
+  it('does not wait for another that migrates to find that nothing is pending', async () => {
+    const client = await data.pool.connect();
+    await client.query('BEGIN; SELECT pg_advisory_xact_lock(3497949713)');
+    expect(await migrate({ connectionString: url })).toEqual([]);
+    await client.query('ROLLBACK');
+    client.release();
+  });
+
+  it('is told which right it lacks, and what to run, when something is pending', async () => {
+    const newest = (await checkedIn()).at(-1);
+    await data.pool.query(
+      `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
+    );
+    await expect(migrate({ connectionString: url })).rejects.toThrow(
+      new SetupError(
+        `The role "${role}" may not apply the pending migrations ${newest}: permission denied for schema public. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      ),
+    );
+    await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+  });
+
+  it('is told that it may not read the ledger', async () => {
+    await data.pool.query(`REVOKE SELECT ON "_prisma_migrations" FROM ${role}`);
+    await expect(migrate({ connectionString: url })).rejects.toThrow(
+      `The role "${role}" may not read which migrations are applied: permission denied for table _prisma_migrations. Grant it SELECT on "_prisma_migrations".`,
+    );
+    await data.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${role}`);
   });
 });
 

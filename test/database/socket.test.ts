@@ -452,6 +452,7 @@ describe('an engine that has failed', () => {
     // As much of an engine as the server touches.
     const broken = {
       closed: false,
+      Module: {},
       runExclusive: <T>(run: () => Promise<T>) => run(),
       async execProtocolRawStream(
         messages: Uint8Array,
@@ -462,7 +463,7 @@ describe('an engine that has failed', () => {
       },
     } as unknown as PGlite;
     const path = join(folder, `.broken-${Math.random()}`);
-    const failing = serveEngine(broken, () => {});
+    const failing = serveEngine(broken, () => {}, { ownName: '' });
     failing.listen(path);
     await once(failing, 'listening');
     cleanUps.push(() => failing.close(), failing.closeConnections);

@@ -6,15 +6,18 @@
  * `SEED=…` sends the same again.
  */
 
+import { rm } from 'node:fs/promises';
 import { Agent, request as send } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestDatabase, type TestDatabase, type TestGateway } from '../gateway.ts';
+import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../gateway.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
 import { type FuzzAnswer, findFault, type Marks } from './answers.ts';
+import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -42,7 +45,7 @@ const script = `
     console.log('rest ' + JSON.stringify({ heap: process.memoryUsage().heapUsed, sockets }));
   }`;
 
-let database: TestDatabase;
+let cleanUp: (() => Promise<void>) | undefined;
 let accounts: Record<'alice' | 'bob', Account>;
 let gateway: RunningProcess;
 let url: string;
@@ -50,12 +53,11 @@ let names: Names;
 const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
 
 beforeAll(async () => {
-  database = await openTestDatabase();
-  accounts = { alice: await openAccount(aliceMarks), bob: await openAccount(bobMarks) };
+  const settings = await openAccounts();
   gateway = startScript(
     script,
     JSON.stringify({
-      DATABASE_URL: database.pool.options.connectionString,
+      ...settings,
       PORT: '0',
       LOG_LEVEL: 'error',
       // Small, so that it is full, and its memory level, before it is measured.
@@ -67,39 +69,41 @@ beforeAll(async () => {
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
   // A page of megabytes, which stays in memory once it was asked for.
   await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
-  names = { ids: [...idsOf(accounts.alice), ...idsOf(accounts.bob)], cursors: await readCursors() };
+  names = await namesOf(url, [accounts.alice, accounts.bob]);
 });
 afterAll(async () => {
   agent.destroy();
   await endProcesses();
-  await database?.close();
+  await cleanUp?.();
 });
 
+/** Creates the accounts in a database of the test's own, and says where it is. */
+async function openAccounts(): Promise<Record<string, string>> {
+  if (inject('engine').kind === 'postgres') {
+    const database = await openTestDatabase();
+    cleanUp = database.close;
+    accounts = await createAccounts(database);
+    return { DATABASE_URL: String(database.pool.options.connectionString) };
+  }
+  // Only one process may have the folder at a time.
+  const folder = await copyTemplate();
+  cleanUp = () => rm(folder, { recursive: true, force: true });
+  const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+  accounts = await createAccounts(database).finally(database.close);
+  return { DATA_DIR: folder };
+}
+
+async function createAccounts(database: TestDatabase): Promise<typeof accounts> {
+  return { alice: await openAccount(database, aliceMarks), bob: await openAccount(database, bobMarks) };
+}
+
 /** An account all of whose ids are in its range. */
-async function openAccount({ word, firstId }: Marks): Promise<Account> {
+async function openAccount(database: TestDatabase, { word, firstId }: Marks): Promise<Account> {
   const { rows } = await database.pool.query<{ name: string }>(
     `SELECT quote_ident(sequencename) AS name FROM pg_sequences WHERE schemaname = 'public'`,
   );
   for (const { name } of rows) await database.pool.query(`ALTER SEQUENCE ${name} RESTART ${firstId}`);
   return createAccount(database.client, word);
-}
-
-function idsOf(account: Account): number[] {
-  const { userId, username, token, ...owned } = account;
-  return [...new Set([userId, ...Object.values(owned).flat()])];
-}
-
-async function readCursors(): Promise<string[]> {
-  const query =
-    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } }';
-  const cursors: string[] = [];
-  for (const { token } of Object.values(accounts)) {
-    // All that is asked for needs of a gateway is where it is.
-    const { data } = await graphqlOnce({ url } as TestGateway, token, query);
-    for (const { edges } of Object.values<{ edges: { cursor: string }[] }>(data))
-      cursors.push(...edges.map(({ cursor }) => cursor));
-  }
-  return cursors;
 }
 
 function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzAnswer> {

@@ -1,9 +1,4 @@
-/**
- * Random requests, drawn from the schema and the routes themselves.
- *
- * Each is read off a tape of random numbers, on which 0, and the end, stand for the simplest choice: fast-check draws
- * tapes, and makes the one that fails shorter, and with it the request.
- */
+/** Random requests, drawn from the schema and the routes themselves, each read off a tape. */
 
 import {
   type GraphQLArgument,
@@ -20,6 +15,7 @@ import {
 } from 'graphql';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
+import { Tape } from './tape.ts';
 
 export interface FuzzRequest {
   /** Whose token it carries. */
@@ -36,28 +32,6 @@ export interface FuzzRequest {
 export interface Names {
   readonly ids: readonly number[];
   readonly cursors: readonly string[];
-}
-
-class Tape {
-  readonly #numbers: Uint8Array;
-  #place = 0;
-  constructor(numbers: Uint8Array) {
-    this.#numbers = numbers;
-  }
-  /** A number below the given one. */
-  below(end: number): number {
-    const next = this.#numbers[this.#place++] ?? 0;
-    return end <= 256 ? next % end : (next * 256 + (this.#numbers[this.#place++] ?? 0)) % end;
-  }
-  /** True about as often as given, in percent. */
-  chance(percent: number): boolean {
-    return this.below(100) >= 100 - percent;
-  }
-  pick<Value>(values: readonly [Value, ...Value[]] | readonly Value[]): Value {
-    const value = values[this.below(values.length)];
-    if (value === undefined) throw new RangeError('there is nothing to pick from');
-    return value;
-  }
 }
 
 export function drawRequest(numbers: Uint8Array, names: Names): FuzzRequest {
@@ -370,7 +344,8 @@ function declare(draft: Draft, type: string, value: unknown): string {
   return `$${name}`;
 }
 
-function drawValue(draft: Draft, { name, type }: GraphQLArgument): unknown {
+/** What an argument of a field may be given, good or bad, of the right type. */
+export function drawValue(draft: Pick<Draft, 'tape' | 'names'>, { name, type }: GraphQLArgument): unknown {
   const { tape, names } = draft;
   const bare = getNullableType(type);
   if (isListType(bare)) return Array.from({ length: tape.below(4) }, () => drawGlobalId(draft));
@@ -385,7 +360,7 @@ function drawValue(draft: Draft, { name, type }: GraphQLArgument): unknown {
   return getNamedType(type).name === 'Boolean' ? tape.chance(50) : tape.pick(['', 'x', 'User', 'DttSession']);
 }
 
-function drawGlobalId({ tape, names }: Draft): string {
+export function drawGlobalId({ tape, names }: Pick<Draft, 'tape' | 'names'>): string {
   if (tape.chance(10))
     return tape.pick([
       '',

@@ -1,8 +1,10 @@
 /** Lists as Relay connections: every row exactly once, whichever way one goes through them. */
 
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/token.ts';
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { type Order, planPage } from '../../src/schema/page.ts';
 import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
 import { idsOf, listOf } from '../rest/answers.ts';
 
@@ -163,6 +165,109 @@ describe('a cursor', () => {
     } finally {
       await client.lockTemplate.create({ data: third });
     }
+  });
+});
+
+describe('a walk', () => {
+  /** Times that are equal once PostgreSQL has rounded them, and times at and beyond the ends of what dates can be. */
+  const times = [
+    null,
+    '2026-01-01 00:00:00.1234Z',
+    '2026-01-01 00:00:00.123Z',
+    '2026-01-01 00:00:00.1235Z',
+  ].concat(
+    ['1969-12-31 23:59:59.999Z', '1800-01-01 00:00Z', '0099-01-01 00:00Z', '4713-01-01 00:00Z BC'],
+    ['10000-01-01 00:00Z', '275760-09-13 00:00Z', 'infinity', '-infinity'],
+  );
+  const table = 'OssmDevice';
+  const order: Order = { by: 'lastVisited', nullable: true };
+  const inOrder = '"lastVisited" DESC NULLS LAST, id DESC';
+  let ownerId: number;
+  let created = 0;
+
+  beforeAll(async () => {
+    ownerId = (await gateway.database.client.user.create({ data: { username: 'walker' } })).id;
+  });
+
+  async function insert(time: string | null): Promise<void> {
+    await gateway.database.pool.query(
+      `INSERT INTO "${table}" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited") VALUES ($1, $2, '', '', $3)`,
+      [ownerId, `walker-${created++}`, time],
+    );
+  }
+  async function all(): Promise<number[]> {
+    const text = `SELECT id FROM "${table}" WHERE "ownerId" = $1 ORDER BY ${inOrder}`;
+    return (await gateway.database.pool.query<{ id: number }>(text, [ownerId])).rows.map(({ id }) => id);
+  }
+
+  /** Goes through the list page by page, and answers with the ids in the order of the list. */
+  async function walk(way: 'forward' | 'backward', size: number, between: () => Promise<void>) {
+    const found: number[] = [];
+    let cursor: string | null = null;
+    for (let more = true; more; await between()) {
+      const { query, connect } = planPage(
+        order,
+        way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
+      );
+      const where = { AND: [{ ownerId }, ...(query.where ? [query.where] : [])] };
+      const select = { id: true, lastVisited: true };
+      const rows = await gateway.database.sql.findMany(table, { ...query, where, select });
+      const { edges, pageInfo } = connect(rows as { id: number }[]);
+      const page = edges.map(({ node }) => node.id);
+      if (way === 'forward') found.push(...page);
+      else found.unshift(...page);
+      cursor = way === 'forward' ? pageInfo.endCursor : pageInfo.startCursor;
+      more = way === 'forward' ? pageInfo.hasNextPage : pageInfo.hasPreviousPage;
+    }
+    return found;
+  }
+
+  const change = fc.oneof(
+    fc.constant(async () => {}),
+    fc.constantFrom(...times).map((time) => () => insert(time)),
+    fc.nat(20).map((place) => async () => {
+      const id = (await all())[place];
+      await gateway.database.pool.query(`DELETE FROM "${table}" WHERE id = $1`, [id ?? 0]);
+    }),
+  );
+
+  it.each(['forward', 'backward'] as const)(
+    'goes %s through each row that stays exactly once, whatever its time, and comes and goes on the way',
+    async (way) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.constantFrom(...times), { maxLength: 12 }),
+          fc.integer({ min: 1, max: 5 }),
+          fc.array(change, { maxLength: 12 }),
+          async (rows, size, changes) => {
+            await gateway.database.pool.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [ownerId]);
+            for (const time of rows) await insert(time);
+            const before = await all();
+            const rest = [...changes];
+            const found = await walk(way, size, async () => rest.shift()?.());
+            const after = await all();
+            const stayed = before.filter((id) => after.includes(id));
+            expect(new Set(found).size).toBe(found.length);
+            expect(found.filter((id) => stayed.includes(id))).toEqual(stayed);
+          },
+        ),
+        { numRuns: 25 },
+      );
+    },
+  );
+
+  it('goes both ways through every kind of time in pages of every size', async () => {
+    await gateway.database.pool.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [ownerId]);
+    for (const time of [...times, ...times.slice(0, 4)]) await insert(time);
+    const rows = await all();
+    for (let size = 1; size <= rows.length; size++)
+      for (const way of ['forward', 'backward'] as const)
+        expect(await walk(way, size, async () => {}), `${way}, ${size} a page`).toEqual(rows);
+  });
+
+  it('has no cursor at a time that no date can be', () => {
+    const { edges } = planPage(order, {}).connect([{ id: 7, lastVisited: new Date(Number.NaN) }]);
+    expect(() => edges[0]?.cursor).toThrow('the lastVisited of 7 is beyond what a cursor can hold');
   });
 });
 

@@ -7,23 +7,23 @@ import { createDocuments } from '../../src/graphql/documents.ts';
 const viewer = '{ viewer { username } }';
 
 describe('a document', () => {
-  it('is compiled once it was read, and once only', () => {
+  it('is prepared once it was read, and once only', () => {
     const documents = createDocuments(readConfig({}));
-    expect(documents.compiled(viewer, undefined, {})).toBeUndefined();
+    expect(documents.prepared(viewer, undefined, {})).toBeUndefined();
     documents.read(viewer);
-    const operation = documents.compiled(viewer, undefined, {});
+    const operation = documents.prepared(viewer, undefined, {});
     expect(operation?.type).toBe('query');
-    expect(documents.compiled(viewer, undefined, {})).toBe(operation);
-    expect(documents.compiled(viewer, 'Nobody', {})).toBeUndefined();
+    expect(documents.prepared(viewer, undefined, {})).toBe(operation);
+    expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
   });
 
-  it('is not compiled when a stranger asked for it', () => {
+  it('is not prepared when a stranger asked for it', () => {
     const documents = createDocuments(readConfig({}));
     documents.readForStranger('{ __typename }');
-    expect(documents.compiled('{ __typename }', undefined, {})).toBeUndefined();
+    expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
   });
 
-  it('is not compiled when it has so many fields that it would take long', () => {
+  it('is not prepared when it has so many fields that to compile it would take long', () => {
     const documents = createDocuments(readConfig({}));
     const four = (below: string) =>
       ['a', 'b', 'c', 'd'].map((alias) => `${alias}: activeDttTemplate { owner { ${below} } }`).join(' ');
@@ -31,15 +31,32 @@ describe('a document', () => {
     const large = `{ viewer { ...A } } fragment A on User { ${four('...B')} } fragment B on User { ${four('...C')} }
       fragment C on User { ${four('...D')} } fragment D on User { ${four('...E')} } fragment E on User { ${four('id')} }`;
     for (const document of [small, large]) documents.read(document);
-    expect(documents.compiled(small, undefined, {})).toBeDefined();
-    expect(documents.compiled(large, undefined, {})).toBeUndefined();
+    expect(documents.prepared(small, undefined, {})).toBeDefined();
+    expect(documents.prepared(large, undefined, {})).toBeUndefined();
+  });
+
+  it('is counted as often as it may be compiled: the more conditions it has, the fewer are remembered', () => {
+    const documents = createDocuments(readConfig({}));
+    const fields = Array.from({ length: 20 }, (_, index) => `a${index}: id`).join(' ');
+    const plain = (index: number) => `{ viewer { ${fields} } } # ${index}`;
+    const conditional = (index: number) =>
+      `query ($a: Boolean!, $b: Boolean!, $c: Boolean!) { viewer { ${fields}
+        ...  @skip(if: $a) { rank } ... @skip(if: $b) { rank } ... @skip(if: $c) { rank } } } # ${index}`;
+    const rememberedOf = (document: (index: number) => string) => {
+      const indexes = Array.from({ length: 1_000 }, (_, index) => index);
+      for (const index of indexes) documents.read(document(index));
+      const variables = { a: true, b: true, c: true };
+      return indexes.filter((index) => documents.prepared(document(index), undefined, variables)).length;
+    };
+    expect(rememberedOf(plain)).toBe(1_000);
+    expect(rememberedOf(conditional)).toBeLessThan(500);
   });
 
   it('is forgotten when there are too many others: what they take of memory is limited', () => {
     const documents = createDocuments(readConfig({}));
     const large = (index: number) => `${viewer} # ${index} ${'x'.repeat(200_000)}`;
     for (let index = 0; index < 10; index++) documents.read(large(index));
-    expect(documents.compiled(large(0), undefined, {})).toBeUndefined();
-    expect(documents.compiled(large(9), undefined, {})).toBeDefined();
+    expect(documents.prepared(large(0), undefined, {})).toBeUndefined();
+    expect(documents.prepared(large(9), undefined, {})).toBeDefined();
   });
 });

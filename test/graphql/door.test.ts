@@ -61,6 +61,19 @@ describe('GET', () => {
     expect(gateway.log).toEqual([]);
   });
 
+  it.each(['application/json', 'application/graphql-response+json', '*/*'])(
+    'is a bad request without a query, for who accepts %s',
+    async (accept) => {
+      for (const parameters of [{}, { query: '' }, { operationName: 'Viewer' }]) {
+        const response = await get(parameters, { Accept: accept });
+        expect(response.status).toBe(400);
+        expect(await response.json()).toEqual({
+          errors: [{ message: 'Must provide query string.', extensions: { code: 'BAD_USER_INPUT' } }],
+        });
+      }
+    },
+  );
+
   it('asks for a token as POST does', async () => {
     const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
     expect(response.status).toBe(401);
@@ -71,13 +84,16 @@ describe('GET', () => {
   });
 });
 
-describe('a form of a foreign page', () => {
+describe('a body of another type than JSON, such as that of a form of a foreign page,', () => {
   const query = () =>
     `mutation { activateTemplate(databaseId: ${alice.dttTemplates[0]}) { scheduleTypeChanged } }`;
   const boundary = 'xxx';
 
   it.each<[string, () => string]>([
     ['text/plain', () => JSON.stringify({ query: query() })],
+    ['application/graphql', query],
+    ['application/graphql+json', () => JSON.stringify({ query: query() })],
+    ['application/jsonp', () => JSON.stringify({ query: query() })],
     ['text/plain; application/json', () => JSON.stringify({ query: query() })],
     ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
     [

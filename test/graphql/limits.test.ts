@@ -97,6 +97,22 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
   ],
   ['lists of a size out of a variable', lists, { n: 100 }, [complexity(20_202)]],
   ['lists of a size out of a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
+  ...['constructor', 'valueOf', 'toString', 'hasOwnProperty', '__proto__'].flatMap((name): typeof hostile => {
+    const document = lists.replaceAll('$n', `$${name}`);
+    return [
+      [`lists of a size out of the default of $${name}`, document.replace('Int)', 'Int = 100)'), {}],
+      [`lists of a size out of $${name}`, document.replace('Int)', 'Int = 1)'), { [name]: 100 }],
+    ].map(
+      ([title, text, variables]) => [title, text, variables, [complexity(20_202)]] as (typeof hostile)[0],
+    );
+  }),
+  [
+    'a fragment under a short list, and then under a long one',
+    `{ dttTemplates(first: 100) { nodes { few: sessions(first: 1) { ...S } many: sessions(first: 100) { ...S } } } }
+     fragment S on DttSessionConnection { nodes { id name } }`,
+    {},
+    [complexity(20_602)],
+  ],
   ['records by ids', ids, { ids: Array.from({ length: 100 }, () => 'x') }, [complexity(20_201)]],
   [
     'lists of sizes that would be refused anyway',

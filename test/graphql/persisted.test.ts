@@ -103,9 +103,10 @@ describe('a persisted operation', () => {
       expect(await post(gateway, byHash(unknown))).toEqual(
         refused(`There is no persisted operation with the id "${unknown}"`),
       );
-      expect(await post(gateway, { documentId: '__proto__' })).toEqual(
-        refused('There is no persisted operation with the id "__proto__"'),
-      );
+      for (const documentId of ['__proto__', 'constructor'])
+        expect(await post(gateway, { documentId })).toEqual(
+          refused(`There is no persisted operation with the id "${documentId}"`),
+        );
     }
   });
 
@@ -174,8 +175,15 @@ describe('the file', () => {
       `${first} query Viewer { viewer { ...F } } fragment F on User { username }`,
       'Viewer',
     ],
+    ['with an id that every object has', 'odd.json', `{"__proto__":${JSON.stringify(viewer)}}`, '__proto__'],
+    [
+      'with a name that every object has',
+      'odd.graphql',
+      first.replace('First', 'constructor'),
+      'constructor',
+    ],
   ])('may be %s', async (_, name, text, documentId) => {
-    expect((await load(name, text)).textFor({ documentId })).toMatch(/^query Viewer \{/);
+    expect((await load(name, text)).textFor({ documentId })).toMatch(/^query (Viewer|constructor)\b/);
   });
 
   it.each([

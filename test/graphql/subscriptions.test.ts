@@ -98,6 +98,7 @@ describe('a subscriber', () => {
       expect(events.response.status).toBe(200);
       expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
       expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
+      expect(events.response.headers.get('Content-Encoding')).toBeNull();
       expect(await events.next()).toEqual({ activeDttTemplate: null });
       await activate(alice, 0);
       const name = (index: number) => ({

@@ -4,7 +4,15 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ScheduleType } from '../../src/generated/prisma/client.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { graphql, openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
+import {
+  graphql,
+  needsEngine,
+  openBeside,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestGateway,
+} from '../gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -30,7 +38,8 @@ async function put(scheduleType: ScheduleType, activeTemplateId: number | null):
 }
 
 /** Of what is written past the gateway it hears a moment later. */
-const hasBecome = (id: number | null) => vi.waitFor(async () => expect(await active()).toBe(id));
+const hasBecome = (id: number | null) =>
+  vi.waitFor(async () => expect(await active()).toBe(id), { timeout: 20_000 });
 
 interface Outcome {
   readonly scheduleTypeChanged?: unknown;
@@ -205,6 +214,94 @@ async function holdViewer(): Promise<() => Promise<void>> {
     connection.release();
   };
 }
+
+/** Waits until so many statements wait for a lock. */
+const waiting = (count: number) =>
+  vi.waitFor(
+    async () => {
+      const { rows } = await gateway.database.pool.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+      );
+      expect(rows).toHaveLength(count);
+    },
+    { timeout: 8_000 },
+  );
+
+describe.each(doors)('an activation through %s that meets another transaction', (_, activate) => {
+  needsEngine('postgres', 'the embedded engine runs one transaction after the other');
+
+  /** A transaction of somebody else. */
+  async function begin() {
+    const connection = await gateway.database.pool.connect();
+    await connection.query('BEGIN');
+    return {
+      query: (sql: string, ...values: unknown[]) => connection.query(sql, values),
+      async commit() {
+        await connection.query('COMMIT');
+        connection.release();
+      },
+    };
+  }
+
+  it.each([
+    ['a template', false],
+    ['the active template', true],
+  ])('finds nothing when that deletes %s', async (_, isActive) => {
+    const { id } = await gateway.database.client.dttTemplate.create({
+      data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
+    });
+    const before = isActive ? id : alice.dttTemplates[0];
+    await put('weekly', before);
+    const deletion = await begin();
+    await deletion.query('DELETE FROM "DttTemplate" WHERE id = $1', id);
+    const outcome = activate(id);
+    await waiting(1);
+    await deletion.commit();
+    expect(await outcome).toEqual(refusal);
+    await hasBecome(isActive ? null : before);
+    expect(await scheduleType()).toBe('weekly');
+  });
+
+  it('succeeds after a deadlock that PostgreSQL resolved against it', async () => {
+    const other = await begin();
+    // It never looks for a deadlock itself, so the one that does, and gives up, is the activation.
+    await other.query(`SET LOCAL deadlock_timeout = '1min'`);
+    await other.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', alice.userId);
+    const outcome = activate(alice.dttTemplates[1]);
+    await waiting(1);
+    await other.query('SELECT FROM "DttTemplate" WHERE id = $1 FOR UPDATE', alice.dttTemplates[1]);
+    await other.commit();
+    expect(await outcome).toEqual({ scheduleTypeChanged: true });
+    expect(await active()).toBe(alice.dttTemplates[1]);
+  });
+});
+
+describe('activations over connections whose transactions are by default', () => {
+  needsEngine('postgres', 'the embedded engine has one session, whose settings are the gateway’s own');
+
+  it.each(['repeatable read', 'serializable'])('%s all succeed', async (level) => {
+    const { client, pool } = gateway.database;
+    const { rows } = await pool.query<{ name: string }>('SELECT current_database() AS name');
+    const alter = (change: string) => client.$executeRawUnsafe(`ALTER DATABASE ${rows[0]?.name} ${change}`);
+    await alter(`SET default_transaction_isolation = '${level}'`);
+    const other = await openTestGateway(await openBeside(gateway.database));
+    try {
+      const release = await holdViewer();
+      const answers = Promise.all(
+        Array.from({ length: 8 }, (_, index) => {
+          const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
+          return postJson(other, alice.token, path, { isActive: true });
+        }),
+      );
+      await waiting(8);
+      await release();
+      expect((await answers).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+    } finally {
+      await other.close();
+      await alter('RESET default_transaction_isolation');
+    }
+  });
+});
 
 describe('a template that was active', () => {
   it('is not active any more once it is deleted, or not imported any more', async () => {

@@ -58,6 +58,17 @@ describe('a read', () => {
       },
     ],
     [
+      'what either of two equal fields asks for',
+      '{ dttSessions { nodes { name } nodes { passed } } }',
+      { id: true, createdAt: true, name: true, passed: true },
+    ],
+    [
+      'what either of two fragments on one connection asks for',
+      `{ dttSessions { ...A ...B } } fragment A on DttSessionConnection { nodes { name } }
+       fragment B on DttSessionConnection { nodes { passed } edges { node { bubbleId } } }`,
+      { id: true, createdAt: true, name: true, passed: true, bubbleId: true },
+    ],
+    [
       'what depends on the viewer',
       '{ dttTemplates { nodes { isActive } } }',
       { id: true, createdDate: true, activeOf: { where: { id: 7 }, select: { id: true }, take: 1 } },

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Unauthorized } from '../../src/sync/upstream.ts';
 import { behave, contents, openScene, pathOf, reply, type Scene } from './upstream.ts';
 
@@ -164,6 +165,69 @@ describe('the mirror of an upstream', () => {
     scene.proxy.misbehave = behave;
     await scene.sync();
     await expectCorrect();
+  });
+
+  it('survives the loss of its connection to the database at any point, and is made whole by a later run', async () => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => uncaught.push(error);
+    process.on('uncaughtException', note);
+    const admin = await scene.target.pool.connect();
+    /** The statement of a run before which its connection is ended: of all of them one in so many, to be quick. */
+    let fatal = 1;
+    const stride = 7;
+    let statements = 0;
+    const ask = pg.Client.prototype.query;
+    const spy = vi.spyOn(pg.Client.prototype, 'query');
+    // Of the many forms of the method, those with a promise and those with a callback both pass through here.
+    spy.mockImplementation(async function (this: pg.Client & { processID?: number }, ...given: unknown[]) {
+      if (this.processID !== Object(admin).processID && ++statements === fatal) {
+        const ended = new Promise<void>((settle) => this.once('end', settle));
+        await Reflect.apply(ask, admin, ['SELECT pg_terminate_backend($1)', [this.processID]]);
+        await ended;
+      }
+      return Reflect.apply(ask, this, given);
+    } as () => void);
+    try {
+      const outcomes = new Set<string>();
+      // Each time from the beginning, until a run has fewer statements than that.
+      for (; statements >= fatal - stride; fatal += stride) {
+        await Reflect.apply(ask, admin, ['TRUNCATE "Mirror", "User" CASCADE']);
+        statements = 0;
+        await scene.sync().then(
+          () => outcomes.add('went on'),
+          (error: unknown) => outcomes.add(error instanceof Error ? error.message : String(error)),
+        );
+        expect(uncaught, `at statement ${fatal}`).toEqual([]);
+      }
+      expect(fatal).toBeGreaterThan(50);
+      expect(outcomes).toContain('terminating connection due to administrator command');
+    } finally {
+      spy.mockRestore();
+      admin.release();
+      process.off('uncaughtException', note);
+    }
+    await scene.sync();
+    await expectCorrect();
+  }, 60_000);
+
+  it('is written no more by a run that has lost its lease in the middle, which does not end the lease of the other', async () => {
+    let taken: unknown;
+    const { pool } = scene.target;
+    // A page of sessions is read by then, of which the next record is written after the other has taken over.
+    scene.proxy.misbehave = (request, response) => {
+      if (taken !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
+      taken = pool
+        .query(`UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`)
+        .then(async () => {
+          taken = await contents(scene.target);
+          response.socket?.destroy();
+        });
+      return true;
+    };
+    await expect(scene.sync()).rejects.toThrow('Another run has taken over the mirror.');
+    expect(taken).toEqual(await contents(scene.target));
+    expect(await scene.target.client.dttSession.count()).toBe(0);
+    expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
   it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {

@@ -38,6 +38,7 @@ describe('the client of an upstream', () => {
   });
 
   it.each([
+    ['408', 408],
     ['429', 429],
     ['500', 500],
     ['503', 503],
@@ -134,6 +135,17 @@ describe('the client of an upstream', () => {
     await elsewhere.close();
   });
 
+  it.each([301, 302, 303, 307, 308])(
+    'sends nothing that changes something a second time because of a redirect, %i within the upstream',
+    async (status) => {
+      answerWith({ status, headers: { Location: '/api/v1/dtt/templates/2' } }, { status: 200 });
+      await expect(upstream.post('/dtt/templates/1', { isActive: true })).rejects.toThrow(
+        `POST /dtt/templates/1: it redirects to "${new URL(server.base).origin}/api/v1/dtt/templates/2", which is not followed`,
+      );
+      expect(server.requests).toEqual(['POST /dtt/templates/1']);
+    },
+  );
+
   it('quotes a refusal without the token and without control characters', async () => {
     answerWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
@@ -153,12 +165,13 @@ describe('the client of an upstream', () => {
 
 describe('the pages of a list', () => {
   /** Serves a list of ids, which may change after each request. */
-  function serve(ids: number[], change: (request: number) => void = () => {}) {
+  function serve(ids: number[], change: (request: number) => void = () => {}, most = 100) {
     server.misbehave = (request, response) => {
       const query = new URL(request.url ?? '', server.base).searchParams;
       const offset = Number(query.get('offset'));
-      const data = ids.slice(offset, offset + Number(query.get('limit'))).map((id) => ({ id }));
-      reply(response, 200, { ok: true, data: { data, pagination: { limit: 100, offset } } });
+      const limit = Math.min(most, Number(query.get('limit')));
+      const data = ids.slice(offset, offset + limit).map((id) => ({ id }));
+      reply(response, 200, { ok: true, data: { data, pagination: { limit, offset } } });
       change(server.requests.length);
       return true;
     };
@@ -176,6 +189,14 @@ describe('the pages of a list', () => {
     'are read to the end of %i records, each once',
     async (count) => {
       serve(upTo(count));
+      expect(await readIds()).toEqual(upTo(count));
+    },
+  );
+
+  it.each([0, 1, 19, 20, 21, 39, 40, 100, 250])(
+    'are read to the end of %i records from an upstream that gives 20 at once, and says so',
+    async (count) => {
+      serve(upTo(count), () => {}, 20);
       expect(await readIds()).toEqual(upTo(count));
     },
   );

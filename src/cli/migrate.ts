@@ -1,0 +1,32 @@
+/** `dovetail migrate`: applies pending migrations, for when the role of the gateway may not. */
+
+import { Command } from 'commander';
+import { readConfig } from '../config.ts';
+import { findEmbedded, openEmbedded } from '../database/embedded.ts';
+import { migrate } from '../database/migrate.ts';
+
+export const migrateCommand = new Command('migrate')
+  .description('apply pending migrations, which the start of a gateway does as well where its role may')
+  .option('--json', 'as JSON')
+  .action(async ({ json }: { json?: true }) => {
+    const { DATABASE_URL, DATA_DIR } = readConfig(process.env);
+    const applied =
+      DATABASE_URL === undefined
+        ? await migrateEmbedded(DATA_DIR)
+        : await migrate({ connectionString: DATABASE_URL });
+    if (json) process.stdout.write(`${JSON.stringify({ applied }, null, 2)}\n`);
+    else process.stdout.write(applied.map((name) => `${name}\n`).join(''));
+    process.stderr.write(
+      applied.length === 0 ? 'No migrations are pending.\n' : `Applied ${applied.length}.\n`,
+    );
+  });
+
+/** The engine is shared with the gateway that has it open, and opened here only if none has. */
+async function migrateEmbedded(dataDir: string): Promise<string[]> {
+  const { connection, close } = (await findEmbedded(dataDir)) ?? (await openEmbedded(dataDir));
+  try {
+    return await migrate(connection);
+  } finally {
+    await close();
+  }
+}

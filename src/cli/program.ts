@@ -1,0 +1,70 @@
+/** The command line tool: `dovetail serve`, `dovetail token …`, `dovetail sync`, `dovetail migrate`, `dovetail doctor`. */
+
+import { styleText } from 'node:util';
+import { Command, CommanderError } from 'commander';
+import { TokenError } from '../auth/token.ts';
+import { SetupError } from '../config.ts';
+import { release } from '../release.ts';
+import { UpstreamError } from '../sync/upstream.ts';
+import { doctorCommand } from './doctor.ts';
+import { migrateCommand } from './migrate.ts';
+import { syncCommand } from './sync.ts';
+import { tokenCommand } from './token.ts';
+
+const serveCommand = new Command('serve')
+  .description('run the gateway')
+  .option('--workers <n>', 'processes that serve, or auto for one per core (WORKERS)')
+  .action(async ({ workers }: { workers?: string }) => {
+    // The other commands start faster without.
+    const { serve } = await import('../main.ts');
+    await serve(workers === undefined ? {} : { WORKERS: workers });
+  });
+
+const program = new Command('dovetail')
+  .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
+  .version(release, '--version', 'print the version')
+  .addCommand(serveCommand)
+  .addCommand(tokenCommand)
+  .addCommand(syncCommand)
+  .addCommand(migrateCommand)
+  .addCommand(doctorCommand)
+  .addHelpText(
+    'after',
+    `
+Examples:
+  dovetail serve                                     a database of its own, and a demo account
+  DATABASE_URL=postgresql://… dovetail serve         your PostgreSQL
+  TOKEN=$(dovetail token create --user me --name x)  a token, in a variable
+  dovetail doctor                                    what is wrong, and what to do
+
+Settings are environment variables, such as PORT and DATABASE_URL: the README lists them,
+and doctor says which are wrong.
+
+Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
+2 wrong usage, 130 interrupted.`,
+  );
+
+const wrongUsage = 2;
+
+/** Says it of the commands below as well, which take nothing over that are added as they are. */
+function configure(command: Command): void {
+  command.exitOverride().configureHelp({ styleTitle: (title) => styleText('bold', title) });
+  for (const below of command.commands) configure(below);
+}
+configure(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // It has written what there is to say: the help or the version, with which all is well, or a complaint.
+    process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
+  } else {
+    const isForUser =
+      error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
+    if (!isForUser) throw error;
+    process.stderr.write(`${error.message}\n`);
+    // At once: an embedded engine that has failed may have left timers behind.
+    process.exit(1);
+  }
+}

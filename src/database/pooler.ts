@@ -1,0 +1,88 @@
+/**
+ * What changes where a pooler such as PgBouncer stands between the gateway and its server. In transaction mode each
+ * transaction may run in another session, which other clients use as well: nothing may be left in one.
+ */
+
+import type pg from 'pg';
+import { SetupError } from '../config.ts';
+
+/** Whether a pooler stands in between: it tells each client a process id of its own making. */
+export async function isPooled(client: pg.Client): Promise<boolean> {
+  return (await sessionOf(client)) !== toldSession(client);
+}
+
+/**
+ * Whether a pooler is seen to give one session to both connections, or several sessions to one of them. That it is
+ * not seen proves nothing: where many clients come and go, a connection may get the same session again by chance.
+ */
+export async function shareSessions(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const ofOne = new Set<number | undefined>();
+  const ofOther = new Set<number | undefined>();
+  for (let round = 0; round < 5; round++) {
+    ofOne.add(await sessionOf(one));
+    // Twice, so that they do not take turns where sessions do as well.
+    ofOther.add(await sessionOf(other));
+    ofOther.add(await sessionOf(other));
+  }
+  return ofOne.size > 1 || ofOther.size > 1 || [...ofOne].some((session) => ofOther.has(session));
+}
+
+async function sessionOf(client: pg.Client): Promise<number | undefined> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return rows[0]?.pid;
+}
+
+/** The process id that the connection was told when it began. */
+function toldSession(client: pg.Client): number | null {
+  // `pg` has it, though its types do not say so.
+  return (client as pg.Client & { readonly processID: number | null }).processID;
+}
+
+/** A setting of a session that statements rely on, whatever the server or the role has for a default. */
+interface Setting {
+  readonly value: string;
+  /** The values that will do as well. */
+  readonly accepted: RegExp;
+}
+
+const reliedOn: Readonly<Record<string, Setting>> = {
+  // Times are read as PostgreSQL writes them.
+  DateStyle: { value: 'ISO', accepted: /^ISO/ },
+  // With less, numbers lose digits.
+  extra_float_digits: { value: '1', accepted: /^[123]$/ },
+  standard_conforming_strings: { value: 'on', accepted: /^on$/ },
+  array_nulls: { value: 'on', accepted: /^on$/ },
+  // A statement that meets another one is to wait for it, not to fail.
+  default_transaction_isolation: { value: 'read committed', accepted: /^read (un)?committed$/ },
+  default_transaction_read_only: { value: 'off', accepted: /^off$/ },
+};
+
+/** Makes the settings of a session that nobody else uses. */
+export function sessionSettings(more: Readonly<Record<string, string>> = {}): string {
+  const values = Object.entries(reliedOn).map(([name, { value }]) => [name, value] as const);
+  return [...values, ...Object.entries(more)].map(([name, value]) => `SET ${name} = '${value}'`).join('; ');
+}
+
+/**
+ * Makes sure that the gateway can work through a pooler, where it must not make settings.
+ * @throws {SetupError} with a line that says what to change.
+ */
+export async function checkPooler(client: pg.Client): Promise<void> {
+  await client.query('BEGIN').catch((error: Error) => {
+    throw new SetupError(
+      `DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session (${error.message}).`,
+    );
+  });
+  await client.query('COMMIT');
+  const { rows } = await client.query<{ role: string; name: string; setting: string }>(
+    `SELECT quote_ident(current_user) AS role, name, setting FROM pg_settings WHERE name IN ('${Object.keys(reliedOn).join("', '")}')`,
+  );
+  const wrong = rows.filter(({ name, setting }) => !reliedOn[name]?.accepted.test(setting));
+  if (wrong.length === 0) return;
+  const changes = wrong.map(
+    ({ role, name }) => `ALTER ROLE ${role} SET ${name} = '${reliedOn[name]?.value}';`,
+  );
+  throw new SetupError(
+    `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect.`,
+  );
+}

@@ -1,0 +1,57 @@
+/** To whom the pages show the token of the demo account. */
+
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import type { Config } from '../config.ts';
+
+/** The token that may stand in a page which answers the request; undefined for any other request. */
+export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
+
+/** What listens on everything. */
+const everywhere = addresses('0.0.0.0', '::');
+
+/**
+ * A page of another site can have a browser resolve the site's own name to this gateway (DNS rebinding), and would then
+ * read the token out of pages that were given for any name. So they have it only for names that nobody else can point
+ * here: those of the machine itself, and HOST. A gateway that listens on everything cannot tell by the name who asks,
+ * since whoever is not a browser may say any.
+ */
+export function createDemoTokenFor(
+  token: string | undefined,
+  { HOST, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
+): DemoTokenFor {
+  if (token === undefined) return () => undefined;
+  if (SHOW_DEMO_TOKEN === 'on') return () => token;
+  if (includes(everywhere, HOST)) return () => undefined;
+  const ownNames = ['localhost', HOST.toLowerCase()];
+  const ownAddresses = addresses('::1', HOST);
+  ownAddresses.addSubnet('127.0.0.0', 8);
+  const isOwn = (authority: string) => {
+    const name = nameIn(authority);
+    return name !== undefined && (ownNames.includes(name) || includes(ownAddresses, name));
+  };
+  return ({ headers: { host = '' }, url = '' }) => {
+    // In the absolute form the target names a host as well (RFC 9112, section 3.2.2).
+    const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
+    return isOwn(host) && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
+  };
+}
+
+/** The name or address in `name:port`, in lower case and without brackets; undefined for anything else. */
+function nameIn(authority: string): string | undefined {
+  const [, address, name] = /^(?:\[([\da-f:.]+)\]|([\w.-]+?)\.?)(?::\d{1,5})?$/i.exec(authority) ?? [];
+  return address ?? name?.toLowerCase();
+}
+
+function addresses(...those: readonly string[]): BlockList {
+  const list = new BlockList();
+  // Not those with the name of an interface, which no browser says.
+  for (const each of those)
+    if (isIP(each) && !each.includes('%')) list.addAddress(each, isIPv6(each) ? 'ipv6' : 'ipv4');
+  return list;
+}
+
+/** Whether the address is in the list, however it is written; one of IPv4 also as IPv6 writes it, `::ffff:127.0.0.1`. */
+function includes(list: BlockList, address: string): boolean {
+  return isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}

@@ -1,0 +1,92 @@
+/** What is known of rows that count their own changes, and what was wrong with what was seen of them. */
+
+import type pg from 'pg';
+
+/** What is counted: a row, by its table and id. */
+export type Register = string;
+
+export type Counts = readonly (readonly [Register, number])[];
+
+export interface Activation {
+  readonly userId: number;
+  readonly templateId: number;
+  /** The highest count of the user's that was known when the activation was asked for: its own is higher. */
+  readonly after: number;
+}
+
+/** What a read that begins now must not be older than. */
+export class Floor {
+  readonly counts = new Map<Register, number>();
+  /** Activations that were acknowledged, whose counts nobody knows yet. */
+  readonly activations: Activation[] = [];
+
+  raise(counts: Counts): void {
+    for (const [register, count] of counts)
+      if (count > (this.counts.get(register) ?? 0)) this.counts.set(register, count);
+  }
+  raiseTo(other: Floor): void {
+    this.raise([...other.counts]);
+    this.activations.push(...other.activations);
+  }
+  copy(): Floor {
+    const copy = new Floor();
+    copy.raiseTo(this);
+    return copy;
+  }
+}
+
+/** What a read shows. */
+export interface Sight {
+  counts: Counts;
+  /** The id of the active template, 0 for none. */
+  active?: number;
+  /** The ids of the templates of the library. */
+  library?: readonly number[];
+}
+
+export interface Seen extends Sight {
+  readonly what: string;
+  readonly userId: number;
+  readonly floor: Floor;
+}
+
+interface Version {
+  readonly register: Register;
+  readonly version: number;
+  /** What was active, or whether something was there. */
+  readonly value: number;
+}
+
+/** What was wrong with what was seen, once the whole history is known. */
+export async function findStale(pool: pg.Pool, seen: readonly Seen[]): Promise<string[]> {
+  const { rows } = await pool.query<Version>(
+    'SELECT register, version, value FROM public.history ORDER BY version',
+  );
+  const histories = new Map<Register, Version[]>();
+  for (const row of rows) histories.set(row.register, [...(histories.get(row.register) ?? []), row]);
+  const stale: string[] = [];
+  for (const { what, userId, counts, active, library, floor } of seen) {
+    for (const activation of floor.activations) {
+      const register = `User ${activation.userId}`;
+      const own = histories
+        .get(register)
+        ?.find(({ version, value }) => version > activation.after && value === activation.templateId);
+      if (own) floor.raise([[register, own.version]]);
+    }
+    for (const [register, count] of counts) {
+      const least = floor.counts.get(register) ?? 0;
+      if (count < least) stale.push(`${what} saw ${count} of ${register}, ${least} was known`);
+    }
+    const expectState = (register: Register, value: number) => {
+      const least = floor.counts.get(register) ?? 0;
+      const held = histories.get(register)?.some((row) => row.version >= least && row.value === value);
+      if (least > 0 && !held) stale.push(`${what} saw ${value} of ${register}, as it was not since ${least}`);
+    };
+    if (active !== undefined) expectState(`User ${userId}`, active);
+    for (const register of library ? histories.keys() : []) {
+      const [, user, template] = /^Import (\d+)-(\d+)$/.exec(register) ?? [];
+      if (Number(user) === userId) expectState(register, library?.includes(Number(template)) ? 1 : 0);
+    }
+  }
+  return stale;
+}

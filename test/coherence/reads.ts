@@ -1,0 +1,121 @@
+/** The reads under test, through both doors, each beside what its answer shows. */
+
+import type { Account } from '../accounts.ts';
+import type { TestGateway } from '../gateway.ts';
+import type { Register, Sight } from './floor.ts';
+
+export interface Read {
+  /** Below `/api/v1`, or a query. */
+  readonly ask: string;
+  readonly by: 'REST' | 'POST' | 'GET';
+  // biome-ignore lint/suspicious/noExplicitAny: each request is written beside what reads its answer.
+  see(data: any): Sight;
+}
+
+interface Template {
+  id: number;
+  name: string;
+  isActive?: boolean;
+  Segment?: { id: number; repeat: number }[];
+}
+
+interface Session {
+  id: number;
+  name: string;
+  TrainerSegment?: { id: number; points: number }[];
+}
+
+const seeTemplates = (rows: Template[]): Sight => ({
+  counts: rows.flatMap(({ id, name, Segment = [] }): [Register, number][] => [
+    [`DttTemplate ${id}`, Number(name)],
+    ...Segment.map((segment): [Register, number] => [`DttTemplateSegment ${segment.id}`, segment.repeat]),
+  ]),
+});
+const seeLibrary = (rows: Template[]): Sight => ({
+  ...seeTemplates(rows),
+  active: rows.find(({ isActive }) => isActive)?.id ?? 0,
+  library: rows.map(({ id }) => id),
+});
+const seeActive = (row: Template | null): Sight => ({
+  ...seeTemplates(row ? [row] : []),
+  active: row?.id ?? 0,
+});
+const seeSessions = (rows: Session[]): Sight => ({
+  counts: rows.flatMap(({ id, name, TrainerSegment = [] }): [Register, number][] => [
+    [`DttSession ${id}`, Number(name)],
+    ...TrainerSegment.map((segment): [Register, number] => [`TrainerSegment ${segment.id}`, segment.points]),
+  ]),
+});
+const seeUser = (user: { id: number; rank: number }): Sight => ({
+  counts: [[`User ${user.id}`, user.rank]],
+});
+
+const viewerQuery = '{ viewer { id: databaseId rank activeDttTemplate { id: databaseId name isActive } } }';
+const templatesQuery =
+  '{ dttTemplates { nodes { id: databaseId name isActive Segment: segments { id: databaseId repeat } } } }';
+const sessionsQuery =
+  '{ dttSessions(first: 2) { nodes { id: databaseId name TrainerSegment: segments { id: databaseId points } } } }';
+
+const byQuery = (by: 'POST' | 'GET'): Read[] => [
+  {
+    ask: viewerQuery,
+    by,
+    see: ({ viewer }) => ({
+      ...seeActive(viewer.activeDttTemplate),
+      counts: [...seeActive(viewer.activeDttTemplate).counts, ...seeUser(viewer).counts],
+    }),
+  },
+  { ask: templatesQuery, by, see: ({ dttTemplates }) => seeLibrary(dttTemplates.nodes) },
+  { ask: sessionsQuery, by, see: ({ dttSessions }) => seeSessions(dttSessions.nodes) },
+];
+
+export const reads: readonly Read[] = [
+  { ask: '/users/me', by: 'REST', see: seeUser },
+  { ask: '/dtt/templates/active', by: 'REST', see: seeActive },
+  { ask: '/dtt/templates', by: 'REST', see: ({ data }) => seeLibrary(data) },
+  { ask: '/dtt/sessions?limit=2', by: 'REST', see: ({ data }) => seeSessions(data) },
+  { ask: '/dtt/sessions/latest', by: 'REST', see: (row) => seeSessions([row]) },
+  ...byQuery('POST'),
+  ...byQuery('GET'),
+];
+
+/** Places in the list, of what several steps should be about at once. */
+export const favourites = [viewerQuery, templatesQuery].map((query) =>
+  reads.findIndex(({ ask }) => ask === query),
+);
+
+/** The answer's data, or `refused` for a token that is not accepted. */
+export async function ask({ url }: TestGateway, token: string, { ask, by }: Read): Promise<unknown> {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const response =
+    by === 'REST'
+      ? await fetch(`${url}/api/v1${ask}`, { headers })
+      : by === 'GET'
+        ? await fetch(`${url}/graphql?${new URLSearchParams({ query: ask })}`, { headers })
+        : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
+  const body = await response.json();
+  if (response.status === 401) return refused;
+  if (response.status !== 200)
+    throw new Error(`${ask} is answered ${response.status}: ${JSON.stringify(body)}`);
+  return body.data;
+}
+
+export const refused = Symbol('refused');
+
+/** @throws an error unless the gateway says that the template is active. */
+export async function activate(
+  { url }: TestGateway,
+  { token }: Account,
+  id: number,
+  door: 'REST' | 'GraphQL',
+) {
+  const [path, body] =
+    door === 'REST'
+      ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
+      : ['/graphql', { query: `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }` }];
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const answer = await response.json();
+  if (response.status !== 200 || 'errors' in answer)
+    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(answer)}`);
+}

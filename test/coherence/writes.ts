@@ -1,0 +1,218 @@
+/**
+ * Writes past all gateways. Every row under test counts its own changes in a column that answers show, so that "older"
+ * is "less". Triggers of the test's, which fire after the announcing ones, send the count along on the same channel:
+ * when a gateway's feed tells the count, the gateway has processed the announcement of that very change.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Account } from '../accounts.ts';
+import type { Counts } from './floor.ts';
+
+/** Announcements of this user, who is nobody, are the test's: their table is `<table>:<id>:<count>`. */
+export const marker = 0;
+
+type Client = Pick<pg.ClientBase, 'query'>;
+
+/** The column that counts, by table. */
+const counted = {
+  User: 'rank',
+  DttTemplate: 'name',
+  DttTemplateSegment: 'repeat',
+  DttSession: 'name',
+  TrainerSegment: 'points',
+} as const;
+
+export type Table = keyof typeof counted;
+export const tables = Object.keys(counted) as Table[];
+
+/** Tables that nothing refers to, which can be emptied and filled again. */
+export const leaves = ['DttTemplateSegment', 'TrainerSegment'] as const;
+
+const marks = tables.map(
+  (table) => `
+  CREATE TRIGGER mark AFTER UPDATE ON "${table}" REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION mark('${counted[table]}');
+  CREATE TRIGGER mark_insert AFTER INSERT ON "${table}" REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION mark('${counted[table]}');
+  ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER mark;
+  ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER mark_insert;`,
+);
+
+/** Makes the rows count. What was there at the start is the first version of it. */
+export const preparation = `
+  CREATE TABLE history (register text, version int, value int);
+  CREATE TABLE imports (user_id int, template_id int, version int, PRIMARY KEY (user_id, template_id));
+
+  CREATE FUNCTION count_user() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.rank := OLD.rank + 1;
+    INSERT INTO public.history VALUES ('User ' || NEW.id, NEW.rank, coalesce(NEW."activeTemplateId", 0));
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER count_user BEFORE UPDATE ON "User" FOR EACH ROW EXECUTE FUNCTION count_user();
+  ALTER TABLE "User" ENABLE ALWAYS TRIGGER count_user;
+
+  CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    EXECUTE format('SELECT pg_notify(''dovetail'', ''${marker} %s:'' || id || '':'' || %s) FROM changed', TG_TABLE_NAME, TG_ARGV[0]);
+    RETURN NULL;
+  END $$;
+  ${marks.join('')}
+
+  -- After the announcement, which is of the statement.
+  CREATE FUNCTION mark_import() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE
+    one record;
+    counted int;
+  BEGIN
+    FOR one IN SELECT * FROM changed LOOP
+      INSERT INTO public.imports VALUES (one."userId", one."templateId", 1)
+        ON CONFLICT (user_id, template_id) DO UPDATE SET version = imports.version + 1 RETURNING version INTO counted;
+      INSERT INTO public.history
+        VALUES ('Import ' || one."userId" || '-' || one."templateId", counted, (TG_OP = 'INSERT')::int);
+      PERFORM pg_notify('dovetail', '${marker} Import:' || one."userId" || '-' || one."templateId" || ':' || counted);
+    END LOOP;
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER mark_insert AFTER INSERT ON "DttTemplateImport" REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
+  CREATE TRIGGER mark_delete AFTER DELETE ON "DttTemplateImport" REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
+
+  CREATE FUNCTION mark_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_notify('dovetail', '${marker} ApiToken:' || OLD.id || ':1');
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER mark_update AFTER UPDATE OF "revokedAt" ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION mark_token();
+  CREATE TRIGGER mark_delete AFTER DELETE ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION mark_token();
+
+  UPDATE "DttTemplate" SET name = '0';
+  UPDATE "DttTemplateSegment" SET repeat = 0;
+  UPDATE "DttSession" SET name = '0';
+  UPDATE "TrainerSegment" SET points = 0;`;
+
+/** Counts a row of the account's on. */
+export async function write(client: Client, account: Account, table: Table): Promise<Counts> {
+  const first = (parent: string) => `(SELECT min(id) FROM public."${table}" WHERE "${parent}" = $1)`;
+  const [set, row, id] = {
+    // A trigger counts these, since an activation has to count, too.
+    User: ['rank = rank', '$1', account.userId] as const,
+    DttTemplate: ['name = (name::int + 1)::text', '$1', account.dttTemplates[0]] as const,
+    DttTemplateSegment: ['repeat = repeat + 1', first('templateId'), account.dttTemplates[0]] as const,
+    DttSession: ['name = (name::int + 1)::text', '$1', account.dttSessions[0]] as const,
+    TrainerSegment: ['points = points + 1', first('sessionId'), account.dttSessions[0]] as const,
+  }[table];
+  const { rows } = await client.query<{ id: number; count: number }>(
+    `UPDATE public."${table}" SET ${set} WHERE id = ${row} RETURNING id, ${counted[table]}::int AS count`,
+    [id],
+  );
+  return rows.map(({ id, count }) => [`${table} ${id}`, count]);
+}
+
+/** Takes a template of somebody else into the account's library, or out of it. */
+export async function setImport(client: Client, { userId }: Account, templateId: number, wanted: boolean) {
+  const { rowCount } = await client.query(
+    wanted
+      ? 'INSERT INTO public."DttTemplateImport" ("userId", "templateId") VALUES ($1, $2) ON CONFLICT DO NOTHING'
+      : 'DELETE FROM public."DttTemplateImport" WHERE "userId" = $1 AND "templateId" = $2',
+    [userId, templateId],
+  );
+  // What was so before may have been announced before anybody listened.
+  if (rowCount === 0) return [];
+  const { rows } = await client.query<{ version: number }>(
+    'SELECT version FROM public.imports WHERE user_id = $1 AND template_id = $2',
+    [userId, templateId],
+  );
+  return rows.map(({ version }): [string, number] => [`Import ${userId}-${templateId}`, version]);
+}
+
+/** Writes as what replicates or restores does: triggers that do not insist on it are told not to fire. */
+export async function writeAsReplica(client: Client, account: Account, table: Table): Promise<Counts> {
+  await client.query("SET LOCAL session_replication_role = replica; SET LOCAL search_path = ''");
+  return write(client, account, table);
+}
+
+/** Empties a table and fills it again, as a restore does, with rows that have all been counted on. */
+export async function restore(client: pg.ClientBase, table: (typeof leaves)[number]): Promise<Counts> {
+  const column = counted[table];
+  await client.query(`
+    LOCK TABLE public."${table}" IN ACCESS EXCLUSIVE MODE;
+    SET LOCAL session_replication_role = replica;
+    SET LOCAL search_path = ''`);
+  const rows = await copy(
+    client,
+    `COPY (SELECT (jsonb_populate_record(old, jsonb_build_object('${column}', coalesce(${column}, 0) + 1))).*
+           FROM public."${table}" AS old) TO STDOUT`,
+  );
+  await client.query(`TRUNCATE public."${table}"`);
+  await copy(client, `COPY public."${table}" FROM STDIN`, rows);
+  const restored = await client.query<{ id: number; count: number }>(
+    `SELECT id, ${column} AS count FROM public."${table}"`,
+  );
+  return restored.rows.map(({ id, count }) => [`${table} ${id}`, count]);
+}
+
+/** What `pg` hands a query that is submitted to it. */
+interface Wire {
+  query(text: string): void;
+  sendCopyFromChunk(chunk: Buffer): void;
+  endCopyFrom(): void;
+}
+
+/** Copies rows in or out: `pg` leaves this to whoever submits a query. */
+function copy(client: pg.ClientBase, text: string, rows: Buffer = Buffer.alloc(0)): Promise<Buffer> {
+  return new Promise((settle, fail) => {
+    const chunks: Buffer[] = [];
+    // The types of `pg` have a query of this kind as one to be submitted, and know nothing of what it is handed.
+    client.query({
+      submit: (wire: Wire) => wire.query(text),
+      handleCopyInResponse(wire: Wire) {
+        if (rows.length > 0) wire.sendCopyFromChunk(rows);
+        wire.endCopyFrom();
+      },
+      handleCopyData: ({ chunk }: { chunk: Buffer }) => chunks.push(Buffer.from(chunk)),
+      handleCommandComplete() {},
+      handleReadyForQuery: () => settle(Buffer.concat(chunks)),
+      handleError: fail,
+    } as unknown as pg.Submittable);
+  });
+}
+
+export const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
+export type Level = (typeof levels)[number];
+
+export interface Holding {
+  readonly level: Level;
+  /** How long, in milliseconds, the transaction is open before the write, with what it sees settled, and after it. */
+  readonly before: number;
+  readonly after: number;
+}
+
+/** Does something in a transaction that is held open. What comes to nothing, since others were first, counts nothing. */
+export async function hold(
+  pool: pg.Pool,
+  { level, before, after }: Holding,
+  act: (client: pg.ClientBase) => Promise<Counts>,
+): Promise<Counts> {
+  const client = await pool.connect();
+  try {
+    await client.query(`BEGIN ISOLATION LEVEL ${level}`);
+    if (before > 0) {
+      await client.query('SELECT count(*) FROM public."DttTemplateImport"');
+      await sleep(before);
+    }
+    const counts = await act(client);
+    if (after > 0) await sleep(after);
+    await client.query('COMMIT');
+    return counts;
+  } catch (error) {
+    await client.query('ROLLBACK');
+    return ignoreConflict(error);
+  } finally {
+    client.release();
+  }
+}
+
+/** A serialization failure, or a deadlock: nothing was written. */
+export function ignoreConflict(error: unknown): Counts {
+  if (error instanceof Error && 'code' in error && /^40/.test(String(error.code))) return [];
+  throw error;
+}

@@ -1,0 +1,81 @@
+/** How many statements connections remember, and what the server has of them. */
+
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import {
+  boundStatements,
+  createStatementNames,
+  maxStatements,
+} from '../../src/database/preparedStatements.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
+
+describe('a connection to a server', () => {
+  needsEngine('postgres', 'the embedded engine remembers no statements');
+
+  let database: TestDatabase;
+  let url: string;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+    url = database.pool.options.connectionString ?? '';
+  });
+  afterAll(() => database?.close());
+
+  /** What the one connection remembers, on the server and here. */
+  async function rememberedBy({ pool }: Database) {
+    const client = await pool.connect();
+    const { rows } = await client.query<{ name: string; statement: string }>(
+      'SELECT name, statement FROM pg_prepared_statements',
+    );
+    client.release();
+    // What `pg` has, though its types do not say so.
+    const { parsedStatements } = client.connection as unknown as { parsedStatements: object };
+    return { server: rows, client: Object.keys(parsedStatements) };
+  }
+
+  it('remembers the statements that were used last, of however many there are', async () => {
+    const one = await openDatabase(
+      { DATABASE_URL: url, DATA_DIR: tmpdir() },
+      { connections: 1, statement: 10_000 },
+    );
+    const usual = 'SELECT $1::int AS usual';
+    for (let number = 0; number < 5_000; number++) {
+      const [row] = await one.sql.run<{ found: number }>(`SELECT $1::int + ${number} AS found`, [1]);
+      expect(row?.found).toBe(number + 1);
+      if (number % 100 === 0) await one.sql.run(usual, [number]);
+    }
+    const { server, client } = await rememberedBy(one);
+    expect(server).toHaveLength(maxStatements);
+    expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
+    // Parsed once, at the beginning, by the name that it got then.
+    expect(server).toContainEqual({ name: 'dovetail_2', statement: usual });
+    await one.close();
+  });
+
+  it('goes on after statements that are wrong, and forgets nothing on their account', async () => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    boundStatements(client, 3);
+    const nameOf = createStatementNames();
+    const run = (text: string) => client.query({ name: nameOf(text), text, values: [] });
+    for (let number = 0; number < 20; number++) {
+      await run(`SELECT ${number}`);
+      await expect(run(`SELECT nothing_${number}`)).rejects.toThrow('does not exist');
+    }
+    const { rows } = await client.query('SELECT FROM pg_prepared_statements');
+    expect(rows.length).toBeLessThanOrEqual(3);
+    await client.end();
+  });
+});
+
+it('a statement has one name for as long as it is used, and no name is that of another', () => {
+  const nameOf = createStatementNames();
+  const usual = nameOf('usual');
+  const names = new Set([usual]);
+  for (let number = 0; number < 10_000; number++) {
+    names.add(nameOf(`SELECT ${number}`));
+    expect(nameOf('usual')).toBe(usual);
+  }
+  expect(names.size).toBe(10_001);
+});

@@ -1,0 +1,141 @@
+/** Transactions whose connection is lost, and transactions that PostgreSQL gives up. */
+
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import { inTransaction } from '../../src/database/transaction.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { type Line, openLine } from '../line.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+const addUser = (client: pg.PoolClient, username: string) =>
+  client.query('INSERT INTO "User" (username) VALUES ($1)', [username]);
+
+const usernames = async () =>
+  (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+
+describe('a transaction', () => {
+  beforeEach(() => database.client.user.deleteMany());
+
+  it('is kept whole, or not at all', async () => {
+    expect(await inTransaction(database.pool, (client) => addUser(client, 'kept'))).toMatchObject({
+      rowCount: 1,
+    });
+    const failed = inTransaction(database.pool, async (client) => {
+      await addUser(client, 'lost');
+      throw new Error('on purpose');
+    });
+    await expect(failed).rejects.toThrow('on purpose');
+    expect(await usernames()).toEqual(['kept']);
+    // It was undone: its connection was given back as good as new.
+    expect(database.pool.totalCount).toBe(database.pool.idleCount);
+  });
+
+  it.each([
+    ['a deadlock', '40P01'],
+    ['a serialization failure', '40001'],
+  ])('that was given up for %s is tried once more, and no more than that', async (_, code) => {
+    let attempts = 0;
+    const givenUp = (times: number) =>
+      inTransaction(database.pool, async (client) => {
+        attempts++;
+        await addUser(client, 'tried');
+        if (attempts <= times) await client.query(`DO $$ BEGIN RAISE SQLSTATE '${code}'; END $$`);
+      });
+    await givenUp(1);
+    expect(attempts).toBe(2);
+    expect(await usernames()).toEqual(['tried']);
+    await database.client.user.deleteMany();
+    attempts = 0;
+    await expect(givenUp(5)).rejects.toMatchObject({ code });
+    expect(attempts).toBe(2);
+    expect(await usernames()).toEqual([]);
+  });
+
+  it('that failed for any other reason is not tried again', async () => {
+    let attempts = 0;
+    const failed = inTransaction(database.pool, (client) => {
+      attempts++;
+      return client.query('SELECT 1 / 0');
+    });
+    await expect(failed).rejects.toThrow('division by zero');
+    expect(attempts).toBe(1);
+  });
+
+  it('sees what others commit, whatever isolation the session has by default', async () => {
+    const level = await inTransaction(database.pool, (client) => client.query('SHOW transaction_isolation'));
+    expect(level.rows).toEqual([{ transaction_isolation: 'read committed' }]);
+    const strict = new pg.Pool({
+      ...database.pool.options,
+      options: '-c default_transaction_isolation=serializable',
+    });
+    const { rows } = await inTransaction(strict, (client) => client.query('SHOW transaction_isolation'));
+    await strict.end();
+    expect(rows).toEqual([{ transaction_isolation: 'read committed' }]);
+  });
+});
+
+describe('a transaction whose connection is lost', () => {
+  needsEngine('postgres', 'the embedded engine has no line to cut');
+  let line: Line;
+  let distant: Database;
+  const uncaught: unknown[] = [];
+  const note = (error: unknown) => uncaught.push(error);
+
+  beforeEach(async () => {
+    process.on('uncaughtException', note);
+    await database.client.user.deleteMany();
+    line = await openLine(database);
+    distant = await openDatabase(
+      { DATABASE_URL: line.url, DATA_DIR: tmpdir() },
+      { connections: 1, statement: 300 },
+    );
+  });
+  afterEach(async () => {
+    process.off('uncaughtException', note);
+    await distant?.close();
+    await line?.close();
+  });
+
+  const losses: [string, () => Promise<void>][] = [
+    ['the server ends it', () => line.terminate()],
+    ['it is cut', async () => line.release()],
+    ['it goes silent', async () => line.hold()],
+  ];
+  const moments: [string, boolean][] = [
+    ['between two statements', false],
+    ['while a statement runs', true],
+  ];
+
+  it.each(losses.flatMap(([how, lose]) => moments.map(([when, runs]) => [how, when, lose, runs] as const)))(
+    'because %s %s fails, ends no process, and leaves no broken connection behind',
+    async (_how, _when, lose, runs) => {
+      const lost = inTransaction(distant.pool, async (client) => {
+        await addUser(client, 'lost');
+        const running = runs ? client.query('SELECT pg_sleep(0.1)') : undefined;
+        running?.catch(() => {});
+        await lose();
+        await running;
+        await addUser(client, 'never');
+      });
+      await expect(lost).rejects.toThrow(/[Cc]onnection|timeout|ECONNRESET/);
+      expect(distant.pool.totalCount).toBe(0);
+      line.release();
+      // There is room for one connection, so this is answered on a new one.
+      await expect
+        .poll(() => distant.pool.query('SELECT 1').then(({ rowCount }) => rowCount, String), {
+          timeout: 5_000,
+        })
+        .toBe(1);
+      expect(distant.pool.idleCount).toBe(1);
+      expect(await usernames()).toEqual([]);
+      expect(uncaught).toEqual([]);
+    },
+  );
+});

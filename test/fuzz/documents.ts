@@ -1,0 +1,305 @@
+/**
+ * Random documents with all that the language has, drawn from the schema itself, and variables for them. Nearly all of
+ * them are valid: a name in an answer stands for one field with the same arguments wherever a document uses it.
+ */
+
+import {
+  type GraphQLArgument,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  getNamedType,
+  getNullableType,
+  isAbstractType,
+  isCompositeType,
+  isInterfaceType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  type OperationTypeNode,
+  SchemaMetaFieldDef,
+  TypeMetaFieldDef,
+} from 'graphql';
+import { schema } from '../../src/schema/schema.ts';
+import { drawGlobalId, drawValue, type Names } from './requests.ts';
+import { Tape } from './tape.ts';
+
+/** A request for an operation, as GraphQL over HTTP has it. */
+export interface DrawnRequest {
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface DrawnDocument {
+  readonly text: string;
+  /** Several for one document: what is right for one must not tell on the next. */
+  readonly requests: readonly DrawnRequest[];
+}
+
+interface Variable {
+  readonly name: string;
+  readonly declaration: string;
+  draw(tape: Tape): unknown;
+}
+
+interface Fragment {
+  readonly name: string;
+  readonly type: GraphQLCompositeType;
+  readonly uses: ReadonlySet<Variable>;
+}
+
+interface Draft {
+  readonly tape: Tape;
+  readonly names: Names;
+  readonly oddNames: readonly string[];
+  /** By what they can stand for. */
+  readonly variables: Map<string, Variable[]>;
+  readonly fragments: Fragment[];
+  readonly fragmentTexts: string[];
+  /** What each name in the answer stands for. */
+  readonly keys: Map<string, string>;
+  /** How many selections may still be drawn. */
+  left: number;
+}
+
+const deepest = 5;
+
+/** Names that every object has: what uses them is not compiled. */
+const objectNames = [
+  '__proto__',
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  'valueOf',
+  '__defineGetter__',
+  'isPrototypeOf',
+];
+/** Names that compiled code, promises, results and the schema use. */
+const otherNames = [
+  'then',
+  'length',
+  'message',
+  'errors',
+  'data',
+  'coerced',
+  'input',
+  'undefined',
+  'null_',
+  'class',
+  '__context',
+  '__parent',
+  '__concrete',
+  '__validNode0',
+  'nodes',
+  'id',
+  'name',
+  '_',
+];
+const aliases = ['a', 'b', 'c'];
+
+export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
+  const tape = new Tape(numbers);
+  const draft: Draft = {
+    tape,
+    names,
+    oddNames: tape.chance(20) ? objectNames : otherNames,
+    variables: new Map(),
+    fragments: [],
+    fragmentTexts: [],
+    keys: new Map(),
+    left: 45,
+  };
+  const operations = [drawOperation(draft, 0)];
+  while (operations.length < 3 && tape.chance(30)) operations.push(drawOperation(draft, operations.length));
+  const isAlone = operations.length === 1;
+  const texts = operations.map(({ kind, name, uses, selection }) => {
+    const declared = [...uses].map(({ declaration }) => declaration);
+    // An operation that is not the only one has a name.
+    const head = `${kind} ${isAlone && name.length === 1 ? '' : name}${declared.length > 0 ? `(${declared.join(', ')})` : ''}`;
+    return head.trim() === 'query' ? selection : `${head} ${selection}`;
+  });
+  const isNamed = !(isAlone && operations.every(({ name }) => name.length === 1));
+  const requests = Array.from({ length: 1 + tape.below(3) }, (): DrawnRequest => {
+    const operation = tape.pick(operations);
+    const isTold = isNamed && (!isAlone || tape.chance(50)) && !tape.chance(3);
+    return {
+      operationName: isTold ? operation.name : tape.chance(2) ? tape.pick(draft.oddNames) : undefined,
+      variables: drawVariables(draft, operation.uses),
+    };
+  });
+  return { text: [...texts, ...draft.fragmentTexts].join('\n'), requests };
+}
+
+function drawOperation(draft: Draft, index: number) {
+  const { tape } = draft;
+  const kind = (tape.chance(5) ? 'mutation' : 'query') as OperationTypeNode;
+  const root = schema.getRootType(kind);
+  if (!root) throw new Error(`the schema has no ${kind}`);
+  const uses = new Set<Variable>();
+  draft.left = Math.max(draft.left, 12);
+  const selection = drawSelection(draft, uses, root, deepest);
+  const name = tape.chance(15) ? `${tape.pick(draft.oddNames)}${index || ''}` : 'QRS'.charAt(index);
+  return { kind, name, uses, selection };
+}
+
+function drawVariables(draft: Draft, uses: ReadonlySet<Variable>): Record<string, unknown> | undefined {
+  const { tape } = draft;
+  const given: [string, unknown][] = [];
+  for (const { name, draw } of uses) {
+    if (tape.chance(12)) continue;
+    const value = draw(tape);
+    given.push([name, tape.chance(14) ? null : tape.chance(3) ? drawOddValue(tape) : value]);
+  }
+  if (tape.chance(5)) given.push([tape.pick(draft.oddNames), tape.chance(50)]);
+  if (given.length === 0 && tape.chance(80)) return undefined;
+  // Unlike an assignment, this makes a `__proto__` an entry like any other, as JSON does.
+  return Object.fromEntries(given);
+}
+
+const drawOddValue = (tape: Tape): unknown =>
+  tape.pick(['x', '', 1.5, 2 ** 53, true, [], [1], {}, { a: 1 }] as readonly unknown[] as readonly [string]);
+
+function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeType, depth: number): string {
+  const { tape } = draft;
+  const all = isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [];
+  const meta =
+    type === schema.getQueryType() && tape.chance(3) ? [SchemaMetaFieldDef, TypeMetaFieldDef] : all;
+  const usable = depth > 0 ? meta : all.filter((field) => isLeafType(getNamedType(field.type)));
+  const selections: string[] = [];
+  do {
+    draft.left--;
+    const canNest = depth > 0 && draft.left > 0;
+    if (usable.length === 0 || tape.chance(7)) selections.push(drawTypename(draft, uses));
+    else if (canNest && tape.chance(isAbstractType(type) ? 60 : 28))
+      selections.push(drawFragment(draft, uses, type, depth));
+    else selections.push(drawField(draft, uses, tape.pick(usable), canNest ? depth : 0));
+  } while (selections.length < 6 && draft.left > 0 && tape.chance(60));
+  return `{ ${selections.join(' ')} }`;
+}
+
+function drawTypename(draft: Draft, uses: Set<Variable>): string {
+  return `${drawKey(draft, '__typename', '__typename')}__typename${drawDirectives(draft, uses)}`;
+}
+
+function drawField(
+  draft: Draft,
+  uses: Set<Variable>,
+  field: GraphQLField<unknown, unknown>,
+  depth: number,
+): string {
+  const { tape } = draft;
+  const type = getNamedType(field.type);
+  if (isCompositeType(type) && depth <= 0) return drawTypename(draft, uses);
+  const given = field.args.filter((argument) => isNonNullType(argument.type) || tape.chance(25));
+  const list = given.map((argument) => `${argument.name}: ${drawArgument(draft, uses, argument)}`);
+  const call = `${field.name}${list.length > 0 ? `(${list.join(', ')})` : ''}`;
+  const key = drawKey(draft, field.name, `${call}: ${field.type}`);
+  const directives = drawDirectives(draft, uses);
+  const selection = isCompositeType(type) ? ` ${drawSelection(draft, uses, type, depth - 1)}` : '';
+  return `${key}${call}${directives}${selection}`;
+}
+
+/** The alias of a field with its colon, if it has to have one, or happens to. */
+function drawKey(draft: Draft, fieldName: string, meaning: string): string {
+  const { tape, keys } = draft;
+  const wanted = tape.chance(15)
+    ? tape.pick(draft.oddNames)
+    : tape.chance(12)
+      ? tape.pick(aliases)
+      : fieldName;
+  let key = wanted;
+  for (let number = 1; (keys.get(key) ?? meaning) !== meaning; number++) key = `${fieldName}${number}`;
+  keys.set(key, meaning);
+  return key === fieldName ? '' : `${key}: `;
+}
+
+function drawFragment(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeType, depth: number): string {
+  const { tape, fragments } = draft;
+  const known = fragments.filter((fragment) => schemaOverlap(fragment.type, type));
+  if (known.length > 0 && tape.chance(55)) {
+    const fragment = tape.pick(known);
+    for (const variable of fragment.uses) uses.add(variable);
+    return `...${fragment.name}${drawDirectives(draft, uses)}`;
+  }
+  const condition = tape.chance(35) || isAbstractType(type) ? tape.pick(related(type)) : type;
+  const own = new Set<Variable>();
+  const selection = drawSelection(draft, own, condition, depth - 1);
+  for (const variable of own) uses.add(variable);
+  const directives = drawDirectives(draft, uses);
+  if (tape.chance(40)) {
+    const isImplied = condition === type && tape.chance(50);
+    return `...${isImplied ? '' : ` on ${condition.name}`}${directives} ${selection}`;
+  }
+  const name = tape.chance(10) ? `${tape.pick(draft.oddNames)}${fragments.length}` : `F${fragments.length}`;
+  fragments.push({ name, type: condition, uses: own });
+  draft.fragmentTexts.push(`fragment ${name} on ${condition.name} ${selection}`);
+  return `...${name}${directives}`;
+}
+
+const possible = (type: GraphQLCompositeType) =>
+  isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
+
+function schemaOverlap(one: GraphQLCompositeType, other: GraphQLCompositeType): boolean {
+  return possible(one).some((type) => possible(other).includes(type));
+}
+
+/** The types that a fragment may be on where a type is answered. */
+function related(type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
+  const composite = Object.values(schema.getTypeMap()).filter(isCompositeType);
+  return composite.filter((other) => schemaOverlap(other, type));
+}
+
+function drawDirectives(draft: Draft, uses: Set<Variable>): string {
+  const { tape } = draft;
+  if (!tape.chance(22)) return '';
+  const draw = (name: string) => {
+    const value = tape.chance(15) ? String(tape.chance(50)) : drawVariable(draft, uses, undefined);
+    return ` @${name}(if: ${value})`;
+  };
+  const [one, other] = tape.chance(50) ? ['include', 'skip'] : ['skip', 'include'];
+  return tape.chance(10) ? draw(one) + draw(other) : draw(one);
+}
+
+function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgument): string {
+  const { tape } = draft;
+  if (tape.chance(40)) return drawVariable(draft, uses, argument);
+  if (!isNonNullType(argument.type) && tape.chance(8)) return 'null';
+  // A list may be given as its only item, and may have variables in it.
+  if (isListType(getNullableType(argument.type)) && tape.chance(30)) {
+    const id = JSON.stringify(drawGlobalId(draft));
+    const item = schema.getQueryType()?.getFields().node?.args[0];
+    return tape.chance(50) || !item ? id : `[${drawVariable(draft, uses, item)}, ${id}]`;
+  }
+  return JSON.stringify(drawValue(draft, argument));
+}
+
+/** A variable for the argument, or for a condition, declared already or new. */
+function drawVariable(draft: Draft, uses: Set<Variable>, argument: GraphQLArgument | undefined): string {
+  const { tape, variables } = draft;
+  const type = argument ? String(argument.type) : 'Boolean!';
+  const kind = `${type} ${type.startsWith('Int') && argument?.name !== 'databaseId' ? '' : argument?.name}`;
+  const known = variables.get(kind) ?? [];
+  let variable = known.length > 0 && tape.chance(60) ? tape.pick(known) : undefined;
+  if (!variable) {
+    const draw = (from: Tape): unknown =>
+      argument ? drawValue({ tape: from, names: draft.names }, argument) : from.chance(50);
+    variable = newVariable(draft, type, draw);
+    variables.set(kind, [...known, variable]);
+  }
+  uses.add(variable);
+  return `$${variable.name}`;
+}
+
+function newVariable(draft: Draft, type: string, draw: Variable['draw']): Variable {
+  const { tape, variables } = draft;
+  const taken = new Set([...variables.values()].flat().map(({ name }) => name));
+  const wanted = tape.chance(15) ? tape.pick(draft.oddNames) : `v${taken.size}`;
+  const name = taken.has(wanted) ? `v${taken.size}` : wanted;
+  // A variable that may be null is allowed where null is not, if it has a default.
+  const hasDefault = tape.chance(35);
+  const bare = type.replace(/!$/, '');
+  const isStrict = type.endsWith('!') ? !hasDefault || tape.chance(30) : tape.chance(15);
+  const value = hasDefault ? ` = ${JSON.stringify(draw(tape))}` : '';
+  return { name, declaration: `$${name}: ${bare}${isStrict ? '!' : ''}${value}`, draw };
+}

@@ -1,0 +1,229 @@
+/**
+ * The fast path against graphql-js: random documents and variables are run by graphql-js over the same schema, without
+ * any shortcut in how rows are read, and asked of a gateway by POST three times, which takes the general way, the fast path and the cache, and by GET twice.
+ * All of them answer alike, errors included; and so do the REST routes and their operations.
+ *
+ * The suite compares for ten seconds; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and `SEED=…`
+ * compares the same again.
+ */
+
+import fc from 'fast-check';
+import {
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  getOperationAST,
+  parse,
+  validate,
+  visit,
+} from 'graphql';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import type { Viewer } from '../../src/auth/viewer.ts';
+import { errorForClient } from '../../src/errors.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { executions } from '../../src/schema/prepare.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import { openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { type DrawnDocument, type DrawnRequest, drawDocument } from './documents.ts';
+import { namesOf } from './names.ts';
+import { plainContext } from './plainContext.ts';
+import type { Names } from './requests.ts';
+import { Tape } from './tape.ts';
+
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+const milliseconds = minutes > 0 ? minutes * 60_000 : 10_000;
+const fewestDocuments = 100;
+
+/** What is drawn is kept small by itself, and what the limits refuse is tested elsewhere. */
+const settings = {
+  MAX_DEPTH: '1000',
+  MAX_COMPLEXITY: '1000000000',
+  MAX_ALIASES: '10000',
+  MAX_DIRECTIVES: '10000',
+  MAX_TOKENS: '100000',
+};
+
+let gateway: TestGateway;
+let alice: Account;
+let viewer: Viewer;
+let names: Names;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, { settings });
+  const { client } = gateway.database;
+  alice = await createAccount(client, 'alice');
+  const bob = await createAccount(client, 'bob');
+  await importTemplate(client, alice, bob.dttTemplates[0]);
+  await client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: alice.dttTemplates[1] },
+  });
+  const token = await client.apiToken.findFirstOrThrow({ where: { userId: alice.userId } });
+  viewer = { id: alice.userId, tokenId: token.id };
+  names = await namesOf(gateway.url, [alice, bob]);
+});
+afterAll(() => gateway?.close());
+
+const counts = {
+  documents: 0,
+  invalid: 0,
+  executions: 0,
+  failed: 0,
+  compiled: 0,
+  interpreted: 0,
+  repeated: 0,
+  general: 0,
+  cached: 0,
+  rest: 0,
+};
+
+/** What a client gets to see, as text: the order of the fields is part of an answer, that of the errors is not. */
+function shown({ data, errors }: ExecutionResult): string {
+  const texts = (errors ?? []).map((error) => JSON.stringify(error)).sort();
+  return JSON.stringify({ data, errors: texts }, undefined, 1);
+}
+
+/** What graphql-js answers. */
+async function expected(text: string, { operationName, variables }: DrawnRequest): Promise<string> {
+  if (!getOperationAST(parse(text), operationName)) return shown({ errors: [noOperation] });
+  const contextValue = plainContext(gateway.database.sql, viewer);
+  const { data, errors } = await execute({
+    schema,
+    document: parse(text),
+    contextValue,
+    operationName,
+    variableValues: variables,
+  });
+  const hidden: unknown[] = [];
+  const told = errors?.map((error) => {
+    const { extensions, ...others } = errorForClient(error, (cause) => hidden.push(cause));
+    return { ...others, extensions: { code: extensions?.code } };
+  });
+  if (hidden.length > 0) throw hidden[0];
+  // A client sees nothing but what JSON says.
+  return shown(JSON.parse(JSON.stringify({ data, errors: told })));
+}
+
+/** GraphQL over HTTP finds the operation before it is executed, and says so in words of its own. */
+const noOperation = new GraphQLError('Could not determine what operation to execute.', {
+  extensions: { code: 'BAD_USER_INPUT' },
+});
+
+/** Asks the gateway, and counts which way the request took. */
+async function answer(target: string, options: RequestInit): Promise<string> {
+  const before = { ...executions, hits: gateway.kept.counters.hits };
+  const response = await fetch(`${gateway.url}${target}`, {
+    ...options,
+    headers: { Authorization: `Bearer ${alice.token}`, ...options.headers },
+  });
+  const result: ExecutionResult = await response.json();
+  counts.executions++;
+  if (result.errors) counts.failed++;
+  if (gateway.kept.counters.hits > before.hits) counts.cached++;
+  else if (executions.compiled > before.compiled) counts.compiled++;
+  else if (executions.repeated > before.repeated) counts.repeated++;
+  else if (executions.interpreted > before.interpreted) counts.interpreted++;
+  else counts.general++;
+  return shown(result);
+}
+
+const accepts = ['application/json', 'application/graphql-response+json'];
+
+async function compare({ text, requests }: DrawnDocument): Promise<void> {
+  counts.documents++;
+  if (validate(schema, parse(text)).length > 0) {
+    counts.invalid++;
+    return;
+  }
+  const writes = /\bmutation\b/.test(text);
+  for (const [index, request] of requests.entries()) {
+    const before = async () => {
+      if (writes) await gateway.database.pool.query(reset, [alice.userId, alice.dttTemplates[1]]);
+    };
+    await before();
+    const right = await expected(text, request);
+    const body = JSON.stringify({ query: text, ...request });
+    const headers = { 'Content-Type': 'application/json', Accept: accepts[index % 2] ?? '' };
+    for (const way of ['by POST', 'by POST again', 'by POST once more']) {
+      await before();
+      differs(way, await answer('/graphql', { method: 'POST', headers, body }), right, text, request);
+    }
+    const target = targetOf(text, request);
+    if (writes || index > 0 || target.length > 8_000) continue;
+    for (const way of ['by GET', 'by GET again'])
+      differs(way, await answer(target, { headers: { Accept: headers.Accept } }), right, text, request);
+  }
+}
+
+/** As before a mutation, so that it answers the same each time. */
+const reset = `UPDATE "User" SET "activeTemplateId" = $2, "scheduleType" = 'auto' WHERE id = $1`;
+
+function targetOf(text: string, { operationName, variables }: DrawnRequest): string {
+  const parameters = new URLSearchParams({
+    query: text,
+    ...(operationName !== undefined && { operationName }),
+    ...(variables && { variables: JSON.stringify(variables) }),
+  });
+  return `/graphql?${parameters}`;
+}
+
+function differs(way: string, answered: string, right: string, text: string, request: DrawnRequest): void {
+  if (answered === right) return;
+  const told = `${request.operationName ?? 'no name'}, variables ${JSON.stringify(request.variables)}`;
+  throw new Error(`answered otherwise ${way}:\n${text}\n${told}\nis:\n${answered}\nshould be:\n${right}`);
+}
+
+/** A REST route that reads, and its operation. */
+async function compareRoute(numbers: Uint8Array): Promise<void> {
+  const tape = new Tape(numbers);
+  const route = tape.pick(routes.filter(({ isMutation }) => !isMutation));
+  const id = tape.pick(names.ids);
+  const page = { limit: 1 + tape.below(100), offset: tape.below(8) };
+  const { data, errors } = await execute({
+    schema,
+    document: visit(route.document, { Directive: () => null }),
+    contextValue: plainContext(gateway.database.sql, viewer),
+    variableValues: { id, ...page },
+  });
+  expect(errors).toBeUndefined();
+  const found = JSON.parse(JSON.stringify(data?.data ?? null));
+  const right =
+    found === null && route.missing !== undefined
+      ? { ok: false, error: route.missing }
+      : { ok: true, data: route.isList ? { ...found, pagination: page } : found };
+  const target = `${route.path.replace('{id}', String(id))}?limit=${page.limit}&offset=${page.offset}`;
+  for (const way of ['at first', 'again']) {
+    counts.rest++;
+    const { body } = await rest(gateway, alice.token, target);
+    expect(JSON.stringify(body), `${target} ${way}`).toBe(JSON.stringify(right));
+  }
+}
+
+it(`answers as graphql-js does, whichever way it takes (SEED=${seed})`, {
+  timeout: milliseconds + 120_000,
+}, async () => {
+  const began = performance.now();
+  const tapes = fc.uint8Array({ maxLength: 500, size: 'max' });
+  const document = tapes.map((numbers) => drawDocument(numbers, names));
+  for (
+    let next = seed;
+    performance.now() < began + milliseconds || counts.documents < fewestDocuments;
+    next++
+  ) {
+    // What fails is made smaller for so long, in milliseconds.
+    const options = { numRuns: 20, interruptAfterTimeLimit: 15_000, seed: next };
+    await fc.assert(fc.asyncProperty(document, compare), options);
+    await fc.assert(fc.asyncProperty(tapes, compareRoute), { ...options, numRuns: 2 });
+  }
+  const shares = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
+  process.stdout.write(`fast path on ${inject('engine').kind}: ${shares.join(', ')}\n`);
+  expect(gateway.log).toEqual([]);
+  // What compares nothing, or always the same, proves nothing.
+  expect(counts.invalid / counts.documents).toBeLessThan(0.1);
+  expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);
+  expect(counts.interpreted / counts.executions).toBeGreaterThan(0.02);
+  expect(counts.cached / counts.executions).toBeGreaterThan(0.1);
+  expect(counts.general / counts.executions).toBeGreaterThan(0.1);
+});

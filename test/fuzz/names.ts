@@ -1,0 +1,28 @@
+/** What requests may name of accounts: their ids and their cursors. */
+
+import type { Account } from '../accounts.ts';
+import { graphqlOnce, type TestGateway } from '../gateway.ts';
+import type { Names } from './requests.ts';
+
+/** @param url where a gateway is that the accounts can ask. */
+export async function namesOf(url: string, accounts: readonly Account[]): Promise<Names> {
+  return {
+    ids: accounts.flatMap(idsOf),
+    cursors: (await Promise.all(accounts.map(({ token }) => readCursors(url, token)))).flat(),
+  };
+}
+
+function idsOf(account: Account): number[] {
+  const { userId, username, token, ...owned } = account;
+  return [...new Set([userId, ...Object.values(owned).flat()])];
+}
+
+async function readCursors(url: string, token: string): Promise<string[]> {
+  const query =
+    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } }';
+  // All that is asked for needs of a gateway is where it is.
+  const { data } = await graphqlOnce({ url } as TestGateway, token, query);
+  return Object.values<{ edges: { cursor: string }[] }>(data).flatMap(({ edges }) =>
+    edges.map(({ cursor }) => cursor),
+  );
+}

@@ -1,0 +1,19 @@
+/** Runs the random tests for as long as told: `npm run fuzz -- --minutes 10 --engine embedded`; both engines otherwise. */
+
+import { spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+
+const { minutes, engine } = parseArgs({
+  options: { minutes: { type: 'string', default: '1' }, engine: { type: 'string' } },
+}).values;
+if (!(Number(minutes) > 0)) throw new RangeError(`--minutes must be a number above 0, and is ${minutes}`);
+const engines = ['embedded', 'postgres'];
+if (engine !== undefined && !engines.includes(engine))
+  throw new RangeError(`--engine must be one of ${engines.join(' and ')}, and is ${engine}`);
+
+const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', name]);
+const { status } = spawnSync('vitest', ['run', ...projects, 'test/fuzz'], {
+  stdio: 'inherit',
+  env: { ...process.env, FUZZ_MINUTES: minutes },
+});
+process.exitCode = status ?? 1;

@@ -1,0 +1,96 @@
+/** A real PgBouncer in front of a real PostgreSQL. */
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort } from './postgres.ts';
+
+/** Debian's, or the one that PGBOUNCER names. */
+const command = process.env.PGBOUNCER ?? 'pgbouncer';
+
+/** Its version, such as `1.18.0`, or undefined where there is none. */
+export const pgbouncerVersion = findVersion();
+
+function findVersion(): string | undefined {
+  try {
+    return /PgBouncer (\S+)/.exec(execFileSync(command, ['--version'], { encoding: 'utf8' }))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
+export interface PgBouncer {
+  /** The address of the database behind it. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export type PoolMode = 'session' | 'transaction' | 'statement';
+
+/**
+ * @param url the database's own address.
+ * @param settings more lines of its configuration.
+ */
+export async function startPgBouncer(
+  url: string,
+  mode: PoolMode,
+  settings: readonly string[] = [],
+): Promise<PgBouncer> {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-pgbouncer-'));
+  // It refuses to run as root, and reads the file as somebody else then.
+  await chmod(folder, 0o755);
+  const listenPort = await freePort();
+  const configuration = `
+[databases]
+* = host=${hostname} port=${port} user=${username} password=${password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${listenPort}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+${settings.join('\n')}
+`;
+  const file = join(folder, 'pgbouncer.ini');
+  await writeFile(file, configuration);
+  const isRoot = process.getuid?.() === 0;
+  const nobody = 65_534;
+  const pgbouncer = spawn(command, ['-q', file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...(isRoot && { uid: nobody, gid: nobody }),
+  });
+  const said: string[] = [];
+  pgbouncer.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
+  await listens(listenPort, pgbouncer).catch((error) => {
+    throw new Error(`${error.message}: ${said.join('')}`);
+  });
+  return {
+    url: `postgresql://${username}:${password}@127.0.0.1:${listenPort}${pathname}`,
+    async close() {
+      const ended = once(pgbouncer, 'exit');
+      pgbouncer.kill('SIGKILL');
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits until something listens on the port, and fails when the process ends. */
+async function listens(port: number, { exitCode }: ChildProcess): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    if (exitCode !== null) break;
+    const socket = connect(port, '127.0.0.1');
+    const isThere = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (isThere) return;
+    await new Promise((settle) => setTimeout(settle, 25));
+  }
+  throw new Error('PgBouncer did not start');
+}
