@@ -318,6 +318,8 @@ describe('is answered', () => {
     ['a body that is waited for', () => post('/graphql', right, `${json}Expect: 100-continue\r\n`), [200]],
     ['an expectation that nobody knows', () => post('/graphql', right, `${json}Expect: secret\r\n`), [200]],
     ['the absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
+    ['a body of all that is allowed', () => post(activation(), '{"isActive":true}'.padEnd(64 * 1024)), [200]],
+    ['the same of GraphQL', () => post('/graphql', right.padEnd(256 * 1024)), [200]],
     ['a body where there is none', () => post('/healthz', long) + get('/api/v1/users/me'), [200, 200]],
     [
       'chunks with an extension',
