@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../src/config.ts';
-import { openGateway } from '../src/gateway.ts';
+import { type Gateway, openGateway } from '../src/gateway.ts';
 import { copyTemplate } from './gateway.ts';
 
 /** What OTLP says of a span, as JSON. */
@@ -18,12 +18,12 @@ interface Span {
 }
 
 /** Serves with traces to the endpoint while the test asks, and closes. */
-async function trace(endpoint: string, ask: (url: string, token: string) => Promise<void>): Promise<void> {
+async function trace(endpoint: string, ask: (gateway: Gateway) => Promise<void>): Promise<void> {
   const gateway = await openGateway(
     readConfig({ PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: folder, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }),
   );
   try {
-    await ask(gateway.url, gateway.demoToken ?? '');
+    await ask(gateway);
   } finally {
     await gateway.close();
   }
@@ -55,8 +55,8 @@ describe('a traced gateway', () => {
     await once(collector.listen(0, '127.0.0.1'), 'listening');
     const { port } = collector.address() as AddressInfo;
 
-    await trace(`http://127.0.0.1:${port}/`, async (url, demoToken) => {
-      token = demoToken;
+    await trace(`http://127.0.0.1:${port}/`, async ({ url, demoToken, database }) => {
+      token = demoToken ?? '';
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
       const post = async (query: string, variables = {}) => {
         const body = JSON.stringify({ query, variables });
@@ -69,6 +69,9 @@ describe('a traced gateway', () => {
       for (let time = 0; time < 3; time++) await post(query, { id: 4712 });
       await post('{ hidden }');
       await fetch(`${url}/hidden?hidden=1`, { method: 'PROPFIND' });
+      await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO "Away"');
+      await (await fetch(`${url}/api/v1/ossm`, { headers })).text();
+      await database.pool.query('ALTER TABLE "Away" RENAME TO "OssmDevice"');
     });
     collector.close();
     collector.closeAllConnections();
@@ -110,6 +113,14 @@ describe('a traced gateway', () => {
     expect(executed.filter((names) => names.includes('query dttSession'))).toHaveLength(2);
   });
 
+  it('marks the requests that failed here as errors, and no others', () => {
+    const failed = 2;
+    const requests = spans.filter((span) => 'dovetail.request' in attributesOf(span));
+    expect(requests.filter(({ status }) => status.code === failed).map(({ name }) => name)).toEqual([
+      'GET /api/v1/ossm',
+    ]);
+  });
+
   it('says nothing that a client wrote', () => {
     expect(delivered).toContain('"service.name"');
     expect(delivered).not.toContain(token);
@@ -124,7 +135,7 @@ it('closes soon when nobody collects its traces', async () => {
   const silent = createServer(() => {});
   await once(silent.listen(0, '127.0.0.1'), 'listening');
   const { port } = silent.address() as AddressInfo;
-  await trace(`http://127.0.0.1:${port}`, async (url) => {
+  await trace(`http://127.0.0.1:${port}`, async ({ url }) => {
     await fetch(`${url}/healthz`);
     began = performance.now();
   });

@@ -118,9 +118,13 @@ describe('several workers', () => {
 describe('the embedded database', () => {
   needsEngine('embedded', 'it is the embedded engine that stays at one');
 
-  it.each(['2', 'auto'])('stays at one process with WORKERS=%s, and says why', async (count) => {
+  it.each<[string, string, string[]]>([
+    ['WORKERS=2', '2', []],
+    ['WORKERS=auto', 'auto', []],
+    ['--workers 2, which goes before WORKERS', '1', ['--workers', '2']],
+  ])('stays at one process with %s, and says why', async (_, WORKERS, args) => {
     const folder = await copyTemplate();
-    const gateway = await serve({ DATA_DIR: folder, WORKERS: count });
+    const gateway = await serve({ DATA_DIR: folder, WORKERS }, ...args);
     expect(gateway.output.stdout).toContain('  Workers   1: the embedded database belongs to one process.');
     expect(await fetch(`${gateway.url}/readyz`)).toMatchObject({ status: 200 });
     gateway.child.kill('SIGTERM');

@@ -13,6 +13,9 @@ import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
 const bodyLimit = 64 * 1024;
 
+/** What a 401 has to say (RFC 9110, section 15.5.2). */
+const challenge = { 'WWW-Authenticate': 'Bearer' };
+
 /** The highest number that an id, or GraphQL's Int, can have. */
 const highestInt = 2 ** 31 - 1;
 
@@ -32,7 +35,7 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
 
   return async (exchange, target, viewer) => {
     const { request } = exchange;
-    if (!viewer) return failure(401, messages.unauthorized, { 'WWW-Authenticate': 'Bearer' });
+    if (!viewer) return failure(401, messages.unauthorized, challenge);
 
     const [path = '', query = ''] = target.split(/\?(.*)/s);
     const match = matchPath(byPath, path);
@@ -101,7 +104,10 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
     const [error] = errors ?? [];
     if (error) {
       const code = codeOf(error);
-      if (code) return refusal(route, statusOf[code], error.message);
+      if (code) {
+        const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
+        return refusal(route, statusOf[code], error.message, headers);
+      }
       throw error.originalError ?? error;
     }
     const result = data?.data ?? null;

@@ -1,8 +1,10 @@
 /** What the GraphQL door answers to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/token.ts';
 import { type Account, createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+import { createFakeFeed } from '../feed.ts';
+import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -236,6 +238,26 @@ describe('without a token', () => {
       expect(data ?? null).toBeNull();
       expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
     }
+  });
+
+  it('nobody is the user whose account was deleted since the token was looked up', async () => {
+    // A feed that never tells has the gateway remember the token.
+    const { feed } = createFakeFeed();
+    const other = await openTestGateway(await openBeside(gateway.database), { feed });
+    const { client } = gateway.database;
+    const { id } = await client.user.create({ data: { username: 'gone', subscriptionTier: 'ultra' } });
+    const { token } = await createToken(client, 'gone', 'test');
+    expect((await rest(other, token, '/dtt')).status).toBe(200);
+    await client.user.delete({ where: { id } });
+
+    const answer = await graphqlOnce(other, token, '{ viewer { username } }');
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    const { status, headers, body } = await rest(other, token, '/users/me');
+    expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });
+    expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    await other.close();
   });
 
   it('anybody may read the schema', async () => {

@@ -155,6 +155,12 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     ['The operation repeats its fields too often; each is needed only once'],
   ],
   [
+    'lists below devices of every kind, whose list is not asked for by its size',
+    '{ devices { ... on DttDevice { sessions(first: 100) { nodes { id name passed createdAt } } } } }',
+    {},
+    [complexity(20_101)],
+  ],
+  [
     'fault upon fault',
     `{ ${many(900, (index) => `x${index}`)} }`,
     {},

@@ -105,6 +105,14 @@ describe('nodes', () => {
     expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
   });
 
+  it('may be a hundred', async () => {
+    const [first] = await oneOfEach(alice);
+    const ids = Array.from({ length: 100 }, () => first?.id);
+    const { data, errors } = await graphql(gateway, alice.token, nodes, { ids });
+    expect(errors).toBeUndefined();
+    expect(data.nodes).toEqual(ids.map(() => first));
+  });
+
   it('may be none', async () => {
     const { data } = await graphql(gateway, alice.token, nodes, { ids: [] });
     expect(data).toEqual({ nodes: [] });

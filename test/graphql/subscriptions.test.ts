@@ -215,6 +215,26 @@ describe('each field', () => {
     expect((await events.next()).activeDttTemplate).toMatchObject({ name: 'Edited' });
   });
 
+  it('latestDttSession follows the lists of its owner, and how many they have', async () => {
+    const events = await follow(
+      'subscription { latestDttSession { owner { dttSessions(first: 1) { totalCount nodes { name } } } } }',
+    );
+    const { totalCount } = (await events.next()).latestDttSession.owner.dttSessions;
+    await database.client.dttSession.create({
+      data: {
+        ownerId: alice.userId,
+        bubbleId: `next-${alice.username}`,
+        name: 'Next',
+        createdAt: new Date('2030-01-01'),
+        trainerId: alice.dttDevices[0],
+      },
+    });
+    expect((await events.next()).latestDttSession.owner.dttSessions).toEqual({
+      totalCount: totalCount + 1,
+      nodes: [{ name: 'Next' }],
+    });
+  });
+
   it('activeLockSession follows the session, its segments and its end', async () => {
     const events = await follow('subscription { activeLockSession { lockState segments { type } } }');
     expect(await events.next()).toEqual({

@@ -42,6 +42,9 @@ const post = (target: string, body: string, headers = json) =>
   `POST ${target} HTTP/1.1\r\n${host()}${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
 const chunked = (target: string, chunks: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}Transfer-Encoding: chunked\r\n\r\n${chunks}`;
+/** The head of a request whose body is announced, and never comes. */
+const tooLarge = (target: string, length: string) =>
+  `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
 /** Checks that the answer is a refusal as the door words it. */
@@ -270,6 +273,35 @@ describe('is refused', () => {
     expectRefusal(refusal ?? expect.fail('there was no answer'), status, envelope);
   });
 
+  // What is left of a body would be read, however much it is, and what comes behind a doubtful head is doubtful too.
+  it.each<[string, () => string, number]>([
+    [
+      'an activation that announces more than the limit',
+      () => tooLarge(activation(), 'Content-Length: 65537'),
+      413,
+    ],
+    ['GraphQL that announces more than the limit', () => tooLarge('/graphql', 'Content-Length: 262145'), 413],
+    [
+      'an activation in chunks over the limit',
+      () => chunked(activation(), `10001\r\n${'x'.repeat(0x10001)}\r\n`),
+      413,
+    ],
+    [
+      'GraphQL in chunks over the limit',
+      () => chunked('/graphql', `40001\r\n${'x'.repeat(0x40001)}\r\n`),
+      413,
+    ],
+    ['REST without a host', () => 'GET /api/v1/dtt HTTP/1.1\r\n\r\n', 400],
+    ['GraphQL without a host', () => 'GET /graphql HTTP/1.1\r\n\r\n', 400],
+    ['a page without a host', () => 'GET / HTTP/1.1\r\n\r\n', 400],
+  ])('%s, and the connection closed', async (_, bytes, status) => {
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.write(bytes());
+    const [refusal, ...others] = parseAnswers(await ended());
+    expect(refusal).toMatchObject({ status, headers: { connection: 'close' } });
+    expect(others).toEqual([]);
+  });
+
   it('a mistake behind a request, which is answered first', async () => {
     const answers = await answersTo(`${get('/api/v1/users/me')}${get('/api/v1/dtt')}secret\r\n\r\n`);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 400]);
@@ -286,6 +318,8 @@ describe('is answered', () => {
     ['a body that is waited for', () => post('/graphql', right, `${json}Expect: 100-continue\r\n`), [200]],
     ['an expectation that nobody knows', () => post('/graphql', right, `${json}Expect: secret\r\n`), [200]],
     ['the absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
+    ['a body of all that is allowed', () => post(activation(), '{"isActive":true}'.padEnd(64 * 1024)), [200]],
+    ['the same of GraphQL', () => post('/graphql', right.padEnd(256 * 1024)), [200]],
     ['a body where there is none', () => post('/healthz', long) + get('/api/v1/users/me'), [200, 200]],
     [
       'chunks with an extension',

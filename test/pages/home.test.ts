@@ -38,6 +38,12 @@ it('runs no script, loads nothing, and is framed by nobody', async () => {
   expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
 });
 
+it('is kept by no cache that others share, since the token of the demo account stands in it', async () => {
+  const response = await fetch(gateway.url, { headers: browser });
+  expect(await response.text()).toMatch(/Bearer dvt_/);
+  expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
+});
+
 it('is plain text in a terminal, with commands that work as they are', async () => {
   const response = await fetch(gateway.url);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');

@@ -166,6 +166,18 @@ describe('a deprecated route', () => {
     );
   });
 
+  it('may end on the day on which it begins', () => {
+    const [route] = loadRoutes(
+      parse(
+        'query X @http(method: GET, path: "/x", deprecated: "2026-01-02", sunset: "2026-01-02") { data: viewer { id } }',
+      ),
+    );
+    expect(route?.deprecation?.headers).toEqual({
+      Deprecation: '@1767312000',
+      Sunset: 'Fri, 02 Jan 2026 00:00:00 GMT',
+    });
+  });
+
   it.each([
     ['deprecated: "soon"', 'deprecated: "soon" is not a day such as "2026-01-31"'],
     ['deprecated: "2026-02-30"', 'deprecated: "2026-02-30" is not a day such as "2026-01-31"'],
