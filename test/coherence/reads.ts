@@ -95,7 +95,7 @@ export async function ask({ url, log }: TestGateway, token: string, { ask, by }:
         : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
   const body = await response.json();
   if (response.status === 401) return refused;
-  if (response.status !== 200)
+  if (response.status !== 200 || 'errors' in body)
     throw new Error(`${ask} is answered ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
   return body.data;
 }
