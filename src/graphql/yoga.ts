@@ -18,7 +18,6 @@ import { labelOf } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 import { operationSpans } from '../spans.ts';
 import type { Documents } from './documents.ts';
-import { badRequest } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 
 export interface YogaOptions {
@@ -90,7 +89,7 @@ const referenceExecution: Plugin = {
 /** Where nothing was executed, the variables are wrong: a bad request, whatever media type is accepted. */
 function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
   if (isAsyncIterable(result) || 'data' in result) return result;
-  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: badRequest });
+  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
   return result;
 }
 
