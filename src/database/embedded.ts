@@ -79,8 +79,9 @@ export async function openEmbedded(
     opened.push(() => {
       clearInterval(watch);
       server.check();
-      // It would remove the socket, whosever it is.
+      // To close it is to remove the socket, whosever that is.
       if (isHeld()) server.close();
+      else server.unref();
       server.closeConnections();
     });
     await chmod(socket, 0o600);

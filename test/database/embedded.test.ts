@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -169,6 +171,15 @@ describe('a second process', () => {
   });
 });
 
+/** What the files of the folder hold, in short. */
+function contents(dataDir: string): Record<string, string> {
+  const entries = readdirSync(dataDir, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return Object.fromEntries(
+    files.map((path) => [path, createHash('sha256').update(readFileSync(path)).digest('hex')]),
+  );
+}
+
 describe('a gateway whose folder is removed', () => {
   const lost = (dataDir: string) =>
     `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`;
@@ -181,6 +192,20 @@ describe('a gateway whose folder is removed', () => {
     expect({ code, says: JSON.parse(stderr).msg }).toEqual({ code: 1, says: lost(folder) });
     // What it has not made it does not make again.
     await expect(stat(folder)).rejects.toThrow('ENOENT');
+  });
+
+  it('is closed without a word to whatever is in its place', async () => {
+    const engine = inject('engine');
+    if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
+    const opened = await openEmbedded(folder);
+    await query(opened, 'CREATE TABLE unwritten AS SELECT 1 AS value');
+    // All in one go, so that no timer comes between.
+    rmSync(folder, { recursive: true });
+    cpSync(engine.template, folder, { recursive: true });
+    const found = contents(folder);
+    await opened.close();
+    expect(contents(folder)).toEqual(found);
+    expect((await opened.failure).message).toBe(lost(folder));
   });
 
   it('leaves the database of the next alone, when it is stopped before it noticed', async () => {

@@ -1,14 +1,11 @@
+import fs from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { claim } from '../../src/database/lock.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
-
-vi.mock('node:fs/promises', async (load) => {
-  const actual = await load<typeof import('node:fs/promises')>();
-  return { ...actual, readdir: vi.fn(actual.readdir) };
-});
 
 const built = new URL('../../dist/database/lock.js', import.meta.url);
 
@@ -69,20 +66,23 @@ describe('a claimed folder', () => {
 
 describe('a claim that looked before another was faster', () => {
   it('gives up the number that was free because it had been outnumbered and removed', async () => {
-    const { readdir: look } = await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
     let winner: Awaited<ReturnType<typeof claim>> | undefined;
-    // The others come and go between its look at the folder and its claim of the next number.
-    vi.mocked(readdir).mockImplementationOnce(async (...args: Parameters<typeof look>) => {
-      const found = await look(...args);
+    const look = vi.spyOn(fs.promises, 'readdir').mockImplementationOnce(async () => {
+      look.mockRestore();
+      syncBuiltinESMExports();
+      const found = await readdir(folder);
+      // The others come and go between its look at the folder and its claim of the next number.
       const before = await claim(folder);
       if ('release' in before) await before.release();
       winner = await claim(folder);
-      return found;
+      // What it asked for are names.
+      return found as unknown as Awaited<ReturnType<typeof fs.promises.readdir>>;
     });
+    syncBuiltinESMExports();
     const late = await claim(folder);
     expect(winner).toHaveProperty('release');
     expect(late).toEqual({ holder: `process ${process.pid}` });
-    expect((await look(folder)).sort()).toEqual(['.lock.2']);
+    expect(await readdir(folder)).toEqual(['.lock.2']);
     if (winner && 'release' in winner) await winner.release();
   });
 });
