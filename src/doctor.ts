@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import pg from 'pg';
 import { type Config, readConfig, SetupError, withoutPassword } from './config.ts';
 import { findSilentTriggers } from './database/announcements.ts';
 import { oldestServer, reason } from './database/database.ts';
-import { findEmbedded } from './database/embedded.ts';
+import { engineFolder, findDamage, findEmbedded } from './database/embedded.ts';
 import { type Progress, readProgress } from './database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from './database/pooler.ts';
 import { originOf } from './listen.ts';
@@ -112,18 +112,42 @@ async function checkDatabase(config: Config): Promise<Checked> {
     );
     return [{ check: 'database', verdict }];
   }
+  const privacy = { check: 'database access', verdict: await checkAccess(folder) };
   const running = await findEmbedded(DATA_DIR);
-  if (!running) {
-    const exists = await stat(resolve(folder, 'postgres')).catch(() => undefined);
-    const says = exists ? `in ${folder}, and no gateway has it open` : `none yet: it will be in ${folder}`;
-    // To open it would be to change it.
-    return [{ check: 'database', verdict: ok(`embedded, ${says}`) }];
-  }
+  if (!running) return [{ check: 'database', verdict: await checkFolder(DATA_DIR) }, privacy];
   try {
-    return await askDatabase(running.connection, `embedded, in ${folder}, open in a running gateway`, false);
+    const asked = await askDatabase(
+      running.connection,
+      `embedded, in ${folder}, open in a running gateway`,
+      false,
+    );
+    return [...asked, privacy];
   } finally {
     await running.close();
   }
+}
+
+/** A folder that no gateway has open. */
+async function checkFolder(dataDir: string): Promise<Verdict> {
+  const folder = resolve(dataDir);
+  const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
+  if (!exists) return ok(`embedded, none yet: it will be in ${folder}`);
+  const damage = await findDamage(dataDir);
+  if (damage === undefined) return ok(`embedded, in ${folder}, and no gateway has it open`);
+  return problem(damage, 'Move it away, and restore a copy or start with a new one.');
+}
+
+/** Whether only the folder's owner gets at the database. */
+async function checkAccess(folder: string): Promise<Verdict> {
+  const opens = [
+    { path: folder, bits: 0o022, may: 'put other files in the place of those in' },
+    { path: join(folder, engineFolder), bits: 0o077, may: 'read or write' },
+  ];
+  for (const { path, bits, may } of opens) {
+    const { mode } = (await stat(path).catch(() => undefined)) ?? { mode: 0 };
+    if (mode & bits) return problem(`other users may ${may} ${path}`, `Run: chmod 700 ${path}`);
+  }
+  return ok('nobody but its owner gets at it');
 }
 
 async function askDatabase(connection: pg.ClientConfig, name: string, isServer: boolean): Promise<Checked> {

@@ -332,9 +332,9 @@ describe('an activation that is committed and then fails', () => {
     const { sql } = database;
     const breaking: TestDatabase['sql'] = {
       ...sql,
-      async run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-        const rows = await sql.run<Row>(text, values);
-        if (fails && /SET\s+"activeTemplateId"/.test(text)) throw new Error('the connection is gone');
+      async write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+        const rows = await sql.write<Row>(text, values);
+        if (fails) throw new Error('the connection is gone');
         return rows;
       },
     };

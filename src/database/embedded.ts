@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -89,6 +89,22 @@ export async function openEmbedded(
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** What is wrong with the database of the folder, if anything is. Looks at a copy, since to open it is to change it. */
+export async function findDamage(dataDir: string): Promise<string | undefined> {
+  const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
+  try {
+    const path = join(copy, engineFolder);
+    await cp(join(dataDir, engineFolder), path, { recursive: true });
+    const engine = await openEngine(dataDir, path);
+    await engine.close();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
   }
 }
 

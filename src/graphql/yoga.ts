@@ -82,9 +82,16 @@ const oneOperation: Plugin = {
 
 /** Has graphql-js run the operations. What Yoga brings along takes a variable `__proto__` for none. */
 const referenceExecution: Plugin = {
-  onExecute: ({ setExecuteFn }) => setExecuteFn(execute),
-  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
+  onExecute: ({ setExecuteFn }) => setExecuteFn(async (args) => withStatus(await execute(args))),
+  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(async (args) => withStatus(await subscribe(args))),
 };
+
+/** Where nothing was executed, the variables are wrong: a bad request, whatever media type is accepted. */
+function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
+  if (isAsyncIterable(result) || 'data' in result) return result;
+  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
+  return result;
+}
 
 function unreadable(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });

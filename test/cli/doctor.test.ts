@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,6 +91,36 @@ describe('dovetail doctor', () => {
       { check, state: 'problem', says: expect.stringMatching(says), advice: expect.any(String) },
     ]);
     expect(JSON.stringify(problems)).not.toContain('secret');
+  });
+
+  it.each([
+    [
+      'damaged',
+      (dir: string) => truncate(join(dir, 'postgres/global/pg_control'), 100),
+      /is damaged: move it away/,
+    ],
+    [
+      'open to others',
+      (dir: string) => chmod(join(dir, 'postgres'), 0o777),
+      /^other users may read or write .*postgres$/,
+    ],
+    [
+      'in a folder that others may write to',
+      (dir: string) => chmod(dir, 0o777),
+      /^other users may put other files/,
+    ],
+  ])('finds a database that is %s, and leaves it as it is', async (_, spoil, says) => {
+    const folder = await copyTemplate();
+    await chmod(join(folder, 'postgres'), 0o700);
+    expect(problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }))).toEqual([]);
+    await spoil(folder);
+    const before = await readdir(folder, { recursive: true });
+    const problems = problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }));
+    expect(problems).toEqual([
+      expect.objectContaining({ says: expect.stringMatching(says), advice: expect.any(String) }),
+    ]);
+    expect(await readdir(folder, { recursive: true })).toEqual(before);
+    await rm(folder, { recursive: true });
   });
 
   it('finds a port that another program has', async () => {

@@ -85,7 +85,7 @@ export const favourites = [viewerQuery, templatesQuery].map((query) =>
 );
 
 /** The answer's data, or `refused` for a token that is not accepted. */
-export async function ask({ url }: TestGateway, token: string, { ask, by }: Read): Promise<unknown> {
+export async function ask({ url, log }: TestGateway, token: string, { ask, by }: Read): Promise<unknown> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const response =
     by === 'REST'
@@ -95,8 +95,8 @@ export async function ask({ url }: TestGateway, token: string, { ask, by }: Read
         : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
   const body = await response.json();
   if (response.status === 401) return refused;
-  if (response.status !== 200)
-    throw new Error(`${ask} is answered ${response.status}: ${JSON.stringify(body)}`);
+  if (response.status !== 200 || 'errors' in body)
+    throw new Error(`${ask} is answered ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
   return body.data;
 }
 
@@ -104,7 +104,7 @@ export const refused = Symbol('refused');
 
 /** @throws an error unless the gateway says that the template is active. */
 export async function activate(
-  { url }: TestGateway,
+  { url, log }: TestGateway,
   { token }: Account,
   id: number,
   door: 'REST' | 'GraphQL',
@@ -117,5 +117,5 @@ export async function activate(
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
   const answer = await response.json();
   if (response.status !== 200 || 'errors' in answer)
-    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(answer)}`);
+    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(answer)} ${log.at(-1)}`);
 }

@@ -148,17 +148,20 @@ const sessions: [string, () => Promise<string | undefined>][] = [
   [
     'another role, and another user',
     async () => {
-      const { output } = await psql(
+      const role = await psql(
+        'SET ROLE pg_read_all_data;',
+        'SELECT current_user;',
+        `${rename('not allowed')};`,
+      );
+      expect(role.output).toMatch(/^pg_read_all_data\n.*permission denied/);
+      await nameServed();
+      const user = await psql(
         'CREATE ROLE bob;',
         'SET SESSION AUTHORIZATION bob;',
         'SELECT current_user;',
         'SELECT count(*) FROM public."User";',
-        'SET SESSION AUTHORIZATION postgres;',
-        'SET ROLE pg_read_all_data;',
-        'SELECT current_user;',
-        rename('not allowed'),
       );
-      expect(output).toMatch(/^bob\n.*permission denied[\s\S]*\npg_read_all_data\n/);
+      expect(user.output).toMatch(/^bob\n.*permission denied/);
       expect(await nameServed()).not.toBe('not allowed');
       return undefined;
     },
@@ -214,11 +217,11 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     async () => {
       const child = spawn('psql', ['-h', folder, '-U', 'postgres', '-AtqX']);
       child.stdin.write(
-        `SET search_path = ''; BEGIN; ${rename('lost')}; SET ROLE pg_monitor; SELECT 'there';\n`,
+        `SET work_mem = 9999; BEGIN; ${rename('lost')}; SET ROLE pg_monitor; SELECT 'there';\n`,
       );
       await once(child.stdout, 'data');
       child.kill('SIGKILL');
-      await once(child, 'close');
+      await once(child, 'exit');
       expect(await nameServed()).not.toBe('lost');
       return undefined;
     },
@@ -281,11 +284,8 @@ const sessions: [string, () => Promise<string | undefined>][] = [
 ];
 
 describe('the gateway answers rightly, and hears of changes, after', () => {
-  it.each(sessions)('%s', async (what, visit) => {
-    if (!isInstalled) {
-      process.stdout.write(`skipped: psql and pg_dump are not installed\n`);
-      return;
-    }
+  it.for(sessions)('%s', async ([what, visit], { skip }) => {
+    skip(!isInstalled, 'psql and pg_dump are not installed');
     // What was answered before is in memory.
     await nameServed();
     await nameServed();

@@ -167,13 +167,19 @@ function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLComposite
     type === schema.getQueryType() && tape.chance(3) ? [SchemaMetaFieldDef, TypeMetaFieldDef] : all;
   const usable = depth > 0 ? meta : all.filter((field) => isLeafType(getNamedType(field.type)));
   const selections: string[] = [];
+  const drawn: GraphQLField<unknown, unknown>[] = [];
   do {
     draft.left--;
     const canNest = depth > 0 && draft.left > 0;
     if (usable.length === 0 || tape.chance(7)) selections.push(drawTypename(draft, uses));
     else if (canNest && tape.chance(isAbstractType(type) ? 60 : 28))
       selections.push(drawFragment(draft, uses, type, depth));
-    else selections.push(drawField(draft, uses, tape.pick(usable), canNest ? depth : 0));
+    else {
+      // The same field again, with other arguments and another selection, is where shortcuts go wrong.
+      const field = tape.pick(drawn.length > 0 && tape.chance(25) ? drawn : usable);
+      drawn.push(field);
+      selections.push(drawField(draft, uses, field, canNest ? depth : 0));
+    }
   } while (selections.length < 6 && draft.left > 0 && tape.chance(60));
   return `{ ${selections.join(' ')} }`;
 }

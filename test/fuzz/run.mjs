@@ -1,4 +1,4 @@
-/** Runs the random tests for as long as told: `npm run fuzz -- --minutes 10 --engine embedded`; both engines otherwise. */
+/** Runs the random tests, each for as long as told: `npm run fuzz -- --minutes 10 --engine embedded`; both engines otherwise. */
 
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
@@ -12,7 +12,8 @@ if (engine !== undefined && !engines.includes(engine))
   throw new RangeError(`--engine must be one of ${engines.join(' and ')}, and is ${engine}`);
 
 const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', name]);
-const { status } = spawnSync('vitest', ['run', ...projects, 'test/fuzz'], {
+const tests = ['test/fuzz', 'test/database/statement.test.ts', 'test/coherence.test.ts'];
+const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',
   env: { ...process.env, FUZZ_MINUTES: minutes },
 });
