@@ -78,6 +78,7 @@ describe('the line of a request', () => {
     ['kept if it is plain', 'client-42.a_B', 'client-42.a_B'],
     ['replaced if it could forge a line', 'x" "level":60', expect.not.stringContaining('level')],
     ['replaced if it is long', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
+    ['replaced if it is a token', `dvt_${'A'.repeat(43)}`, expect.stringMatching(/^[\da-f-]{36}$/)],
   ])('has the id that the client gave its request: %s', async (_, given, expected) => {
     const { line } = await lineOf('/healthz', { headers: { 'X-Request-Id': given } });
     expect(line.request).toEqual(expected);

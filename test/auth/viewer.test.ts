@@ -262,6 +262,22 @@ describe('the last-used time', () => {
     expect(await lastUsed()).toEqual(written);
   });
 
+  it('is no statement of each request, once it was written', async () => {
+    const writes: string[] = [];
+    const counting: Sql = {
+      ...database.sql,
+      run(text, values) {
+        if (text.startsWith('UPDATE')) writes.push(text);
+        return database.sql.run(text, values);
+      },
+    };
+    const others = createViewers(counting, createFakeFeed().feed, 300);
+    await others.authenticate(`Bearer ${token}`);
+    for (let time = 0; time < 10; time++)
+      expect(others.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
+    expect(writes).toHaveLength(1);
+  });
+
   it.each([
     ['59 seconds', 59_000, false],
     ['61 seconds', 61_000, true],

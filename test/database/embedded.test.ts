@@ -4,7 +4,7 @@ import { chmod, cp, mkdir, mkdtemp, readdir, rm, stat, truncate, writeFile } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { type EmbeddedPostgres, findEmbedded, openEmbedded } from '../../src/database/embedded.ts';
 import { endProcesses, type RunningProcess, runCli, serve, startScript, written } from '../processes.ts';
 
@@ -106,8 +106,12 @@ describe('a folder', () => {
     }
   });
 
-  it('may be deeper than the address of a socket is long', async () => {
+  it('may be deeper than the address of a socket is long, and leaves no link behind', async () => {
     const dataDir = join(folder, ...Array.from({ length: 8 }, () => 'deep'.repeat(12)));
+    const temporary = join(folder, 'temporary');
+    await mkdir(temporary);
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
     const opened = await openEmbedded(dataDir);
     expect(await query(opened, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     const found = await findEmbedded(dataDir);
@@ -116,6 +120,7 @@ describe('a folder', () => {
     await expect(openEmbedded(dataDir)).rejects.toThrow(`is in use by process ${process.pid}.`);
     await opened.close();
     expect(await findEmbedded(dataDir)).toBeUndefined();
+    expect(await readdir(temporary)).toEqual([]);
   });
 
   it.each([

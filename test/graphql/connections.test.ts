@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/token.ts';
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
 import { type Order, planPage } from '../../src/schema/page.ts';
+import { createAccount } from '../accounts.ts';
 import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
 import { idsOf, listOf } from '../rest/answers.ts';
 
@@ -149,6 +150,22 @@ describe.each(lists)('%s', (list, path) => {
       expect(page.totalCount).toBe(7);
       expect(page.pageInfo).toMatchObject({ startCursor: null, endCursor: null });
     }
+  });
+});
+
+it('several lists of one operation are counted each for its own', async () => {
+  const account = await createAccount(gateway.database.client, 'counted');
+  const { data, errors } = await graphql(
+    gateway,
+    account.token,
+    '{ users { totalCount } dttDevices { totalCount } lkbxDevices { totalCount } ossmDevices { totalCount } }',
+  );
+  expect(errors).toBeUndefined();
+  expect(data).toEqual({
+    users: { totalCount: 1 },
+    dttDevices: { totalCount: account.dttDevices.length },
+    lkbxDevices: { totalCount: account.lkbxDevices.length },
+    ossmDevices: { totalCount: account.ossmDevices.length },
   });
 });
 
