@@ -164,11 +164,13 @@ function comparisons(field: Field): fc.Arbitrary<object> {
   const values = valuesOf(field);
   const ordered = ['String', 'Int', 'Float', 'DateTime'].includes(type);
   const operators = fc.constantFrom('lt', 'lte', 'gt', 'gte');
+  // In a list with fractions Prisma's client loses a whole number of more than 53 bits.
+  const members = values.filter((value) => !Number.isInteger(value) || Number.isSafeInteger(value));
   const wanted: fc.Arbitrary<unknown> = fc.oneof(
     values,
     // What Prisma's client does not do is not asked of it.
     ...(isRequired ? [] : [fc.constant(null), fc.constant({ not: null })]),
-    ...(type === 'Boolean' ? [] : [fc.array(values, { maxLength: 4 }).map((list) => ({ in: list }))]),
+    ...(type === 'Boolean' ? [] : [fc.array(members, { maxLength: 4 }).map((list) => ({ in: list }))]),
     ...(ordered ? [fc.dictionary(operators, values, { minKeys: 1, maxKeys: 2, noNullPrototype: true })] : []),
   );
   return wanted.map((value) => ({ [name]: value }));
