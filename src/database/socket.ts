@@ -167,15 +167,25 @@ function startupSettings(part: Buffer): Setting[] | undefined {
   for (; texts[at]; at += 2) {
     const [name = '', setting = ''] = texts.slice(at, at + 2);
     if (name === 'replication') throw new RangeError('the embedded database does not replicate');
-    if (!ofConnection.test(name)) settings.push({ name, setting });
+    if (name === 'options') settings.push(...settingsIn(setting));
+    else if (!ofConnection.test(name)) settings.push({ name, setting });
   }
   // The name that is empty is the last text, and ends with a zero byte.
   if (at !== texts.length - 2) throw new RangeError('a start-up message is names and values');
   return settings;
 }
 
+/** What the options of a command line set, as PGOPTIONS has them: `-c name=value` and `--name=value`. */
+function settingsIn(options: string): Setting[] {
+  const found = options.matchAll(/(?<!\S)(?:-c\s*|--)([^\s=]+)=((?:\\.|[^\\\s])*)/gs);
+  return Array.from(found, ([, name = '', value = '']) => ({
+    name: name.replaceAll('-', '_'),
+    setting: value.replace(/\\(.)/gs, '$1'),
+  }));
+}
+
 /** What a start-up message says that is no setting. */
-const ofConnection = /^(?:user|database|options|_pq_\..*)$/;
+const ofConnection = /^(?:user|database|_pq_\..*)$/;
 
 /** What an error says that leaves the engine in an unknown state, such as a disk too full for the write-ahead log. */
 const panic = Buffer.from('VPANIC\0');
