@@ -26,8 +26,10 @@ export function createFollow(
   { feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions,
   viewer: Viewer,
 ): Follow {
-  return () =>
-    new Repeater<undefined>(async (push, stop) => {
+  return () => {
+    /** What a slow reader has not asked for yet. */
+    const unread = new SlidingBuffer(1);
+    return new Repeater<undefined>(async (push, stop) => {
       const ended = new AbortController();
       /** What is not known to be so any more. */
       const doubted = { token: false, data: false };
@@ -56,6 +58,8 @@ export function createFollow(
         if (change.kind === 'user' && change.userId !== viewer.id) return;
         doubted.data = true;
         doubted.token ||= change.kind === 'all' || change.table === 'ApiToken';
+        // It would be read although the token is doubted, or even at the end. It is pushed again if the token stands.
+        if (doubted.token && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});
       };
@@ -67,5 +71,6 @@ export function createFollow(
       clearInterval(doubting);
       unsubscribe();
       ended.abort();
-    }, new SlidingBuffer(1));
+    }, unread);
+  };
 }

@@ -89,7 +89,9 @@ function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string) =>
     const { consumedPoints, msBeforeNext } = await store.penalty(key, points);
     const total = consumedPoints + (untold.get(key) ?? 0);
     const own = await memory.get(key);
-    if (total > (own?.consumedPoints ?? 0)) await memory.set(key, total, msBeforeNext / 1_000);
+    // The clock of the gateway that began to count may be another than ours, by hours.
+    const left = Math.min(msBeforeNext / 1_000, window);
+    if (total > (own?.consumedPoints ?? 0)) await memory.set(key, total, left);
   }
 
   return (key) => {

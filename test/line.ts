@@ -14,6 +14,8 @@ export interface Line {
   deafen(): void;
   /** Drops what was held, and passes on what comes anew, notifications included. */
   release(): void;
+  /** From now on, has new connections lead to another database of the server, as if to another server. */
+  redirect(other: Database): void;
   /** How many connections it has held so far. */
   held(): number;
   refuse(): Promise<void>;
@@ -31,7 +33,15 @@ export async function openLine(target: Database): Promise<Line> {
   const held = new Set<Socket>();
   let holding = false;
   let deaf = false;
+  const nameOf = (database: Database) =>
+    new URL(database.pool.options.connectionString ?? '').pathname.slice(1);
+  let name = nameOf(target);
   const server = createServer((near) => {
+    // The start-up message, which comes in one piece; all names are as long.
+    const begun = name;
+    near.once('data', (data) =>
+      data.fill(begun, data.indexOf(nameOf(target)), data.indexOf(nameOf(target)) + begun.length),
+    );
     const far = connect(Number(url.port), url.hostname);
     for (const [one, other] of [
       [near, far],
@@ -81,6 +91,9 @@ export async function openLine(target: Database): Promise<Line> {
       holding = false;
       deaf = false;
       drop();
+    },
+    redirect(other) {
+      name = nameOf(other);
     },
     held: () => held.size,
     async refuse() {

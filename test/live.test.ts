@@ -113,6 +113,23 @@ describe('following', () => {
     expect(await next).toEqual(end);
   });
 
+  it.each([
+    ['has not read before the token was revoked', false, end],
+    ['has not read before the token was doubted, unless it stands', true, value],
+  ])('keeps from a slow reader what it %s', async (_, isValid, expected) => {
+    const token = pending();
+    const { changes, announce, setValid } = open();
+    await changes.next();
+    announce(alice.id);
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    const next = changes.next();
+    expect(await isSettled(next)).toBe(false);
+    token.answer(isValid);
+    expect(await next).toEqual(expected);
+    expect(await isSettled(changes.next())).toBe(!isValid);
+  });
+
   it('asks again when the token is announced while it is asked about', async () => {
     const token = pending();
     const { changes, announce, setValid } = open();

@@ -41,6 +41,25 @@ describe('gateways over one database', () => {
     told.mockRestore();
   });
 
+  it('refuse for no longer than a minute although the clock of another is an hour ahead', async () => {
+    const limit = 20;
+    const [ahead, gateway] = ['clocks', 'clocks'].map((name) =>
+      createRateLimit({ name, limit, shared: database.pool }),
+    );
+    await ahead?.spend('bob');
+    await vi.waitFor(async () => {
+      const { rowCount } = await database.pool.query(
+        `UPDATE "RateLimit" SET expire = expire + 3600000 WHERE key LIKE '%bob'`,
+      );
+      expect(rowCount).toBe(1);
+    });
+    await gateway?.spend('bob');
+    await vi.waitFor(async () => {
+      const { headers } = (await gateway?.spend('bob')) ?? {};
+      expect(Number(headers?.['Retry-After'])).toBeLessThanOrEqual(60);
+    });
+  });
+
   it('count each for itself while the database cannot be reached', async () => {
     const away = vi.spyOn(database.pool, 'query').mockImplementation(() => Promise.reject(new Error('away')));
     const limit = 100;

@@ -75,21 +75,35 @@ export function followEngine({ connection, listeners }: EmbeddedPostgres): Promi
 /**
  * Listens to a server, on a connection that does nothing else: whatever a pooler lets it execute could bring along
  * what arrived for somebody else. Heartbeats go over a connection of their own, made like those of the pool, where
- * they would have to wait in overload.
+ * they would have to wait in overload. It is made anew now and then: when the address has come to lead to another
+ * server, connections to the one before go on hearing each other there, while the pool's leave it.
+ * @param beats how many heartbeats go over one connection.
  */
-export function followServer(connection: pg.ClientConfig): Promise<ChangeFeed> {
+export function followServer(connection: pg.ClientConfig, beats = 15): Promise<ChangeFeed> {
   const bounded = { ...connection, connectionTimeoutMillis: heartbeat, query_timeout: heartbeat };
   return follow(async (hear, lost) => {
-    const [listener, announcer] = await Promise.all([
+    let announcing = new AbortController();
+    lost.signal.addEventListener('abort', () => announcing.abort(), { once: true });
+    let beatsLeft = beats;
+    const [listener, firstAnnouncer] = await Promise.all([
       openConnection(bounded, lost),
-      openConnection(bounded, lost),
+      openConnection(bounded, announcing),
     ]);
+    let announcer = firstAnnouncer;
     // A LISTEN would stay in a session that other clients use, to whom its announcements would go.
     if ((await isPooled(listener)) && (await shareSessions(listener, announcer)))
       throw new Error('the pooler does not give each connection a session of its own');
     listener.on('notification', ({ payload = '' }) => hear(payload));
     await listener.query(`LISTEN ${channel}`);
-    return (payload) => announcer.query(`NOTIFY ${channel}, '${payload}'`);
+    return async (payload) => {
+      if (beatsLeft-- === 0) {
+        announcing.abort();
+        announcing = new AbortController();
+        announcer = await openConnection(bounded, announcing);
+        beatsLeft = beats - 1;
+      }
+      return announcer.query(`NOTIFY ${channel}, '${payload}'`);
+    };
   });
 }
 

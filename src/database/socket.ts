@@ -130,7 +130,8 @@ async function converse(socket: Socket, service: Service): Promise<void> {
       if (socket.writableNeedDrain) await drained(socket);
     }
   } catch (error) {
-    if (guest && endTurn) socket.write(report('FATAL', '57P01', textOf(error)));
+    if (error instanceof RangeError) socket.write(report('FATAL', '08P01', textOf(error)));
+    else if (guest && endTurn) socket.write(report('FATAL', '57P01', textOf(error)));
     throw error;
   } finally {
     clearTimeout(silence);
@@ -154,20 +155,37 @@ async function endGuestTurn(guest: GuestSession, socket: Socket, { onNotificatio
   }
 }
 
-/** What a start-up message sets, or undefined if the message is none. Its type would be where its length is. */
+/**
+ * What a start-up message sets, or undefined if the message is none. Its type would be where its length is.
+ * @throws when the engine would end on it.
+ */
 function startupSettings(part: Buffer): Setting[] | undefined {
   if (part[0] !== 0) return undefined;
   const texts = part.toString('utf8', 8).split('\0');
   const settings: Setting[] = [];
-  for (let at = 0; texts[at]; at += 2) {
+  let at = 0;
+  for (; texts[at]; at += 2) {
     const [name = '', setting = ''] = texts.slice(at, at + 2);
-    if (!ofConnection.test(name)) settings.push({ name, setting });
+    if (name === 'replication') throw new RangeError('the embedded database does not replicate');
+    if (name === 'options') settings.push(...settingsIn(setting));
+    else if (!ofConnection.test(name)) settings.push({ name, setting });
   }
+  // The name that is empty is the last text, and ends with a zero byte.
+  if (at !== texts.length - 2) throw new RangeError('a start-up message is names and values');
   return settings;
 }
 
+/** What the options of a command line set, as PGOPTIONS has them: `-c name=value` and `--name=value`. */
+function settingsIn(options: string): Setting[] {
+  const found = options.matchAll(/(?<!\S)(?:-c\s*|--)([^\s=]+)=((?:\\.|[^\\\s])*)/gs);
+  return Array.from(found, ([, name = '', value = '']) => ({
+    name: name.replaceAll('-', '_'),
+    setting: value.replace(/\\(.)/gs, '$1'),
+  }));
+}
+
 /** What a start-up message says that is no setting. */
-const ofConnection = /^(?:user|database|replication|options|_pq_\..*)$/;
+const ofConnection = /^(?:user|database|_pq_\..*)$/;
 
 /** What an error says that leaves the engine in an unknown state, such as a disk too full for the write-ahead log. */
 const panic = Buffer.from('VPANIC\0');
@@ -409,6 +427,12 @@ const sslRequest = 80_877_103;
 const gssEncryptionRequest = 80_877_104;
 const cancelRequest = 80_877_102;
 
+/** The upper half of what stands in the start-up message. */
+const protocolVersion = 3;
+
+/** The types of the messages that a client may send once it is connected, which is without a password. */
+const ofClients = new Set(Array.from('BCDEFHPQSXcdf', type));
+
 /** PostgreSQL's own limits: of a start-up message, and of any other. */
 const longestStartup = 10_000;
 const longestMessage = 2 ** 30 - 1;
@@ -424,7 +448,8 @@ async function* partsOf(socket: Socket): AsyncGenerator<Buffer | 'encryption req
   let needed = 0;
   let started = false;
   let mayCopy = false;
-  for await (const chunk of socket) {
+  // Whoever stops reading may have something left to say.
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk);
     size += chunk.length;
     if (size < needed) continue;
@@ -438,6 +463,8 @@ async function* partsOf(socket: Socket): AsyncGenerator<Buffer | 'encryption req
       // There is no process to signal: a query runs to its end.
       if (code === cancelRequest) yield 'goodbye';
       else if (code === sslRequest || code === gssEncryptionRequest) yield 'encryption request';
+      else if (code >>> 16 !== protocolVersion)
+        throw new RangeError('a client speaks version 3 of the protocol');
       else {
         started = true;
         yield buffer.subarray(0, length);
@@ -455,6 +482,9 @@ async function* partsOf(socket: Socket): AsyncGenerator<Buffer | 'encryption req
         break;
       }
       const kind = buffer[0];
+      // The engine would end on it, and everybody's connection with it.
+      if (kind === undefined || !ofClients.has(kind))
+        throw new RangeError(`no client sends messages of type ${kind}`);
       const whole = buffer.subarray(0, end);
       buffer = buffer.subarray(end);
       // The engine would take the goodbye for itself, and end.
@@ -476,7 +506,7 @@ function mentionsCopy(text: Buffer): boolean {
   return /\bcopy\b.*\bstdin\b/is.test(text.toString('latin1'));
 }
 
-/** @throws when the length is one that no message has: what follows cannot be told apart any more. */
+/** @throws {RangeError} when the length is one that no message has: what follows cannot be told apart any more. */
 function lengthAt(buffer: Buffer, at: number, least: number, most: number): number {
   const length = buffer.readInt32BE(at);
   if (length < least || length > most) throw new RangeError(`a message cannot be ${length} bytes long`);

@@ -547,6 +547,23 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
+  it('is left for the server that new connections are led to, though the one before is still there', async () => {
+    const other = await openTestDatabase();
+    const { userId } = await createAccount(other.client, 'dora');
+    const following = await followServer({ connectionString: line.url }, 1);
+    const heard: string[] = [];
+    following.subscribe((each) => heard.push(textOf(each)));
+    line.redirect(other);
+    await expect.poll(() => following.reconnects, { timeout: 20_000 }).toBe(1);
+    await other.pool.query(`UPDATE "User" SET rank = 1 WHERE id = ${userId}`);
+    await expect.poll(() => heard).toContain(`${names.get(userId) ?? userId} User`);
+    expect(following.listening).toBe(true);
+    // A connection that is made anew is none that was lost.
+    expect(lost.listening).toBe(true);
+    await following.close();
+    await other.close();
+  });
+
   it('is none that listens, where announcements never arrive', async () => {
     line.deafen();
     const deaf = await followServer({ connectionString: line.url });

@@ -136,6 +136,16 @@ const sessions: [string, () => Promise<string | undefined>][] = [
     },
   ],
   [
+    'options in its environment, which hold for it alone',
+    async () => {
+      const PGOPTIONS = String.raw`-c search_path=pg_catalog,\ elsewhere -cDateStyle=German --work-mem=9999`;
+      const shown = ['search_path', 'DateStyle', 'work_mem'].flatMap((name) => ['-c', `SHOW ${name}`]);
+      const { output } = await run('psql', ['-AtqX', ...shown], '', { PGOPTIONS });
+      expect(output).toBe('pg_catalog, elsewhere\nGerman, DMY\n9999kB\n');
+      return undefined;
+    },
+  ],
+  [
     'an encoding that the engine cannot convert, which it says',
     async () => {
       const { output } = await psql(

@@ -84,6 +84,24 @@ describe('migrate', () => {
     expect(await ledger()).toEqual(all);
   });
 
+  it('gives a table that was made anew its announcements again', async () => {
+    const all = await checkedIn();
+    const before = all.slice(0, all.indexOf('20261121120000_announce_always'));
+    const texts = before.map(async (name) => [
+      name,
+      await readFile(`prisma/migrations/${name}/migration.sql`, 'utf8'),
+    ]);
+    await applyThese(Object.fromEntries(await Promise.all(texts)));
+    await database.pool.query(`ALTER TABLE "OssmDevice" RENAME TO old;
+      CREATE TABLE "OssmDevice" (LIKE old INCLUDING ALL); DROP TABLE old CASCADE`);
+    await apply();
+    expect(
+      await names(
+        `SELECT tgname AS name FROM pg_trigger WHERE tgrelid = '"OssmDevice"'::regclass ORDER BY 1`,
+      ),
+    ).toEqual(['announce_delete', 'announce_insert', 'announce_update']);
+  });
+
   it('leaves nothing of a run in which one fails, and names it', async () => {
     const good = 'CREATE TABLE a (a int)';
     const failing = applyThese({ '1_a': good, '2_b': 'CREATE TABLE b (b int); SELEC' });

@@ -308,6 +308,25 @@ describe('the protocol', () => {
     expect(await notes()).toEqual([]);
   });
 
+  it.each([
+    ['a message of a type that no client sends', Buffer.concat([hello, message('z', 'nonsense')])],
+    ['a message without a type, in a transaction', Buffer.concat([hello, query('BEGIN'), message('\0', '')])],
+    ['a password that nobody asked for', Buffer.concat([hello, message('p', 'secret')])],
+    ['version 2 of the protocol', startup(0x20000, 'user', 'postgres', '')],
+    ['version 4 of the protocol', startup(0x40000, 'user', 'postgres', '')],
+    ['a wish to replicate', startup(0x30000, 'user', 'postgres', 'replication', 'database', '')],
+    ['a start-up message without its end', startup(0x30000, 'user', 'postgres')],
+    ['an empty start-up message', startup(0x30000)],
+  ])('that begins with %s ends for that client alone', async (_, nonsense) => {
+    const other = await openClient();
+    const client = openRawClient();
+    client.socket.write(nonsense);
+    await client.receive(/E\0\0.*SFATAL\0.*C08P01\0/s);
+    await expect.poll(() => client.socket.readyState).toBe('closed');
+    expect((await other.query("SELECT 'well' AS how")).rows).toEqual([{ how: 'well' }]);
+    expect(server.hasFailed()).toBe(false);
+  });
+
   it('passes over a batch from its error to its end, however it is cut', async () => {
     const client = await openGreetedClient();
     client.socket.write(parse('SELEC'));

@@ -22,9 +22,10 @@ DECLARE
 BEGIN
   FOREACH name IN ARRAY ARRAY['User', 'DttDevice', 'DttTemplate', 'DttTemplateSegment', 'DttTemplateImport', 'DttSession',
                               'TrainerSegment', 'LkbxDevice', 'LockTemplate', 'LockSession', 'LockSegment', 'OssmDevice'] LOOP
-    EXECUTE format('DROP TRIGGER announce_insert ON %I', name);
-    EXECUTE format('DROP TRIGGER announce_update ON %I', name);
-    EXECUTE format('DROP TRIGGER announce_delete ON %I', name);
+    -- A table that was made anew may have none.
+    EXECUTE format('DROP TRIGGER IF EXISTS announce_insert ON %I', name);
+    EXECUTE format('DROP TRIGGER IF EXISTS announce_update ON %I', name);
+    EXECUTE format('DROP TRIGGER IF EXISTS announce_delete ON %I', name);
   END LOOP;
 END $$;
 DROP FUNCTION announce_change();
