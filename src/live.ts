@@ -26,8 +26,10 @@ export function createFollow(
   { feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions,
   viewer: Viewer,
 ): Follow {
-  return () =>
-    new Repeater<undefined>(async (push, stop) => {
+  return () => {
+    /** What was yielded and a slow reader has not asked for yet. A full one drops its older entry. */
+    const unread = new SlidingBuffer<undefined>(1);
+    return new Repeater<undefined>(async (push, stop) => {
       const ended = new AbortController();
       /** What is not known to be so any more. */
       const doubted = { token: false, data: false };
@@ -48,7 +50,7 @@ export function createFollow(
         settling = false;
         if (!doubted.data) return;
         doubted.data = false;
-        // A full buffer drops its older entry; what is pushed after the end is of no interest.
+        // What is pushed after the end is of no interest.
         push(undefined).catch(() => {});
       }
 
@@ -56,6 +58,8 @@ export function createFollow(
         if (change.kind === 'user' && change.userId !== viewer.id) return;
         doubted.data = true;
         doubted.token ||= change.kind === 'all' || change.table === 'ApiToken';
+        // Whoever asks for it would be answered with how things are then, and the token may be revoked by then.
+        if (doubted.token && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});
       };
@@ -67,5 +71,6 @@ export function createFollow(
       clearInterval(doubting);
       unsubscribe();
       ended.abort();
-    }, new SlidingBuffer(1));
+    }, unread);
+  };
 }
