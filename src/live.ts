@@ -28,7 +28,7 @@ export function createFollow(
 ): Follow {
   return () => {
     /** What was yielded and a slow reader has not asked for yet. A full one drops its older entry. */
-    const unread = new SlidingBuffer<undefined>(1);
+    const unread = new SlidingBuffer(1);
     return new Repeater<undefined>(async (push, stop) => {
       const ended = new AbortController();
       /** What is not known to be so any more. */

@@ -12,7 +12,6 @@ import {
   type GraphQLNamedType,
   getNamedType,
   getNullableType,
-  getVariableValues,
   isInterfaceType,
   isListType,
   isObjectType,
@@ -26,6 +25,7 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 import { defaultSize, maxSize } from '../schema/page.ts';
+import { coerceVariables } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
@@ -105,7 +105,7 @@ export function complexityOf(
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
-  const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
+  const coerced = coerceVariables(operation, variables);
   // What its variables cannot be run with is refused where it is run.
   if (!coerced) return 0;
   let isFixed = true;

@@ -290,6 +290,19 @@ describe('the time it takes', () => {
     expect(timeOf(() => read(document))).toBeLessThan(most);
   });
 
+  it('does not grow with how many values of the variables are wrong', () => {
+    let looked = 0;
+    const wrong = {
+      *[Symbol.iterator]() {
+        for (; looked < 10_000; looked++) yield {};
+      },
+    };
+    const documents = createDocuments(readConfig({}));
+    const document = documents.read(ids);
+    expect(documents.tooComplex(document, undefined, { ids: wrong })).toBeUndefined();
+    expect(looked).toBeLessThan(10);
+  });
+
   it.each([
     ['the same field', `{ ${many(249, () => 'viewer{id}')} }`],
     [
