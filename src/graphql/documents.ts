@@ -59,7 +59,7 @@ interface Known {
 
 /** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
 const maxMemory = 64 * 1024 * 1024;
-const memoryOf = { document: 2_000, character: 200, compiledField: 700 };
+const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
 /** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
 const largestCompiled = 1_000;
