@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
 import type { Viewer, Viewers } from './auth/viewer.ts';
-import type { ChangeFeed, ChangeListener } from './database/feed.ts';
+import { type ChangeFeed, type ChangeListener, concernsTokens } from './database/feed.ts';
 
 /** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
 export type Follow = () => AsyncIterable<undefined>;
@@ -57,7 +57,7 @@ export function createFollow(
       const hear: ChangeListener = (change) => {
         if (change.kind === 'user' && change.userId !== viewer.id) return;
         doubted.data = true;
-        doubted.token ||= change.kind === 'all' || change.table === 'ApiToken';
+        doubted.token ||= concernsTokens(change);
         // Whoever asks for it would be answered with how things are then, and the token may be revoked by then.
         if (doubted.token && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.

@@ -172,6 +172,21 @@ describe('following', () => {
     expect(await changes.next()).toEqual(value);
   });
 
+  it('asks about the token when anybody’s may have changed, and not when it is other things of anybody’s', async () => {
+    let asked = 0;
+    const { changes, announceAll } = open(async () => {
+      asked++;
+      return true;
+    });
+    await changes.next();
+    announceAll('DttTemplate');
+    expect(await changes.next()).toEqual(value);
+    expect(asked).toBe(1);
+    announceAll('ApiToken');
+    expect(await changes.next()).toEqual(value);
+    expect(asked).toBe(2);
+  });
+
   it('ends when the token was revoked before the feed was heard', async () => {
     const { changes, setValid, followers } = open();
     setValid(async () => false);
