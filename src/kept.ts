@@ -49,6 +49,18 @@ interface Entry {
 /** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
 const overhead = 1_000;
 
+/**
+ * The answer with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
+ * would keep for as long as it is kept.
+ */
+function detached(answer: Answer): Answer {
+  const { body } = answer;
+  if (body.buffer.byteLength === body.length) return answer;
+  const own = Buffer.allocUnsafeSlow(body.length);
+  own.set(body);
+  return { ...answer, body: own };
+}
+
 export interface KeptOptions {
   /** How much memory the answers may take; 0 keeps none. */
   readonly maxBytes: number;
@@ -112,7 +124,7 @@ export function createKeptAnswers(feed: ChangeFeed, { maxBytes, maxAge }: KeptOp
       const computing = compute()
         .then(({ answer, keep }) => {
           if (keep && feed.listening && versionOf(viewerId) === version)
-            entries.set(key, { version, answer });
+            entries.set(key, { version, answer: detached(answer) });
           else if (keep) counters.refused++;
           return answer;
         })

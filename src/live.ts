@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
 import type { Viewer, Viewers } from './auth/viewer.ts';
-import type { ChangeFeed, ChangeListener } from './database/feed.ts';
+import { type ChangeFeed, type ChangeListener, concernsTokens } from './database/feed.ts';
 
 /** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
 export type Follow = () => AsyncIterable<undefined>;
@@ -27,7 +27,7 @@ export function createFollow(
   viewer: Viewer,
 ): Follow {
   return () => {
-    /** What a slow reader has not asked for yet. */
+    /** What was yielded and a slow reader has not asked for yet. A full one drops its older entry. */
     const unread = new SlidingBuffer(1);
     return new Repeater<undefined>(async (push, stop) => {
       const ended = new AbortController();
@@ -50,15 +50,15 @@ export function createFollow(
         settling = false;
         if (!doubted.data) return;
         doubted.data = false;
-        // A full buffer drops its older entry; what is pushed after the end is of no interest.
+        // What is pushed after the end is of no interest.
         push(undefined).catch(() => {});
       }
 
       const hear: ChangeListener = (change) => {
         if (change.kind === 'user' && change.userId !== viewer.id) return;
         doubted.data = true;
-        doubted.token ||= change.kind === 'all' || change.table === 'ApiToken';
-        // It would be read although the token is doubted, or even at the end. It is pushed again if the token stands.
+        doubted.token ||= concernsTokens(change);
+        // Whoever asks for it would be answered with how things are then, and the token may be revoked by then.
         if (doubted.token && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});

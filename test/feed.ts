@@ -26,7 +26,7 @@ export function createFakeFeed() {
     feed,
     followers: () => listeners.size,
     announce: (userId: number, table: Table = 'DttDevice') => tell({ kind: 'user', userId, table }),
-    announceAll: () => tell({ kind: 'all' }),
+    announceAll: (table?: Table) => tell({ kind: 'all', ...(table && { table }) }),
     lose() {
       listening = false;
       tell({ kind: 'all' });

@@ -280,6 +280,14 @@ describe('memory', () => {
     expect(['/1', '/2', '/3', '/4', '/5'].filter(isKept)).toEqual(['/1', '/3', '/4', '/5']);
   });
 
+  it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
+    const { kept } = open();
+    await kept.compute(alice, '/dtt', good('trainers'));
+    const { body } = kept.find(alice, '/dtt') ?? expect.fail('it was not kept');
+    expect(body.buffer.byteLength).toBe(body.length);
+    expect(JSON.parse(body.toString())).toBe('trainers');
+  });
+
   it('counts what is asked, too: a long query takes its place', async () => {
     const { kept } = open(3 * size);
     await kept.compute(alice, '/short', good('x'));

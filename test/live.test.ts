@@ -46,9 +46,12 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
     settled = true;
   };
   promise.then(settle, settle);
-  await new Promise((done) => setTimeout(done, 5));
+  await underwayDone();
   return settled;
 }
+
+/** Waits until everything that is under way is done. */
+const underwayDone = () => new Promise((done) => setTimeout(done, 5));
 
 describe('following', () => {
   it('yields at once, and then after each change of the viewer’s', async () => {
@@ -153,12 +156,52 @@ describe('following', () => {
     await expect.poll(followers).toBe(0);
   });
 
+  it('has nothing left for a slow reader once the token is revoked', async () => {
+    const token = pending();
+    const { changes, announce, setValid } = open();
+    await changes.next();
+    announce(alice.id);
+    await underwayDone();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    const next = changes.next();
+    expect(await isSettled(next)).toBe(false);
+    token.answer(false);
+    expect(await next).toEqual(end);
+  });
+
+  it('ends for a slow reader who asks after the token was revoked', async () => {
+    const { changes, announce, setValid } = open();
+    await changes.next();
+    announce(alice.id);
+    await underwayDone();
+    setValid(async () => false);
+    announce(alice.id, 'ApiToken');
+    await underwayDone();
+    expect(await changes.next()).toEqual(end);
+  });
+
   it('goes on when another token of the viewer’s is revoked', async () => {
     const { changes, announce } = open();
     await changes.next();
     announce(alice.id, 'ApiToken');
     announce(alice.id);
     expect(await changes.next()).toEqual(value);
+  });
+
+  it('asks about the token when anybody’s may have changed, and not when it is other things of anybody’s', async () => {
+    let asked = 0;
+    const { changes, announceAll } = open(async () => {
+      asked++;
+      return true;
+    });
+    await changes.next();
+    announceAll('DttTemplate');
+    expect(await changes.next()).toEqual(value);
+    expect(asked).toBe(1);
+    announceAll('ApiToken');
+    expect(await changes.next()).toEqual(value);
+    expect(asked).toBe(2);
   });
 
   it('ends when the token was revoked before the feed was heard', async () => {

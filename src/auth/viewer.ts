@@ -2,7 +2,7 @@
 
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import type { ChangeFeed } from '../database/feed.ts';
+import { type ChangeFeed, concernsTokens } from '../database/feed.ts';
 import type { Sql } from '../database/sql.ts';
 import { digestOf, type FoundToken, findTokens, isToken } from './token.ts';
 
@@ -58,10 +58,11 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
   /** Whose tokens may have changed since the look-up under way began. */
   const changed = { users: new Set<number>(), anybody: false };
   feed.subscribe((change) => {
+    if (!concernsTokens(change)) return;
     if (change.kind === 'all') {
       changed.anybody = true;
       known.clear();
-    } else if (change.table === 'ApiToken') {
+    } else {
       changed.users.add(change.userId);
       for (const digest of [...(digests.get(change.userId) ?? [])]) known.delete(digest);
     }

@@ -21,8 +21,11 @@ export type Table = Prisma.ModelName;
 export type Change =
   /** Something of one user changed. */
   | { readonly kind: 'user'; readonly userId: number; readonly table: Table }
-  /** Anything may have changed: announcements may have been missed, or a table was emptied. */
-  | { readonly kind: 'all' };
+  /** Anything may have changed: anybody's rows of the table, or of all tables where announcements may have been missed. */
+  | { readonly kind: 'all'; readonly table?: Table };
+
+/** Whether tokens may have changed. */
+export const concernsTokens = ({ table }: Change): boolean => table === undefined || table === 'ApiToken';
 
 export type ChangeListener = (change: Change) => void;
 
@@ -219,9 +222,9 @@ const heartbeatPrefix = 'heartbeat ';
 /** What a trigger announced: `<user id> <table>`, or `* <table>` when it concerns everybody. */
 function changeOf(payload: string): Change {
   const [user = '', table = ''] = payload.split(' ');
-  if (!/^\d+$/.test(user)) return { kind: 'all' };
   // The triggers send the names of their own tables.
-  return { kind: 'user', userId: Number(user), table: table as Table };
+  if (/^\d+$/.test(user)) return { kind: 'user', userId: Number(user), table: table as Table };
+  return user === '*' && table !== '' ? { kind: 'all', table: table as Table } : { kind: 'all' };
 }
 
 /** A promise, and the function that settles it. */

@@ -59,7 +59,7 @@ interface Known {
 
 /** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
 const maxMemory = 64 * 1024 * 1024;
-const memoryOf = { document: 2_000, character: 200, compiledField: 700 };
+const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
 /** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
 const largestCompiled = 1_000;
@@ -133,14 +133,20 @@ export function createDocuments(config: Config): Documents {
   }
 
   function faultsOf(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
-    const over = overLimits(document, config);
-    if (over.length > 0) return over;
-    return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
-      // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
-      error.message === 'Validation aborted.'
-        ? refusal('The operation repeats its fields too often; each is needed only once')
-        : error,
-    );
+    try {
+      const over = overLimits(document, config);
+      if (over.length > 0) return over;
+      return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
+        // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
+        error.message === 'Validation aborted.'
+          ? refusal('The operation repeats its fields too often; each is needed only once')
+          : error,
+      );
+    } catch (error) {
+      // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
+      if (!(error instanceof RangeError)) throw error;
+      return [refusal('The operation is nested too deeply to be checked')];
+    }
   }
 
   function tooComplex(

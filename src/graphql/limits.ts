@@ -12,7 +12,7 @@ import {
   type GraphQLNamedType,
   getNamedType,
   getNullableType,
-  getVariableValues,
+  isAbstractType,
   isInterfaceType,
   isListType,
   isObjectType,
@@ -26,6 +26,7 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 import { defaultSize, maxSize } from '../schema/page.ts';
+import { coerceVariables } from '../schema/prepare.ts';
 import { schema } from '../schema/schema.ts';
 
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
@@ -105,7 +106,7 @@ export function complexityOf(
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
-  const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
+  const coerced = coerceVariables(operation, variables);
   // What its variables cannot be run with is refused where it is run.
   if (!coerced) return 0;
   let isFixed = true;
@@ -133,15 +134,22 @@ function sizeOf({ extensions }: GraphQLField<unknown, unknown>): number | undefi
   return typeof listSize === 'number' ? listSize : undefined;
 }
 
-/** How many fields the operations select, through all fragments. The document must be valid. */
+/**
+ * How many fields the operations select, through all fragments: those of an interface once for each type that has it,
+ * as they are compiled. The document must be valid.
+ */
 export function breadthOf(document: DocumentNode): number {
   let breadth = 0;
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION)
-      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }));
+      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }), countTypes);
   }
   return breadth;
 }
+
+/** How many types of objects a type may stand for. */
+const countTypes = (type: GraphQLNamedType) =>
+  isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
 
 /** What is out of bounds is refused by the field itself, in words of its own. */
 const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
@@ -161,6 +169,7 @@ function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>):
  * Counts the fields of an operation.
  * @param weigh how often what is beneath a field counts, given the size of the lists where it stands, and the size of
  * the lists right beneath it.
+ * @param copies how often each field of a type counts.
  */
 function countFields(
   document: DocumentNode,
@@ -170,6 +179,7 @@ function countFields(
     field: FieldNode,
     listSize: number,
   ) => { times: number; listSize: number },
+  copies: (type: GraphQLNamedType) => number = () => 1,
 ): number {
   const fragments = fragmentsOf(document);
   const known = new Map<string, number>();
@@ -179,9 +189,10 @@ function countFields(
       if (selection.kind === Kind.FIELD) {
         const field = fieldOf(type, selection.name.value);
         const below = field && weigh(field, selection, listSize);
-        count += 1;
+        let weight = 1;
         if (field && below && selection.selectionSet)
-          count += below.times * countIn(selection.selectionSet, getNamedType(field.type), below.listSize);
+          weight += below.times * countIn(selection.selectionSet, getNamedType(field.type), below.listSize);
+        count += weight * copies(type);
       } else if (selection.kind === Kind.INLINE_FRAGMENT) {
         const condition = selection.typeCondition && schema.getType(selection.typeCondition.name.value);
         count += countIn(selection.selectionSet, condition ?? type, listSize);

@@ -18,10 +18,11 @@ const everywhere = addresses('0.0.0.0', '::');
  */
 export function createDemoTokenFor(
   token: string | undefined,
-  { HOST, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
+  { HOST: given, SHOW_DEMO_TOKEN }: Pick<Config, 'HOST' | 'SHOW_DEMO_TOKEN'>,
 ): DemoTokenFor {
   if (token === undefined) return () => undefined;
   if (SHOW_DEMO_TOKEN === 'on') return () => token;
+  const HOST = written(given);
   if (includes(everywhere, HOST)) return () => undefined;
   const ownNames = ['localhost', HOST.toLowerCase()];
   const ownAddresses = addresses('::1', HOST);
@@ -35,6 +36,12 @@ export function createDemoTokenFor(
     const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
     return isOwn(host) && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
   };
+}
+
+/** The host with an address of IPv4 written out, of which numbers will do for the system: `0` is `0.0.0.0`. */
+function written(host: string): string {
+  const url = `http://${host}`;
+  return !isIPv6(host) && URL.canParse(url) ? new URL(url).hostname : host;
 }
 
 /** The name or address in `name:port`, in lower case and without brackets; undefined for anything else. */

@@ -54,7 +54,7 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
   const compiledFor = createVersions(document, operation);
 
   const run: PreparedOperation['run'] = async (variables, context) => {
-    const { coerced } = getVariableValues(schema, operation.variableDefinitions ?? [], variables);
+    const coerced = coerceVariables(operation, variables);
     const compiled = coerced && compiledFor(coerced);
     if (compiled) {
       const result = await compiled(undefined, context, coerced);
@@ -75,6 +75,18 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
     label,
     run: (variables, context) => operationSpans.tracePromise(async () => run(variables, context), { label }),
   };
+}
+
+/**
+ * The values of an operation's variables, with their defaults, or undefined where some are wrong. It stops at the first
+ * of those: to describe all that a body may have would take seconds.
+ */
+export function coerceVariables(
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> | undefined {
+  const definitions = operation.variableDefinitions ?? [];
+  return getVariableValues(schema, definitions, variables, { maxErrors: 1 }).coerced;
 }
 
 /** How many versions of the operations of a valid document may be compiled, one for each at least. */

@@ -179,6 +179,15 @@ describe('what is remembered', () => {
     expect(known()).toEqual([]);
   });
 
+  it.each([
+    ['is forgotten of everybody when anybody’s tokens may have changed', 'ApiToken', []],
+    ['is not forgotten when what may have changed of anybody’s is no token', 'DttTemplate', [1, 2]],
+  ] as const)('%s', async (_, table, remembered) => {
+    const { announceAll, known } = await openKnowing();
+    announceAll(table);
+    expect(known()).toEqual(remembered);
+  });
+
   it('is not believed while the feed is lost, nor afterwards', async () => {
     const { lose, regain, known } = await openKnowing();
     lose();

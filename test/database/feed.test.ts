@@ -350,9 +350,16 @@ describe('a truncation', () => {
 
   it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
     const kinds = new Set<string>();
-    const unsubscribe = emptyFeed.subscribe(({ kind }) => kinds.add(kind));
+    const emptied = new Set<string | undefined>();
+    const unsubscribe = emptyFeed.subscribe((change) => {
+      kinds.add(change.kind);
+      emptied.add(change.table);
+    });
     await empty.pool.query(`TRUNCATE "${table}" CASCADE`);
     await expect.poll(() => [...kinds]).toEqual(['all']);
+    await expect.poll(() => emptied.has(table)).toBe(true);
+    // Their tokens go with the users.
+    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
     unsubscribe();
   });
 });

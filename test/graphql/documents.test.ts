@@ -35,6 +35,18 @@ describe('a document', () => {
     expect(documents.prepared(large, undefined, {})).toBeUndefined();
   });
 
+  it('is not prepared either when it is its interfaces that make for so many', () => {
+    const documents = createDocuments(readConfig({}));
+    const nodes = Array.from({ length: 30 }, (_, index) => `n${index}: node(id: "x") { ...F }`).join(' ');
+    const below =
+      'owner { id username league rank totalPoints matchPoints accountType profileImage profileTitle }';
+    const ofOneType = `{ ${nodes} } fragment F on DttDevice { id macAddress ${below} }`;
+    const ofThreeTypes = `{ ${nodes} } fragment F on Device { id macAddress ${below} }`;
+    for (const document of [ofOneType, ofThreeTypes]) documents.read(document);
+    expect(documents.prepared(ofOneType, undefined, {})).toBeDefined();
+    expect(documents.prepared(ofThreeTypes, undefined, {})).toBeUndefined();
+  });
+
   it('is counted as often as it may be compiled: the more conditions it has, the fewer are remembered', () => {
     const documents = createDocuments(readConfig({}));
     const fragment = 'fragment F on User { id databaseId username league rank totalPoints matchPoints }';

@@ -34,6 +34,11 @@ const bomb = (fragments: number) =>
   }`,
   )} fragment F${fragments} on User { id }`;
 
+/** So many fragments, each of which spreads the next one, and the last one the first ones, which are compared in pairs. */
+const circle = (fragments: number) =>
+  `{ viewer { ...F0 } } ${many(fragments - 1, (index) => `fragment F${index} on User { ...F${index + 1} }`)}
+   fragment F${fragments - 1} on User { ${many(10, (index) => `...F${index}`)} }`;
+
 const lists =
   'query ($n: Int) { dttTemplates(first: $n) { nodes { sessions(first: $n) { nodes { id name } } } } }';
 const ids =
@@ -290,6 +295,19 @@ describe('the time it takes', () => {
     expect(timeOf(() => read(document))).toBeLessThan(most);
   });
 
+  it('does not grow with how many values of the variables are wrong', () => {
+    let looked = 0;
+    const wrong = {
+      *[Symbol.iterator]() {
+        for (; looked < 10_000; looked++) yield {};
+      },
+    };
+    const documents = createDocuments(readConfig({}));
+    const document = documents.read(ids);
+    expect(documents.tooComplex(document, undefined, { ids: wrong })).toBeUndefined();
+    expect(looked).toBeLessThan(10);
+  });
+
   it.each([
     ['the same field', `{ ${many(249, () => 'viewer{id}')} }`],
     [
@@ -313,7 +331,9 @@ describe('a limit', () => {
     [{ MAX_DIRECTIVES: '1' }, '{ a @include(if: true) @skip(if: true) }', '2 directives; at most 1'],
     [{ MAX_TOKENS: '5' }, '{ viewer { id } }', 'more than 5 tokens; at most 5'],
     // The parser would run out of stack.
-    [{ MAX_TOKENS: '100000' }, '{viewer'.repeat(40_000), 'nested too deeply'],
+    [{ MAX_TOKENS: '100000' }, '{viewer'.repeat(40_000), 'nested too deeply to be read'],
+    // As would the validation: at times already with as many as the usual MAX_TOKENS allows.
+    [{ MAX_TOKENS: '100000' }, circle(1_000), 'nested too deeply to be checked'],
   ])('is what the setting says: %j', (settings, document, message) => {
     expect(() => createDocuments(readConfig(settings)).read(document)).toThrow(
       expect.objectContaining({

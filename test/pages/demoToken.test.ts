@@ -74,7 +74,7 @@ describe('the demo token', () => {
     [usual, 'ⓛocalhost'],
     ['192.168.1.5', '192.168.1.50'],
     ['gateway.example', 'www.gateway.example'],
-    ...['0.0.0.0', '::', '0:0::0', '::ffff:0.0.0.0'].flatMap((everywhere) =>
+    ...['0.0.0.0', '0', '0x0', '0.0', '::', '0:0::0', '::ffff:0.0.0.0'].flatMap((everywhere) =>
       ['localhost', '127.0.0.1', '[::1]:4000', '192.168.1.5', everywhere, `[${everywhere}]`].map(
         (host) => [everywhere, host] as const,
       ),
