@@ -499,6 +499,39 @@ describe('two who are in the way of each other', () => {
   });
 });
 
+describe('an import that is held open', () => {
+  it('keeps nobody from using the template, nor from importing it', async () => {
+    const { rows } = await database.pool.query<{ id: number }>(
+      `WITH users AS (INSERT INTO "User" (username) SELECT gen_random_uuid()::text FROM generate_series(1, 3) RETURNING id)
+       INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+       SELECT gen_random_uuid()::text, (SELECT min(id) FROM users), 'n', 1, 1 FROM generate_series(1, 2)
+       RETURNING id, "ownerId"`,
+    );
+    const [one, other] = rows.map(({ id }) => id);
+    const owner = `(SELECT "ownerId" FROM "DttTemplate" WHERE id = ${one})`;
+    const [importer, second, user] = await Promise.all([openActor(), openActor(), openActor()]);
+    const byNext = (next: number, template: number | undefined) =>
+      `INSERT INTO ${imports} SELECT ${owner} + ${next}, ${template}`;
+    await importer.run(`BEGIN; ${byNext(1, one)}`);
+    await second.run(`BEGIN; ${byNext(2, other)}`);
+    for (const [actor, text] of [
+      [importer, byNext(1, other)],
+      [second, byNext(2, one)],
+      [user, `SELECT FROM "DttTemplate" WHERE id = ${one} FOR KEY SHARE`],
+      [user, `UPDATE "User" SET "activeTemplateId" = ${one} WHERE id = ${owner}`],
+    ] as const) {
+      await actor.run(text);
+      expect(await actor.waits()).toBe(false);
+    }
+    expect([importer, second, user].map((actor) => actor.failure())).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    for (const actor of [importer, second, user]) await actor.end();
+  });
+});
+
 describe('a session with settings of its own', () => {
   let client: pg.Client;
   let heard: string[];

@@ -2,13 +2,15 @@
 -- while somebody else is changing it, with whatever search_path, and with session_replication_role = replica.
 --
 -- A statement announces those who see the changed rows while it runs. Who begins to see a row later, but before the
--- writer commits, would never be told. So the rare side waits: an import and a change of owner lock the template (or
--- session) FOR UPDATE, which has to wait for all who are changing it or its segments, and commit after them.
+-- writer commits, would never be told. So the rare side waits: an import locks the template FOR SHARE, a change of owner
+-- locks the template or session FOR UPDATE, and so each has to wait for all who are changing it or its segments, and
+-- commits after them.
 --   - Who changes the row itself holds its lock.
---   - Who changes segments holds a lock FOR KEY SHARE on what they are part of, as a foreign key takes it. It is in the way
---     of nothing else but a deletion.
--- Writers that come later than an import wait for it where they need the row itself, and see it then. Where they change
--- segments they do not wait, which could be a deadlock with a deletion: they announce everybody.
+--   - Who changes segments of a template locks it FOR NO KEY UPDATE, which an import waits for.
+--   - Who changes segments of a session locks it FOR KEY SHARE, as a foreign key does, which a change of owner waits for.
+-- None of these keeps out who refers to the template or session, such as an activation. Writers that come later than an
+-- import wait for it where they need the row itself, and see it then. Where they change segments they do not wait, which
+-- could be a deadlock with a deletion: they announce everybody.
 --
 -- All this needs a snapshot that is newer than the lock. READ COMMITTED takes one for each statement of a function;
 -- the other levels have one for the whole transaction, so there a writer announces everybody.
@@ -82,8 +84,9 @@ BEGIN
   END IF;
   -- From now to the end of this transaction, nobody else can begin to see these.
   EXECUTE format('SELECT count(*), array_agg(DISTINCT "ownerId")
-                  FROM (SELECT "ownerId" FROM %I.%I WHERE id = ANY ($1) FOR KEY SHARE SKIP LOCKED) AS whole',
-                 TG_TABLE_SCHEMA, TG_ARGV[1]) INTO locked, owners USING wholes;
+                  FROM (SELECT "ownerId" FROM %I.%I WHERE id = ANY ($1) FOR %s SKIP LOCKED) AS whole',
+                 TG_TABLE_SCHEMA, TG_ARGV[1], CASE TG_ARGV[1] WHEN 'DttTemplate' THEN 'NO KEY UPDATE' ELSE 'KEY SHARE' END)
+    INTO locked, owners USING wholes;
   IF locked < cardinality(wholes) THEN
     -- What is gone, as in the middle of a deletion, is seen by nobody. What is there was skipped: somebody is about to
     -- see it, or to delete it, and will not be waited for.
@@ -102,13 +105,13 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- An import waits for all who are changing the template or its segments. It runs before the row is there, and so before
--- its foreign key locks the template FOR KEY SHARE: two imports that held that could not both have more.
+-- An import waits for all who are changing the template or its segments, before it has locked anything itself. Imports
+-- are not in each other's way.
 CREATE FUNCTION await_template_writers() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Until the function ends. A query that is made for each row anew would take longer than the rest.
   PERFORM set_config('search_path', quote_ident(TG_TABLE_SCHEMA) || ', pg_temp', true);
-  PERFORM FROM "DttTemplate" WHERE id = NEW."templateId" FOR UPDATE;
+  PERFORM FROM "DttTemplate" WHERE id = NEW."templateId" FOR SHARE;
   RETURN NEW;
 END $$;
 
