@@ -86,7 +86,7 @@ const referenceExecution: Plugin = {
   onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(async (args) => withStatus(await subscribe(args))),
 };
 
-/** Where nothing was executed, the variables are wrong: a bad request, as one whose document is. */
+/** Where nothing was executed, the variables are wrong: a bad request, whatever media type is accepted. */
 function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
   if (isAsyncIterable(result) || 'data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
