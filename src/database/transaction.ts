@@ -1,9 +1,13 @@
 /** Transactions, each on a connection of its own, which may be lost at any moment. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 /** What PostgreSQL has given up only in favour of another transaction: `serialization_failure`, `deadlock_detected`. */
 const givenUp = new Set<unknown>(['40001', '40P01']);
+
+/** How long, in milliseconds, what was given up waits before it is tried again. */
+const pause = 50;
 
 /**
  * Runs a transaction, and once more if PostgreSQL has given it up so that another could go on. It is at READ COMMITTED,
@@ -23,6 +27,8 @@ export async function onceMore<T>(run: () => Promise<T>): Promise<T> {
     return await run();
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || !givenUp.has(error.code)) throw error;
+    // The other has to take first what was let go for it.
+    await sleep(pause);
     return run();
   }
 }

@@ -9,6 +9,7 @@ import {
   type DocumentNode,
   type ExecutionResult,
   execute,
+  GraphQLError,
   getOperationAST,
   getVariableValues,
   Kind,
@@ -59,6 +60,11 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
     if (compiled) {
       const result = await compiled(undefined, context, coerced);
       if (!result.errors) {
+        executions.compiled++;
+        return result;
+      }
+      // What a client may not see has no wording, and a database that fails is spared another attempt.
+      if (result.errors.some(({ originalError: cause }) => cause && !(cause instanceof GraphQLError))) {
         executions.compiled++;
         return result;
       }

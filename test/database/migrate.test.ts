@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { readConfig, SetupError } from '../../src/config.ts';
 import { draftMigration } from '../../src/database/draft.ts';
 import { migrate } from '../../src/database/migrate.ts';
@@ -152,6 +152,7 @@ describe('a role that may only read and write rows', () => {
   let role: string;
   let url: string;
   beforeAll(async () => {
+    if (inject('engine').kind !== 'postgres') return;
     data = await openTestDatabase();
     account = await createAccount(data.client, 'alice');
     role = `serving_${Date.now()}`;
