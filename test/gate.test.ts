@@ -197,6 +197,14 @@ describe('the gate', () => {
     expect(log).toHaveLength(1);
   });
 
+  it('says nothing of a request whose client has left', async () => {
+    pool.waitingCount = 0;
+    server.once('request', (_incoming, response) => response.destroy());
+    await expect(ask('/unanswered')).rejects.toThrow();
+    await sleep(100);
+    expect(log).toEqual([]);
+  });
+
   it('does not count the time that a client takes to send its body', async () => {
     pool.waitingCount = 0;
     const sending = request(`${url}/body`, { method: 'POST' });

@@ -275,6 +275,20 @@ describe('following', () => {
     expect(asked).toBeLessThanOrEqual(before + 1);
   });
 
+  it('leaves no timer behind when the reader leaves', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { changes } = open();
+      await changes.next();
+      expect(vi.getTimerCount()).toBe(1);
+      await changes.return?.();
+      await underwayDone();
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('lets the feed go when the reader leaves', async () => {
     const { changes, followers } = open();
     await changes.next();

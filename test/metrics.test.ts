@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { openClient } from '../src/database/client.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
+import { createKeptAnswers } from '../src/kept.ts';
+import { createMetrics } from '../src/metrics.ts';
 import { type Account, createAccount } from './accounts.ts';
+import { createFakeFeed } from './feed.ts';
 import { copyTemplate } from './gateway.ts';
 
 let folder: string;
@@ -88,6 +91,17 @@ describe('/metrics', () => {
     expect([...found.keys()]).toContainEqual(
       expect.stringMatching(/^dovetail_build_info{version="\d.*",node="v\d/),
     );
+  });
+
+  it('tells how often announcements were heard again, the same each time it is asked', async () => {
+    const { feed } = createFakeFeed();
+    const metrics = createMetrics({
+      pool: gateway.database.pool,
+      kept: createKeptAnswers(feed, { maxBytes: 0, maxAge: 1 }),
+      feed: { ...feed, reconnects: 2 },
+    });
+    for (let time = 0; time < 2; time++)
+      expect(await metrics.print()).toMatch(/^dovetail_feed_reconnects_total 2$/m);
   });
 
   it('tells subscriptions that are open from requests in flight', async () => {

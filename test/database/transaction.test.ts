@@ -37,6 +37,13 @@ describe('a transaction', () => {
     expect(database.pool.totalCount).toBe(database.pool.idleCount);
   });
 
+  it('leaves no listener on its connection', async () => {
+    const listeners = new Set<number>();
+    for (let time = 0; time < 3; time++)
+      listeners.add(await inTransaction(database.pool, async (client) => client.listenerCount('error')));
+    expect(listeners.size).toBe(1);
+  });
+
   it.each([
     ['a deadlock', '40P01'],
     ['a serialization failure', '40001'],

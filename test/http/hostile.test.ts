@@ -29,6 +29,23 @@ afterEach(async () => {
   await expect.poll(() => gateway.connections(), { interval: 10, timeout: 4_000 }).toBe(0);
 });
 
+it('a connection on which nothing happens for too long is dropped', async () => {
+  const impatient = await openTestGateway(await openBeside(gateway.database), {
+    patience: { ...patience, silence: 300 },
+  });
+  const response = await fetch(`${impatient.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      Accept: 'text/event-stream',
+      Authorization: `Bearer ${alice.token}`,
+    },
+    body: JSON.stringify({ query: 'subscription { activeDttTemplate { name } }' }),
+  });
+  await expect(response.text()).rejects.toThrow();
+  await impatient.close();
+});
+
 type Envelope = 'rest' | 'graphql' | 'page';
 
 const host = () => `Host: x\r\nAuthorization: Bearer ${alice.token}\r\n`;

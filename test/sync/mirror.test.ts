@@ -216,6 +216,16 @@ describe('an activation on a mirror', () => {
     await expectEqual(mirror);
   });
 
+  it('says whether the schedule type changed where the account lives, whatever it is here', async () => {
+    await scene.sync();
+    const mirror = await openMirror();
+    const schedule = { where: { id: 1 }, data: { scheduleType: 'single' } } as const;
+    await scene.source.database.client.user.update(schedule);
+    await scene.target.client.user.update({ ...schedule, data: { scheduleType: 'auto' } });
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { scheduleTypeChanged: false } });
+  });
+
   it('of a template that is too new for the mirror brings it in', async () => {
     await scene.sync();
     const { id } = await scene.source.database.client.dttTemplate.create({

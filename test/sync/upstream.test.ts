@@ -154,6 +154,11 @@ describe('the client of an upstream', () => {
     expect(error.message.length).toBeLessThan(300);
   });
 
+  it('shows no part of a token at which a quote is cut off', async () => {
+    answerWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
+    await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it answered 403 "x{195}\*\*\*"$/);
+  });
+
   it('ends when it is told to, also while it waits', async () => {
     answerWith({ status: 429, headers: { 'Retry-After': '1' } });
     const end = new AbortController();
@@ -205,6 +210,12 @@ describe('the pages of a list', () => {
     const shrinking = upTo(400);
     serve(shrinking, (request) => {
       if (request === 2) shrinking.splice(10, 3);
+    });
+    expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
+    // All that is read of the list from its beginning on has been read before.
+    const shrinkingLater = upTo(400);
+    serve(shrinkingLater, (request) => {
+      if (request === 3) shrinkingLater.splice(150, 3);
     });
     expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
     const growing = upTo(400);
