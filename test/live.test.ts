@@ -156,20 +156,6 @@ describe('following', () => {
     await expect.poll(followers).toBe(0);
   });
 
-  it('has nothing left for a slow reader once the token is revoked', async () => {
-    const token = pending();
-    const { changes, announce, setValid } = open();
-    await changes.next();
-    announce(alice.id);
-    await underwayDone();
-    setValid(token.isValid);
-    announce(alice.id, 'ApiToken');
-    const next = changes.next();
-    expect(await isSettled(next)).toBe(false);
-    token.answer(false);
-    expect(await next).toEqual(end);
-  });
-
   it('ends for a slow reader who asks after the token was revoked', async () => {
     const { changes, announce, setValid } = open();
     await changes.next();
