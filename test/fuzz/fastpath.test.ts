@@ -169,14 +169,18 @@ function targetOf(text: string, { operationName, variables }: DrawnRequest): str
   return `/graphql?${parameters}`;
 }
 
-/** Of two root fields that fail, either may be the one that makes the whole null: so it is with graphql-js itself. */
+/**
+ * Whether both answers are null because of errors beneath several root fields. Which of them make it into the answer
+ * before one makes it null is a race, with graphql-js itself.
+ */
 function isRace(...answers: string[]): boolean {
-  const roots = answers.map((answer) => {
+  const roots = new Set<unknown>();
+  for (const answer of answers) {
     const { data, errors } = JSON.parse(answer);
-    const [first] = errors;
-    return data === null && errors.length === 1 ? JSON.parse(first).path?.[0] : undefined;
-  });
-  return roots.every((root) => root !== undefined) && new Set(roots).size > 1;
+    if (data !== null || errors.length === 0) return false;
+    for (const error of errors) roots.add(JSON.parse(error).path?.[0]);
+  }
+  return roots.size > 1;
 }
 
 function differs(way: string, answered: string, right: string, text: string, request: DrawnRequest): void {
