@@ -1,32 +1,28 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/token.ts';
 import { readConfig, SetupError } from '../../src/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import { type Gateway, openGateway } from '../../src/gateway.ts';
+import { createAccount } from '../accounts.ts';
 import { openScene, reply, type Scene } from './upstream.ts';
 
 let scene: Scene;
-let folder: string;
 let gateway: Gateway | undefined;
 
-beforeEach(async () => {
+beforeAll(async () => {
   scene = await openScene();
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
 });
+beforeEach(() => scene.renew());
 afterEach(async () => {
   await gateway?.close();
   gateway = undefined;
-  await scene?.close();
-  await rm(folder, { recursive: true, force: true });
 });
+afterAll(() => scene?.close());
 
 const settings = (more: Record<string, string> = {}) =>
   readConfig({
     PORT: '0',
-    DATA_DIR: folder,
+    DATABASE_URL: scene.target.pool.options.connectionString ?? '',
     LOG_LEVEL: 'silent',
     UPSTREAM_URL: scene.proxy.base,
     UPSTREAM_TOKEN: scene.sourceToken,
@@ -87,9 +83,8 @@ describe('a gateway with an upstream', () => {
     await expect(openGateway(settings({ UPSTREAM_TOKEN: '' }))).rejects.toThrow(
       new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${scene.proxy.base}.`),
     );
-    const demo = await openGateway(readConfig({ PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'silent' }));
-    await demo.close();
-    await expect(openGateway(settings())).rejects.toThrow(/holds the account "demo".*set DATA_DIR/);
+    await createAccount(scene.target.client, 'alice');
+    await expect(openGateway(settings())).rejects.toThrow(/holds the account "alice".*set DATA_DIR/);
   });
 
   it('never shows its token', () => {
