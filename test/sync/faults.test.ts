@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sync } from '../../src/sync/sync.ts';
 import { Unauthorized } from '../../src/sync/upstream.ts';
 import { behave, contents, openScene, pathOf, reply, type Scene } from './upstream.ts';
 
@@ -229,6 +230,21 @@ describe('the mirror of an upstream', () => {
     expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
+  it('is kept by a run that waits for its upstream for longer than its lease', async () => {
+    const { pool } = scene.target;
+    let other: Promise<unknown> | undefined;
+    scene.proxy.misbehave = (request, response) => {
+      if (other !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
+      other = sleep(300)
+        .then(() => sync({ pool, upstream: scene.upstream }))
+        .finally(() => response.destroy());
+      return true;
+    };
+    await scene.sync({ lease: 150 });
+    expect(await other).toBeUndefined();
+    await expectCorrect();
+  });
+
   it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
@@ -285,6 +301,8 @@ describe('a bad record', () => {
       { trainer_id: null },
       '/dtt/sessions, record 30: trainer_id: Invalid input: expected number, received null',
     ],
+    ['/dtt/sessions/', 30, { id: 5 }, '/dtt/sessions/30: id: is 5'],
+    ['/ossm', 1, { id: '1' }, '/ossm, a record: id: Invalid input: expected number, received string'],
     [
       '/lkbx/sessions',
       2,
@@ -303,6 +321,29 @@ describe('a bad record', () => {
       await expectCorrect();
     },
   );
+
+  it('is one that the upstream does not give out, and is kept as it was, though no list has it', async () => {
+    await scene.syncOnce();
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
+    await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toEqual(['/dtt/3: it answered 403; skipped.']);
+    expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
+  });
+
+  it('is none that lacks something in a list, as long as it has it by itself', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: { chip: string }[] };
+      return path === '/ossm' ? { data: items?.map(({ chip: _, ...item }) => item) } : data;
+    };
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toEqual([]);
+    expect(tallies.get('OSSM devices')).toMatchObject({ fetched: 1, created: 1 });
+    expect(scene.proxy.requests).toContain('GET /ossm/1');
+    await expectCorrect();
+  });
 
   it('keeps the records of its list from being removed', async () => {
     await scene.syncOnce();
@@ -381,6 +422,13 @@ describe('an upstream with only the thirteen documented operations', () => {
     await expectCorrect();
   });
 
+  it('is not enough if it does not even list trainers', async () => {
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt' && reply(response, 404, '<h1>Not Found</h1>');
+    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it answered 404');
+    expect(await scene.target.client.dttTemplate.count()).toBe(0);
+  });
+
   it('keeps fresh what was named once', async () => {
     await scene.sync({ named: { lkbxDevices: [1] } });
     await scene.source.database.client.lkbxDevice.update({ where: { id: 1 }, data: { locked: false } });
@@ -392,5 +440,70 @@ describe('an upstream with only the thirteen documented operations', () => {
     const { notes } = await scene.sync();
     expect(notes).toContain('GET /lkbx/1: the upstream has no such record.');
     expect(await scene.target.client.lkbxDevice.count()).toBe(1);
+  });
+});
+
+describe('the account of an upstream', () => {
+  /** Answers for the account with these users, and not at all for any path that looks like one of a user. */
+  function answerUsers(users: unknown) {
+    scene.proxy.misbehave = (request, response) => {
+      const path = pathOf(request);
+      if (path === '/users/me') return reply(response, 404, { ok: false, error: 'User not found' });
+      if (path === '/users') return reply(response, 200, { ok: true, data: { data: users } });
+      return (
+        path.startsWith('/users/') &&
+        path !== '/users/1' &&
+        reply(response, 400, { ok: false, error: 'Invalid ID' })
+      );
+    };
+  }
+  const demo = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
+
+  it('is the one user in its list', async () => {
+    answerUsers([demo]);
+    expect((await scene.sync()).account).toEqual(demo);
+    expect(scene.proxy.requests).not.toContain('GET /users/1');
+  });
+
+  it.each([
+    ['several', [{ ...demo, id: 2, username: 'coach' }, demo]],
+    ['none', []],
+    ['no list', {}],
+  ])(
+    'is the owner of its records, who can be asked for, if the list of users has %s',
+    async (_name, users) => {
+      answerUsers(users);
+      expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
+      expect(scene.proxy.requests).toContain('GET /users/1');
+      await expectCorrect();
+    },
+  );
+
+  it('is asked for by the records that are named, where there are no others', async () => {
+    answerUsers([]);
+    const answerWithout = scene.proxy.misbehave;
+    scene.proxy.misbehave = (request, response) =>
+      /^\/dtt(\/templates)?$/.test(pathOf(request))
+        ? reply(response, 200, { ok: true, data: { data: [] } })
+        : answerWithout(request, response);
+    await expect(scene.sync()).rejects.toThrow(
+      /^The upstream does not tell whose account it is: .* --lkbx, /,
+    );
+    for (const named of [{ lkbxDevices: [9, 1] }, { lockTemplates: [1] }, { lockSessions: [1] }]) {
+      await scene.target.pool.query('TRUNCATE "Mirror", "User" CASCADE');
+      expect((await scene.sync({ named })).account).toMatchObject({ id: 1, username: 'demo' });
+    }
+  });
+
+  it('fails the run if it cannot be read, and says where', async () => {
+    answerUsers([{ id: 1 }]);
+    await expect(scene.sync()).rejects.toThrow(
+      'GET /users: username: Invalid input: expected string, received undefined',
+    );
+    scene.proxy.misbehave = behave;
+    scene.proxy.rewrite = (path, data) => (path === '/users/me' ? null : data);
+    await expect(scene.sync()).rejects.toThrow(
+      'GET /users/me: Invalid input: expected object, received null',
+    );
   });
 });

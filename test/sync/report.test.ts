@@ -2,10 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { emptyTally } from '../../src/sync/pull.ts';
+import { user } from '../../src/sync/records.ts';
 import { describe as describeChanges, nextStep, table } from '../../src/sync/report.ts';
 import type { SyncReport } from '../../src/sync/sync.ts';
 
-const account = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
+const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
 const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });
 
 const changed = report(
@@ -57,7 +58,7 @@ describe('the next step after a run', () => {
     ['ul\ntra', '"ul tra"'],
     [undefined, '"none"'],
   ])('is none with the tier %j, which it says', (subscriptionTier, said) => {
-    expect(nextStep({ id: 1, username: 'a\nb', subscriptionTier })).toBe(
+    expect(nextStep({ ...account, username: 'a\nb', subscriptionTier })).toBe(
       `A token needs the tier ultra, but the upstream says that "a b" has ${said}: the mirror cannot be queried until it says otherwise.`,
     );
   });
