@@ -135,6 +135,8 @@ describe('a mirror', () => {
   it('is not changed by a second run, which says so and takes a handful of requests', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
+    // Another request of the same client's, which is none of the run.
+    await scene.upstream.get('/users/me');
     const asked = scene.upstream.requestCount();
     const report = await scene.sync();
     expect(await contents(scene.target)).toEqual(before);
