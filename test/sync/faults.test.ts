@@ -76,8 +76,8 @@ describe('the mirror of an upstream', () => {
     let throttled = 0;
     scene.proxy.misbehave = (_request, response) => {
       if (Date.now() >= free) {
-        // Twenty requests go through between two pauses.
-        if (scene.proxy.requests.length % 20 === 0) free = Date.now() + 300;
+        // Thirty requests go through between two pauses.
+        if (scene.proxy.requests.length % 30 === 0) free = Date.now() + 300;
         return false;
       }
       throttled++;

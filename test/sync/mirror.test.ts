@@ -304,8 +304,18 @@ describe('a mirror', () => {
     await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
     await scene.sync();
     expect(await scene.target.client.dttSession.count()).toBe(60);
+    let underWay = 0;
+    let most = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      most = Math.max(most, ++underWay);
+      response.on('close', () => underWay--);
+      return false;
+    };
     const report = await scene.sync({ full: true });
     expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 1 });
+    // Several at once, but no more than an upstream can be asked to bear.
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(4);
     await expectEqual(await openMirror());
   });
 

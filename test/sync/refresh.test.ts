@@ -42,6 +42,7 @@ async function statusOf({ url }: Gateway): Promise<string> {
 
 describe('a gateway with an upstream', () => {
   it('mirrors the account instead of loading the demo account, and keeps it fresh', async () => {
+    const start = Date.now();
     const opened = await openGateway(settings());
     gateway = opened;
     expect(opened.demoToken).toBeUndefined();
@@ -58,12 +59,17 @@ describe('a gateway with an upstream', () => {
     expect(await name()).toBe('Explorer');
     await scene.source.database.client.user.update({ where: { id: 1 }, data: { profileTitle: 'Changed' } });
     await vi.waitFor(async () => expect(await name()).toBe('Changed'), { timeout: 20_000 });
+    // A second lies between two runs, at the least.
+    const runs = scene.proxy.requests.filter((line) => line === 'GET /users/me').length;
+    expect(runs - 1).toBeLessThanOrEqual((Date.now() - start) / 1000);
   });
 
   it('goes on without its upstream, and says so', async () => {
+    // A mirror of the same upstream, however its address is written.
+    await scene.syncOnce();
     scene.proxy.misbehave = (_request, response) =>
       reply(response, 401, { ok: false, error: 'Unauthorized' });
-    const opened = await openGateway(settings());
+    const opened = await openGateway(settings({ UPSTREAM_URL: `${scene.proxy.base}/` }));
     gateway = opened;
     await vi.waitFor(
       async () =>
@@ -72,6 +78,22 @@ describe('a gateway with an upstream', () => {
         ),
       { timeout: 20_000 },
     );
+  });
+
+  it('does not have a client wait for as long as a run would', async () => {
+    await scene.syncOnce();
+    gateway = await openGateway(settings());
+    const { url } = gateway;
+    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    scene.proxy.misbehave = ({ method }, response) =>
+      method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
+    const response = await fetch(`${url}/api/v1/dtt/templates/2`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ isActive: true }),
+    });
+    expect(response.status).toBe(502);
+    expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
   });
 
   it('closes in the middle of a run', async () => {
