@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sync } from '../../src/sync/sync.ts';
 import { Unauthorized } from '../../src/sync/upstream.ts';
-import { behave, contents, openScene, pathOf, reply, type Scene } from './upstream.ts';
+import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } from './upstream.ts';
 
 let scene: Scene;
 
@@ -139,9 +139,15 @@ describe('the mirror of an upstream', () => {
     expect(await expectWholeSessions()).toBe(160);
 
     scene.proxy.misbehave = behave;
+    // One that cannot be read for now leaves a gap as well.
+    spoil('/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null });
     const report = await scene.sync();
+    expect(await expectWholeSessions()).toBe(189);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 29, unchanged: 160, skipped: 1 });
+
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
     expect(await expectWholeSessions()).toBe(190);
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 30, unchanged: 160 });
     expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
   });
 
@@ -316,7 +322,7 @@ describe('a bad record', () => {
       const { notes } = await scene.sync();
       expect(notes).toEqual([`${report}; skipped.`]);
 
-      scene.proxy.rewrite = (_path, data) => data;
+      scene.proxy.rewrite = unchanged;
       expect((await scene.sync()).notes).toEqual([]);
       await expectCorrect();
     },
@@ -331,6 +337,15 @@ describe('a bad record', () => {
     expect(notes).toEqual(['/dtt/3: it answered 403; skipped.']);
     expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
+  });
+
+  it('is none that a list has twice', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: unknown[] };
+      return path === '/ossm' ? { data: [...(items ?? []), ...(items ?? [])] } : data;
+    };
+    expect((await scene.sync()).notes).toEqual([]);
+    await expectCorrect();
   });
 
   it('is none that lacks something in a list, as long as it has it by itself', async () => {
@@ -355,7 +370,7 @@ describe('a bad record', () => {
     expect(await scene.target.client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
       macAddress: '02:00:00:00:00:01',
     });
-    scene.proxy.rewrite = (_path, data) => data;
+    scene.proxy.rewrite = unchanged;
     await scene.sync();
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
   });
