@@ -190,7 +190,13 @@ describe('the refresh of a mirror', () => {
     );
     const { status, stop } = start();
     await runs(2);
-    scene.proxy.misbehave = () => true;
+    const hanging = new Promise((settle) => {
+      scene.proxy.misbehave = (request) => {
+        settle(request);
+        return true;
+      };
+    });
+    await hanging;
     await stop();
     expect(lines).toEqual([]);
     expect(status()).toBe('last success never, last error none');
