@@ -38,6 +38,8 @@ const onEmbedded = [
   'test/main.test.ts',
   'test/rest/deprecation.test.ts',
   'test/rest/openapi.test.ts',
+  'test/sync/records.test.ts',
+  'test/sync/report.test.ts',
   'test/sync/upstream.test.ts',
 ];
 

@@ -60,18 +60,21 @@ export async function* readPages(
       continue;
     }
 
-    const fresh = items.filter(({ id }) => id === undefined || !seen.has(id));
+    // An upstream may give less at once than it was asked for, and says so.
+    const isLast = items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
+    // The next page begins with a record that says which it is, and has once more what comes behind it here.
+    const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
+    const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
     for (const { id } of fresh) if (id !== undefined) seen.add(id);
     if (fresh.length > 0) yield fresh;
 
-    // An upstream may give less at once than it was asked for, and says so.
-    if (items.length < Math.min(pageSize, pagination?.limit ?? pageSize)) return;
-    last = items.findLast(({ id }) => id !== undefined)?.id;
+    if (isLast) return;
     if (fresh.every(({ id }) => id === undefined)) {
       if (items.length < pageSize) return;
       throw new UpstreamError(`GET ${path}: the list repeats itself at offset ${offset}`);
     }
-    offset += items.length - 1;
+    last = items[end - 1]?.id;
+    offset += end - 1;
   }
   throw new UpstreamError(`GET ${path}: the list does not end within ${maxPages} pages`);
 }

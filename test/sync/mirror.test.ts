@@ -1,30 +1,47 @@
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { createUpstreamAccount } from '../../src/sync/activation.ts';
-import { table } from '../../src/sync/report.ts';
+import { describe as describeChanges, table } from '../../src/sync/report.ts';
 import { createUpstream } from '../../src/sync/upstream.ts';
 import { createAccount } from '../accounts.ts';
 import { graphql, postJson, type TestGateway } from '../gateway.ts';
-import { contents, openScene, reply, type Scene, shortTiming } from './upstream.ts';
+import {
+  behave,
+  contents,
+  openScene,
+  pathOf,
+  reply,
+  type Scene,
+  shortTiming,
+  unchanged,
+} from './upstream.ts';
 
 let scene: Scene;
 
-beforeEach(async () => {
+beforeAll(async () => {
   scene = await openScene();
 });
-afterEach(() => scene?.close());
+beforeEach(() => scene.renew());
+afterAll(() => scene?.close());
 
-/** Every read of the REST interface: lists in three pages, and records by ids that exist, are foreign, or do not. */
-const paths = routes
-  .filter(({ method }) => method === 'GET')
-  .flatMap(({ path, isList }) => {
-    if (isList) return ['', '?limit=100', '?limit=7&offset=3'].map((query) => path + query);
-    const ids = [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999];
-    return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
-  });
+/** Every read of the REST interface, with these queries for lists and these ids for records. */
+const pathsWith = (queries: readonly string[], ids: readonly number[]) =>
+  routes
+    .filter(({ method }) => method === 'GET')
+    .flatMap(({ path, isList }) => {
+      if (isList) return queries.map((query) => path + query);
+      return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
+    });
+/** Lists in three pages, and records by ids that exist, are foreign, or do not. */
+const everything = pathsWith(
+  ['', '?limit=100', '?limit=7&offset=3'],
+  [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999],
+);
+/** What shows every kind of change. */
+const enough = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
 
-async function answersOf(gateway: TestGateway, token: string): Promise<Record<string, string>> {
+async function answersOf(gateway: TestGateway, token: string, paths: readonly string[]) {
   const answers: Record<string, string> = {};
   for (const path of paths) {
     const response = await fetch(`${gateway.url}/api/v1${path}`, {
@@ -45,21 +62,46 @@ async function openMirror() {
   });
 }
 
-async function expectEqual(mirror: { gateway: TestGateway; token: string }) {
-  expect(await answersOf(mirror.gateway, mirror.token)).toEqual(
-    await answersOf(scene.source, scene.sourceToken),
+async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
+  expect(await answersOf(mirror.gateway, mirror.token, paths)).toEqual(
+    await answersOf(scene.source, scene.sourceToken, paths),
   );
 }
 
 describe('a mirror', () => {
   it('answers every REST route byte for byte as the upstream does', async () => {
-    expect(paths.length).toBeGreaterThan(100);
-    await scene.sync();
-    await expectEqual(await openMirror());
+    expect(everything.length).toBeGreaterThan(100);
+    const advanced: unknown[] = [];
+    const finished: string[] = [];
+    const report = await scene.sync({
+      listener: {
+        advanced: (...step) => advanced.push(step),
+        finished: (kind) => finished.push(kind),
+      },
+    });
+    expect(report.requests).toBe(scene.proxy.requests.length);
+    expect(table(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        1        0          0     0        0
+      DTT devices           2        2        0          0     0        0
+      DTT templates         3        3        0          0     0        0
+      LKBX devices          1        1        0          0     0        0
+      lock templates        2        2        0          0     0        0
+      lock sessions         6        6        0          0     0        0
+      OSSM devices          1        1        0          0     0        0
+      DTT sessions         60       60        0          0     0        0
+      "
+    `);
+    expect(finished).toEqual([...report.tallies.keys()]);
+    // The user says how many sessions there are.
+    expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
+    expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
+    expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
+    await expectEqual(await openMirror(), everything);
   });
 
   it('links what the account can read, and nothing else', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const { gateway, token } = await openMirror();
     const { data, errors } = await graphql(
       gateway,
@@ -68,12 +110,17 @@ describe('a mirror', () => {
          unreadable: dttTemplate(databaseId: 3) { name }
          dttSessions(first: 100) { nodes { trainerId trainer { databaseId } templateId template { databaseId } } }
          activeLockSession { template { name } }
+         lockSessions { nodes { isActive template { name } } }
          viewer { username dttDevices { totalCount } dttTemplates { totalCount } } }`,
     );
     expect(errors).toBeUndefined();
     expect(data.dttTemplate).toEqual({ ownerId: 2, isActive: false, owner: null });
     expect(data.unreadable).toBeNull();
     expect(data.activeLockSession).toEqual({ template: { name: 'Weekend Lock' } });
+    // What the others were started from the upstream does not tell.
+    expect(data.lockSessions.nodes.filter(({ template }: { template: unknown }) => template)).toEqual([
+      { isActive: true, template: { name: 'Weekend Lock' } },
+    ]);
     expect(data.viewer).toEqual({
       username: 'demo',
       dttDevices: { totalCount: 2 },
@@ -86,11 +133,16 @@ describe('a mirror', () => {
   });
 
   it('is not changed by a second run, which says so and takes a handful of requests', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const before = await contents(scene.target);
+    // Another request of the same client's, which is none of the run.
+    await scene.upstream.get('/users/me');
+    const asked = scene.upstream.requestCount();
     const report = await scene.sync();
     expect(await contents(scene.target)).toEqual(before);
+    expect(report.requests).toBe(scene.upstream.requestCount() - asked);
     expect(report.requests).toBeLessThanOrEqual(12);
+    expect(describeChanges(report)).toBeUndefined();
     expect(table(report)).toMatchInlineSnapshot(`
       "                fetched  created  updated  unchanged  gone  skipped
       user                  1        0        0          1     0        0
@@ -106,7 +158,7 @@ describe('a mirror', () => {
   });
 
   it('follows what is added, changed and removed upstream', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const { client } = scene.source.database;
     await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
     await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
@@ -151,14 +203,119 @@ describe('a mirror', () => {
     await expectEqual(await openMirror());
   });
 
-  it('loses a session that is gone upstream with a full run, and no sooner', async () => {
+  it('follows what is active no more, which counts as a change of what it was', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: null } });
+    await client.lockSession.update({ where: { id: 1 }, data: { templateId: null } });
+    const report = await scene.sync();
+    expect(describeChanges(report)).toBe('DTT templates: 1 updated; lock sessions: 1 updated');
+    expect(report.tallies.get('DTT templates')).toMatchObject({ fetched: 3, updated: 1, unchanged: 2 });
+    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: null,
+    });
+    expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
+      isActive: true,
+      templateId: null,
+    });
+    expect(describeChanges(await scene.sync())).toBeUndefined();
+  });
+
+  it.each([
+    ['two say that they are', 2, { isActive: true }, 0],
+    ['the one that is cannot be read', 1, { isActive: 'yes' }, 1],
+  ])('has the same template active as before while %s', async (_name, id, change, skipped) => {
+    await scene.syncOnce();
+    scene.proxy.rewrite = (path, data) => {
+      if (path !== '/dtt/templates') return data;
+      const list = data as { data: { id: number }[] };
+      return { ...list, data: list.data.map((item) => (item.id === id ? { ...item, ...change } : item)) };
+    };
+    expect((await scene.sync()).tallies.get('DTT templates')).toMatchObject({ updated: 0, skipped });
+    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 1,
+    });
+  });
+
+  it('is not told which lock template is in use by an upstream that changes its mind', async () => {
+    await scene.syncOnce();
+    let asked = 0;
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/lkbx/templates/active' &&
+      reply(response, 200, { ok: true, data: ++asked === 1 ? { id: 2 } : null });
     await scene.sync();
+    expect(asked).toBe(2);
+    expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
+      templateId: 1,
+    });
+  });
+
+  it('has what the account could not read before as soon as it can', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.dttTemplateImport.deleteMany();
+    await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: 1 } });
+    await client.dttTemplate.updateMany({ where: { id: { in: [3, 4] } }, data: { ownerId: 1 } });
+    const report = await scene.sync();
+    expect(report.tallies.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
+    expect(report.tallies.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
+    expect(await scene.target.client.dttTemplateImport.count()).toBe(0);
+    await expectEqual(await openMirror());
+  });
+
+  it('keeps that there was a trainer or a template which sessions name, and nothing else of it', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
+    const isGone = (path: string) => ['/dtt/1', '/dtt/templates/1'].includes(path);
+    scene.proxy.misbehave = (request, response) =>
+      isGone(pathOf(request)) && reply(response, 404, { ok: false, error: 'It was not found' });
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: { id: number }[] };
+      return Array.isArray(items) ? { data: items.filter(({ id }) => !isGone(`${path}/${id}`)) } : data;
+    };
+    const report = await scene.sync();
+    expect(describeChanges(report)).toBe('DTT devices: 1 gone; DTT templates: 1 gone');
+    const { client } = scene.target;
+    expect(await client.user.findUnique({ where: { id: 1 } })).toMatchObject({ activeTemplateId: null });
+    expect(await client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      ownerId: 0,
+      bubbleId: 'upstream-dtt-1',
+      macAddress: '',
+      serialNumber: null,
+    });
+    expect(await client.dttTemplate.findUnique({ where: { id: 1 } })).toMatchObject({
+      ownerId: 0,
+      bubbleId: 'upstream-template-1',
+      name: '',
+      description: null,
+      tagline: null,
+      message: null,
+    });
+    expect(await client.dttSession.count({ where: { trainerId: 1 } })).toBe(30);
+    scene.proxy.misbehave = behave;
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('loses a session that is gone upstream with a full run, and no sooner', async () => {
+    await scene.syncOnce();
     await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
     await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
     await scene.sync();
     expect(await scene.target.client.dttSession.count()).toBe(60);
+    let underWay = 0;
+    let most = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      most = Math.max(most, ++underWay);
+      response.on('close', () => underWay--);
+      return false;
+    };
     const report = await scene.sync({ full: true });
     expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 1 });
+    // Several at once, but no more than an upstream can be asked to bear.
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(4);
     await expectEqual(await openMirror());
   });
 
@@ -179,7 +336,7 @@ describe('a mirror', () => {
   });
 
   it('stays that of one account and one upstream', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const other = await createAccount(scene.source.database.client, 'alice');
     const before = await contents(scene.target);
     const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
@@ -202,7 +359,7 @@ describe('a mirror', () => {
 
 describe('an activation on a mirror', () => {
   it('shows on both, through either door', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
     expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: true } });
@@ -217,7 +374,7 @@ describe('an activation on a mirror', () => {
   });
 
   it('says whether the schedule type changed where the account lives, whatever it is here', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     const schedule = { where: { id: 1 }, data: { scheduleType: 'single' } } as const;
     await scene.source.database.client.user.update(schedule);
@@ -227,7 +384,7 @@ describe('an activation on a mirror', () => {
   });
 
   it('of a template that is too new for the mirror brings it in', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const { id } = await scene.source.database.client.dttTemplate.create({
       data: { bubbleId: 'new', ownerId: 1, name: 'New', targetDepth: 1, targetWindow: 1 },
     });
@@ -240,7 +397,7 @@ describe('an activation on a mirror', () => {
   });
 
   it('is refused as the upstream refuses it', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     for (const id of [3, 4, 999]) {
       const { status, body } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
@@ -251,6 +408,17 @@ describe('an activation on a mirror', () => {
         body: { ok: false, error: 'Template not found or not owned by user' },
       });
     }
+    // Ids begin at 1, which needs no asking.
+    const before = scene.proxy.requests.length;
+    for (const id of [0, -1]) {
+      const { errors } = await graphql(
+        mirror.gateway,
+        mirror.token,
+        `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`,
+      );
+      expect(errors?.[0]?.message).toBe('Template not found or not owned by user');
+    }
+    expect(scene.proxy.requests).toHaveLength(before);
     // Deleted upstream, but not here yet.
     await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
     const { errors } = await graphql(
@@ -266,7 +434,7 @@ describe('an activation on a mirror', () => {
   });
 
   it('fails and changes nothing while the upstream is away', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     const before = await contents(scene.target);
     scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
@@ -285,7 +453,7 @@ describe('an activation on a mirror', () => {
   });
 
   it('fails and changes nothing when the upstream no longer accepts the token', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     scene.proxy.misbehave = (_request, response) =>
       reply(response, 401, { ok: false, error: 'Unauthorized' });
@@ -296,8 +464,60 @@ describe('an activation on a mirror', () => {
     expect(body.error).toBe('The upstream cannot be used; nothing was changed here');
   });
 
+  it.each([
+    ['that is another one', { id: 3 }, 'GET /dtt/templates/9: not valid'],
+    ['that cannot be read', { Segment: 'none' }, 'GET /dtt/templates/9: not valid'],
+    [
+      'that the database does not take',
+      { bubbleId: 'prog-demo-1' },
+      '/dtt/templates/9: Key ("bubbleId")=(prog-demo-1) already exists.',
+    ],
+  ])('fails, and says so in the log, when it would bring in a template %s', async (_name, change, line) => {
+    await scene.syncOnce();
+    const log: string[] = [];
+    const { target, upstream } = scene;
+    const logger = pino({ level: 'warn' }, { write: (text) => log.push(text) });
+    const account = createUpstreamAccount({ pool: target.pool, upstream, logger });
+    const { gateway, token } = await scene.openMirror({ upstream: account, status: () => 'test' });
+    const good = await fetch(`${scene.source.url}/api/v1/dtt/templates/1`, {
+      headers: { Authorization: `Bearer ${scene.sourceToken}` },
+    }).then((response) => response.json());
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt/templates/9' &&
+      reply(response, 200, {
+        ok: true,
+        data: { ...good.data, id: 9, bubbleId: 'new', Segment: [], ...change },
+      });
+    const { status, body } = await postJson(gateway, token, '/dtt/templates/9', { isActive: true });
+    const error = 'The upstream cannot be used; nothing was changed here';
+    expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
+    expect(log.map((text) => JSON.parse(text))).toMatchObject([{ upstream: line, msg: 'activation failed' }]);
+    expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+  });
+
+  it('of the template of a user whom the mirror is not of is no business of the upstream', async () => {
+    await scene.syncOnce();
+    const { gateway } = await openMirror();
+    const other = await createAccount(scene.target.client, 'alice');
+    const [templateId] = other.dttTemplates;
+    const { status } = await postJson(gateway, other.token, `/dtt/templates/${templateId}`, {
+      isActive: true,
+    });
+    expect(status).toBe(200);
+    expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+  });
+
+  it('succeeds whatever else the upstream says', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    scene.proxy.misbehave = ({ method }, response) =>
+      method === 'POST' && reply(response, 200, { ok: true, data: 7 });
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: false } });
+  });
+
   it('is not undone by a refresh that read the templates before it', async () => {
-    await scene.sync();
+    await scene.syncOnce();
     const mirror = await openMirror();
     let activated = false;
     // The list is held back until the activation is through.

@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../src/sync/pages.ts';
-import { createUpstream, Refusal, Unauthorized, type Upstream } from '../../src/sync/upstream.ts';
+import {
+  createUpstream,
+  isMissing,
+  isNotOffered,
+  Refusal,
+  Unauthorized,
+  type Upstream,
+  UpstreamError,
+} from '../../src/sync/upstream.ts';
 import { type FaultyProxy, openProxy, reply, shortTiming } from './upstream.ts';
 
 const token = 'secret-token';
@@ -12,7 +20,7 @@ let upstream: Upstream;
 
 beforeEach(async () => {
   server = await openProxy();
-  upstream = createUpstream({ base: `${server.base}/`, token, timing: shortTiming });
+  upstream = createUpstream({ base: `${server.base}//`, token, timing: shortTiming });
 });
 afterEach(() => server?.close());
 
@@ -28,7 +36,23 @@ describe('the client of an upstream', () => {
   it('answers the data of the envelope, and shows the token to the upstream alone', async () => {
     answerWith({ status: 200 });
     expect(await upstream.get('/users/me')).toBe('good');
+    expect(server.requests).toEqual(['GET /users/me']);
     expect(server.authorizations).toEqual([`Bearer ${token}`]);
+    expect(upstream.base).toBe(server.base);
+  });
+
+  it('asks for JSON, and sends it as such', async () => {
+    const sent: unknown[] = [];
+    server.misbehave = ({ method, headers }, response) => {
+      sent.push([method, headers.accept, headers['content-type'], headers['content-length']]);
+      return reply(response, 200, good);
+    };
+    await upstream.get('/dtt');
+    expect(await upstream.post('/dtt/templates/1', { isActive: true })).toBe('good');
+    expect(sent).toEqual([
+      ['GET', 'application/json', undefined, undefined],
+      ['POST', 'application/json', 'application/json', '17'],
+    ]);
   });
 
   it('stops at once when the token is not accepted', async () => {
@@ -46,6 +70,7 @@ describe('the client of an upstream', () => {
     answerWith({ status }, { status }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
     expect(server.requests).toHaveLength(3);
+    expect(upstream.requestCount()).toBe(3);
   });
 
   it.each([
@@ -65,10 +90,57 @@ describe('the client of an upstream', () => {
     expect(server.requests).toHaveLength(5);
   });
 
-  it('gives up on an upstream that is not there', async () => {
-    await server.close();
+  it('waits for twice as long before each repetition, within its limit, and at random', async () => {
+    answerWith({ status: 503 });
+    const timing = { ...shortTiming, delay: 20, maxDelay: 50 };
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.2);
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    try {
+      await expect(createUpstream({ base: server.base, token, timing }).get('/dtt')).rejects.toThrow('503');
+      const delays = timers.mock.calls.map(([, delay = 0]) => delay);
+      // Those of the HTTP client are longer.
+      expect(delays.filter((delay) => delay >= 20 && delay <= 100)).toEqual([24, 48, 50, 50]);
+    } finally {
+      random.mockRestore();
+      timers.mockRestore();
+    }
+  });
+
+  it.each([
+    [404, { ok: false, error: 'DTT device not found' }, 'it answered 404 "DTT device not found"'],
+    [200, { ok: false, error: 'Nothing of yours' }, 'it answered 200 "Nothing of yours"'],
+    [400, good, 'it answered 400'],
+    [404, '<h1>Not Found</h1>', 'it answered 404'],
+  ])('takes %i with %j for a no, at once', async (status, body, message) => {
+    answerWith({ status, body });
+    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
+    const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
+    expect(error).toEqual(new Refusal(`GET /dtt: ${message}`, status, said));
+    expect(error).toMatchObject({ name: 'Refusal', status, said });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['a redirect to nowhere', { status: 302 }],
+    ['an answer that has moved', { status: 304, body: '' }],
+  ])('gives up after %s', async (_name, answer) => {
+    answerWith({ body: '<html>', ...answer });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      /GET \/dtt: .*ECONNREFUSED.* Gave up after 5 attempts\./,
+      `GET /dtt: it answered ${answer.status} without the interface's envelope. Gave up after 5 attempts.`,
+    );
+  });
+
+  it('takes an answer that says where it is for an answer', async () => {
+    answerWith({ status: 201, headers: { Location: '/elsewhere' } });
+    expect(await upstream.get('/dtt')).toBe('good');
+  });
+
+  it.each(['127.0.0.1', 'localhost'])('gives up on an upstream that is not there, at %s', async (host) => {
+    await server.close();
+    const { base } = server;
+    const absent = createUpstream({ base: base.replace('127.0.0.1', host), token, timing: shortTiming });
+    await expect(absent.get('/dtt')).rejects.toThrow(
+      /^GET \/dtt: connect ECONNREFUSED \S+\. Gave up after 5 attempts\.$/,
     );
   });
 
@@ -87,9 +159,11 @@ describe('the client of an upstream', () => {
   it('waits as long as Retry-After says, with all its requests', async () => {
     answerWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
-    const first = upstream.get('/dtt');
+    // As long as it would wait at the most.
+    const patient = createUpstream({ base: server.base, token, timing: { ...shortTiming, patience: 1_000 } });
+    const first = patient.get('/dtt');
     await sleep(200);
-    await Promise.all([first, upstream.get('/ossm')]);
+    await Promise.all([first, patient.get('/ossm')]);
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);
   });
 
@@ -130,7 +204,10 @@ describe('the client of an upstream', () => {
     answerWith({ status: 302, headers: { Location: `${elsewhere.base}/dtt` } });
     await expect(upstream.get('/dtt')).rejects.toThrow(`redirects to "${elsewhere.base}/dtt"`);
     answerWith({ status: 302, headers: { Location: '/api/v1/dtt' } });
+    server.requests.length = 0;
     await expect(upstream.get('/dtt')).rejects.toThrow('which is not followed');
+    expect(server.requests).toHaveLength(4);
+    expect(upstream.requestCount()).toBe(7);
     expect(elsewhere.requests).toEqual([]);
     await elsewhere.close();
   });
@@ -165,18 +242,76 @@ describe('the client of an upstream', () => {
     const answer = upstream.get('/dtt', end.signal);
     setTimeout(() => end.abort(), 50);
     await expect(answer).rejects.toThrow('aborted');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('lets go of a request under way when it is told to end', async () => {
+    const impatient = createUpstream({
+      base: server.base,
+      token,
+      timing: { ...shortTiming, timeout: 60_000 },
+    });
+    const end = new AbortController();
+    const closed = new Promise<void>((settle) => {
+      server.misbehave = (_request, response) => {
+        response.on('close', settle);
+        return true;
+      };
+    });
+    const answers = [impatient.get('/dtt', end.signal), impatient.post('/dtt', {}, end.signal)];
+    const outcomes = Promise.allSettled(answers);
+    await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
+    end.abort();
+    await closed;
+    expect(await outcomes).toMatchObject([
+      { status: 'rejected', reason: { name: 'AbortError' } },
+      { status: 'rejected', reason: { name: 'AbortError' } },
+    ]);
+  });
+});
+
+describe('what an upstream refuses', () => {
+  const refusal = (status: number, said?: string) => new Refusal('no', status, said);
+
+  it.each([
+    [refusal(404, 'gone'), true],
+    [refusal(400, 'DTT device not found'), true],
+    [refusal(403, 'NOT FOUND'), true],
+    [refusal(404), false],
+    [refusal(400, 'Invalid ID'), false],
+    [new UpstreamError('not found'), false],
+  ])('is a record that does not exist, or is not: %o', (error, missing) => {
+    expect(isMissing(error)).toBe(missing);
+  });
+
+  it.each([
+    [refusal(404), true],
+    [refusal(404, 'Not found'), true],
+    [refusal(405), true],
+    [refusal(501, 'Not implemented'), true],
+    [refusal(400, 'Invalid ID'), true],
+    [refusal(400), false],
+    [refusal(403, 'Forbidden'), false],
+    [new UpstreamError('Invalid ID'), false],
+  ])('is an operation that it does not have, or is not: %o', (error, absent) => {
+    expect(isNotOffered(error)).toBe(absent);
   });
 });
 
 describe('the pages of a list', () => {
   /** Serves a list of ids, which may change after each request. */
-  function serve(ids: number[], change: (request: number) => void = () => {}, most = 100) {
+  function serve(
+    ids: (number | undefined)[],
+    change: (request: number) => void = () => {},
+    most = 100,
+    paginationOf: (limit: number, offset: number) => unknown = (limit, offset) => ({ limit, offset }),
+  ) {
     server.misbehave = (request, response) => {
       const query = new URL(request.url ?? '', server.base).searchParams;
       const offset = Number(query.get('offset'));
       const limit = Math.min(most, Number(query.get('limit')));
       const data = ids.slice(offset, offset + limit).map((id) => ({ id }));
-      reply(response, 200, { ok: true, data: { data, pagination: { limit, offset } } });
+      reply(response, 200, { ok: true, data: { data, pagination: paginationOf(limit, offset) } });
       change(server.requests.length);
       return true;
     };
@@ -206,7 +341,49 @@ describe('the pages of a list', () => {
     },
   );
 
+  it.each([undefined, null, {}, { limit: 0 }, { limit: 'all' }])(
+    'are read to the end, and no further, when the list says %j of itself',
+    async (pagination) => {
+      serve(
+        upTo(130),
+        () => {},
+        100,
+        () => pagination,
+      );
+      expect(await readIds()).toEqual(upTo(130));
+      expect(server.requests).toHaveLength(2);
+    },
+  );
+
+  it.each([
+    ['at the end of a page', 99, 1],
+    ['at the end of a page, several', 97, 3],
+    ['at the beginning of a page', 100, 1],
+  ])(
+    'are read whole, each record once, when some do not say which they are, %s',
+    async (_name, start, count) => {
+      const ids: (number | undefined)[] = upTo(250);
+      ids.splice(start, count, ...Array.from({ length: count }, () => undefined));
+      serve(ids);
+      expect(await readIds()).toEqual(ids.map((id) => id ?? 0));
+      expect(server.requests).toHaveLength(3);
+    },
+  );
+
+  it('fail when no record of a whole page says which it is', async () => {
+    serve(Array.from({ length: 150 }, () => undefined));
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself at offset 0');
+    expect(server.requests).toHaveLength(1);
+  });
+
   it('lack nothing when records are removed or added while they are read', async () => {
+    // A record that is new at the beginning comes up when reading starts over.
+    const renewed = upTo(400);
+    serve(renewed, (request) => {
+      if (request === 2) renewed.splice(0, 3, 999);
+    });
+    expect(new Set(await readIds())).toEqual(new Set([999, ...upTo(400)]));
+    server.requests.length = 0;
     const shrinking = upTo(400);
     serve(shrinking, (request) => {
       if (request === 2) shrinking.splice(10, 3);

@@ -1,5 +1,6 @@
 /** A mirror of a gateway for a test, with a proxy between the two that can misbehave. */
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -28,8 +29,9 @@ export interface FaultyProxy {
 }
 
 export const behave = () => false;
+export const unchanged = (_path: string, data: unknown) => data;
 
-export async function openProxy(gateway?: TestGateway): Promise<FaultyProxy> {
+export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<FaultyProxy> {
   const server = createServer((request, response) => {
     proxy.requests.push(`${request.method} ${pathOf(request)}`);
     proxy.authorizations.push(request.headers.authorization);
@@ -44,7 +46,7 @@ export async function openProxy(gateway?: TestGateway): Promise<FaultyProxy> {
     requests: [],
     authorizations: [],
     misbehave: behave,
-    rewrite: (_path, data) => data,
+    rewrite: unchanged,
     async close() {
       server.close();
       server.closeAllConnections();
@@ -95,8 +97,12 @@ export interface Scene {
   readonly target: TestDatabase;
   /** Syncs, and insists that no other run is under way. */
   sync(options?: Partial<SyncOptions>): Promise<SyncReport>;
-  /** Opens the mirror as a gateway, with a token for it. Closing the scene closes it. */
+  /** Leaves the mirror as the first run does, which is run once for all that ask for it. */
+  syncOnce(): Promise<void>;
+  /** Opens the mirror as a gateway, with a token for it. Renewing or closing the scene closes it. */
   openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
+  /** Puts everything back to how it was in the beginning, much faster than a scene is opened. */
+  renew(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -105,39 +111,105 @@ export interface Scene {
  * read, and an empty database to mirror it in.
  */
 export async function openScene(): Promise<Scene> {
-  const source = await openTestGateway();
-  const { client } = source.database;
-  const sourceToken = await prepareDemo(source.database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
+  const database = await openTestDatabase();
+  const { client } = database;
+  const sourceToken = await prepareDemo(database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
   if (sourceToken === undefined) throw new Error('the demo account has no token');
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
   await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: coach.id } });
   await client.dttTemplate.update({ where: { id: 3 }, data: { ownerId: coach.id } });
-
-  const proxy = await openProxy(source);
-  const upstream = createUpstream({ base: proxy.base, token: sourceToken, timing: shortTiming });
   const target = await openTestDatabase();
-  let gateway: TestGateway | undefined;
-  return {
-    source,
+  const restoreSource = await save(database);
+  const restoreTarget = await save(target);
+  let restoreMirrored: (() => Promise<void>) | undefined;
+
+  /** A gateway that leaves its database open when it is closed. */
+  const openOver = (kept: TestDatabase, options?: Partial<ServerOptions>) =>
+    openTestGateway({ ...kept, close: async () => {} }, options);
+  let source = await openOver(database);
+  let mirror: TestGateway | undefined;
+  const proxy = await openProxy({
+    get url() {
+      return source.url;
+    },
+  });
+  const createClient = () => createUpstream({ base: proxy.base, token: sourceToken, timing: shortTiming });
+  let upstream = createClient();
+
+  async function closeGateways(): Promise<void> {
+    await mirror?.close();
+    mirror = undefined;
+    await source.close();
+  }
+
+  const scene: Scene = {
+    get source() {
+      return source;
+    },
     sourceToken,
     proxy,
-    upstream,
+    get upstream() {
+      return upstream;
+    },
     target,
     async sync(options) {
       const report = await sync({ pool: target.pool, upstream, ...options });
       if (!report) throw new Error('another run is under way');
       return report;
     },
-    async openMirror(mirror) {
-      gateway = await openTestGateway(target, { mirror });
+    async syncOnce() {
+      if (restoreMirrored) return restoreMirrored();
+      await scene.sync();
+      restoreMirrored = await save(target);
+    },
+    async openMirror(options) {
+      mirror = await openOver(target, { mirror: options });
       const { token } = await createToken(target.client, 'demo', 'test');
-      return { gateway, token };
+      return { gateway: mirror, token };
+    },
+    async renew() {
+      await closeGateways();
+      await restoreSource();
+      await restoreTarget();
+      source = await openOver(database);
+      upstream = createClient();
+      proxy.requests.length = 0;
+      proxy.authorizations.length = 0;
+      proxy.misbehave = behave;
+      proxy.rewrite = unchanged;
     },
     async close() {
-      await (gateway ?? target).close();
+      await closeGateways();
       await proxy.close();
-      await source.close();
+      await target.close();
+      await database.close();
     },
+  };
+  return scene;
+}
+
+/** Keeps what a database holds, and answers with what brings it back. */
+async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '_prisma_migrations'`,
+  );
+  const { rows: sequences } = await pool.query<{ name: string; last: number | null }>(
+    `SELECT sequencename AS name, last_value::int AS last FROM pg_sequences WHERE schemaname = 'public'`,
+  );
+  const schema = `saved_${randomUUID().replaceAll('-', '')}`;
+  const copies = rows.map(({ name }) => `CREATE TABLE ${schema}."${name}" AS TABLE public."${name}"`);
+  await pool.query(`CREATE SCHEMA ${schema}; ${copies.join(';')}`);
+  const restore = [
+    'BEGIN',
+    // References need not hold in between.
+    'SET LOCAL session_replication_role = replica',
+    ...rows.map(({ name }) => `DELETE FROM public."${name}"`),
+    ...rows.map(({ name }) => `INSERT INTO public."${name}" SELECT * FROM ${schema}."${name}"`),
+    ...sequences.map(({ name, last }) => `SELECT setval('public."${name}"', ${last ?? 1}, ${last !== null})`),
+    'COMMIT',
+  ].join(';');
+  return async () => {
+    await pool.query(restore);
   };
 }
 
