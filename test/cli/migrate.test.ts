@@ -1,10 +1,13 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate } from '../gateway.ts';
 import { runHere } from './here.ts';
+
+// To make a database takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
 
 let folder: string;
 let all: string[];
