@@ -66,6 +66,7 @@ describe('readConfig', () => {
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
     ],
     [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
+    [{ DATA_DIR: 'd' }, { DATA_DIR: 'd' }],
     [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
     [
       { GRAPHIQL: 'off', INTROSPECTION: 'off' },

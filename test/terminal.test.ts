@@ -38,9 +38,9 @@ describe('on a terminal', () => {
   );
 
   it('an entry of a level of its own, or without a message, is a line all the same', () => {
-    const line = (entry: object) =>
-      readable(JSON.stringify({ time: 0, ...entry }), (_, each) => each).slice(9);
-    expect(line({ level: 35, a: 1 })).toBe('35     a=1\n');
+    const paint = (style: unknown, each: string) => `<${style}>${each}</>`;
+    const line = readable(JSON.stringify({ time: 0, level: 35, a: 1 }), paint);
+    expect(line.slice(line.indexOf(' ') + 1)).toBe('<gray>35   </>  <gray>a=1</>\n');
   });
 
   it('has the time of the entry as the clock on the wall says it', () => {

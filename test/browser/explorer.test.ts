@@ -34,7 +34,7 @@ const run = (page: Page) => page.getByRole('button', { name: 'Execute query' }).
 
 it('runs every example on the demo account, follows what it changes, has the docs, and completes what is typed', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
-  expect(await page.title()).toBe('Dovetail');
+  await expect.poll(() => page.title()).toBe('Dovetail');
   const answers = [
     ['Devices', '"username": "demo"'],
     ['ActiveTemplate', '"name": "Beginner Program"'],
