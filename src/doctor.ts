@@ -158,7 +158,7 @@ async function askDatabase(connection: pg.ClientConfig, name: string, isServer: 
     const { rows } = await client.query<Standing>(standing);
     const [found] = rows;
     if (!found) throw new Error('it does not answer');
-    const skew = Math.abs(found.now.getTime() - Date.now());
+    const skew = Math.abs(found.now - Date.now());
     const progress = await readProgress(client);
     return [
       { check: 'database', verdict: ok(`PostgreSQL ${found.version}, ${name}`) },
@@ -192,14 +192,15 @@ interface Standing {
   mayCreate: boolean;
   role: string;
   schema: string | null;
-  now: Date;
+  /** In milliseconds since the epoch: a date comes in a style that the server may have set. */
+  now: number;
 }
 
 const standing = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
     pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     current_user AS role, current_schema() AS schema,
-    clock_timestamp() AS now`;
+    extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
 
 function checkVersion({ version, number }: Standing): Verdict {
   return number >= oldestServer * 10_000

@@ -31,35 +31,32 @@ export function createFollow(
     const unread = new SlidingBuffer(1);
     return new Repeater<undefined>(async (push, stop) => {
       const ended = new AbortController();
-      /** What is not known to be so any more. */
-      const doubted = { token: false, data: false };
+      /** Whether the token may not stand any more. */
+      let doubted = false;
       let settling = false;
 
-      /** Finds out whether the token stands, as often as it is doubted, and yields if there may be something new. */
+      /** Finds out whether the token stands, as often as it is doubted, and yields once for all that was heard of meanwhile. */
       async function settle(): Promise<void> {
         if (settling) return;
         settling = true;
-        while (doubted.token) {
-          doubted.token = false;
+        while (doubted) {
+          doubted = false;
           const isValid = await viewers.isValid(viewer).catch(() => undefined);
           if (isValid === false) return stop();
           if (isValid) continue;
-          doubted.token = true;
+          doubted = true;
           await sleep(retryDelay, undefined, { signal: ended.signal });
         }
         settling = false;
-        if (!doubted.data) return;
-        doubted.data = false;
         // What is pushed after the end is of no interest.
         push(undefined).catch(() => {});
       }
 
       const hear: ChangeListener = (change) => {
         if (change.kind === 'user' && change.userId !== viewer.id) return;
-        doubted.data = true;
-        doubted.token ||= concernsTokens(change);
+        doubted ||= concernsTokens(change);
         // Whoever asks for it would be answered with how things are then, and the token may be revoked by then.
-        if (doubted.token && !unread.empty) unread.remove();
+        if (doubted && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});
       };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readConfig, SetupError } from '../src/config.ts';
+import { type Config, readConfig, SetupError } from '../src/config.ts';
 
 function complaintAbout(env: Record<string, string>): string {
   try {
@@ -17,8 +17,14 @@ describe('readConfig', () => {
     PORT: 4000,
     DATABASE_URL: undefined,
     DATA_DIR: '.data',
+    DATABASE_CONNECTIONS: 10,
+    STATEMENT_TIMEOUT: 10,
+    MAX_WAITING: 100,
+    WORKERS: 1,
     KEEP_ANSWERS_MB: 64,
+    CACHE_MAX_AGE: 300,
     GRAPHIQL: 'on',
+    SHOW_DEMO_TOKEN: 'off',
     INTROSPECTION: 'on',
     CORS_ORIGINS: undefined,
     PERSISTED_OPERATIONS_FILE: undefined,
@@ -28,7 +34,13 @@ describe('readConfig', () => {
     MAX_ALIASES: 30,
     MAX_DIRECTIVES: 30,
     MAX_TOKENS: 1_000,
+    MAX_SUBSCRIPTIONS: 50,
     MAX_BODY_KB: 256,
+    RATE_LIMIT: 6_000,
+    RATE_LIMIT_STRANGERS: 300,
+    TRUST_PROXY: 0,
+    METRICS_PORT: undefined,
+    OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
     LOG_LEVEL: 'info',
     UPSTREAM_URL: undefined,
     UPSTREAM_TOKEN: undefined,
@@ -40,10 +52,10 @@ describe('readConfig', () => {
     ['everything is set to nothing', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
     ['something else is set', { USER: 'me', HOSTNAME: 'here' }],
   ])('has defaults where %s', (_, env) => {
-    expect(readConfig(env)).toMatchObject(defaults);
+    expect(readConfig(env)).toEqual(defaults);
   });
 
-  it.each([
+  const taken: [env: Record<string, string>, expected: Partial<Config>][] = [
     [{ HOST: '::' }, { HOST: '::' }],
     [{ HOST: 'localhost' }, { HOST: 'localhost' }],
     [{ PORT: '0' }, { PORT: 0 }],
@@ -54,6 +66,7 @@ describe('readConfig', () => {
       { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
     ],
     [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
+    [{ DATA_DIR: 'd' }, { DATA_DIR: 'd' }],
     [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
     [
       { GRAPHIQL: 'off', INTROSPECTION: 'off' },
@@ -63,10 +76,50 @@ describe('readConfig', () => {
       { CORS_ORIGINS: 'https://a.example, http://localhost:5173' },
       { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
     ],
-    [{ MAX_DEPTH: '1' }, { MAX_DEPTH: 1 }],
-    [{ MAX_COMPLEXITY: '1000000000' }, { MAX_COMPLEXITY: 1_000_000_000 }],
-  ])('takes %o', (env, expected) => {
-    expect(readConfig(env)).toMatchObject({ ...defaults, ...expected });
+    [{ MAX_DEPTH: '007' }, { MAX_DEPTH: 7 }],
+    [{ WORKERS: 'auto' }, { WORKERS: 'auto' }],
+    [{ SHOW_DEMO_TOKEN: 'on' }, { SHOW_DEMO_TOKEN: 'on' }],
+  ];
+  for (const file of ['a.json', 'a.graphql', '/b/a.gql'])
+    taken.push([
+      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
+      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
+    ]);
+  for (const url of ['http://localhost:4318', 'https://otel.example/a'])
+    taken.push([
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
+    ]);
+  it.each(taken)('takes %o', (env, expected) => {
+    expect(readConfig(env)).toEqual({ ...defaults, ...expected });
+  });
+
+  it.each([
+    ['PORT', 0, 65_535],
+    ['DATABASE_CONNECTIONS', 1, 1_000],
+    ['STATEMENT_TIMEOUT', 1, 3_600],
+    ['MAX_WAITING', 1, 100_000],
+    ['WORKERS', 1, 256],
+    ['KEEP_ANSWERS_MB', 0, 65_536],
+    ['CACHE_MAX_AGE', 1, 86_400],
+    ['MAX_DEPTH', 1, 10_000],
+    ['MAX_COMPLEXITY', 1, 1_000_000_000],
+    ['MAX_ALIASES', 1, 100_000],
+    ['MAX_DIRECTIVES', 1, 100_000],
+    ['MAX_TOKENS', 1, 100_000],
+    ['MAX_SUBSCRIPTIONS', 1, 1_000_000],
+    ['MAX_BODY_KB', 1, 65_536],
+    ['RATE_LIMIT', 0, 1_000_000_000],
+    ['RATE_LIMIT_STRANGERS', 0, 1_000_000_000],
+    ['TRUST_PROXY', 0, 16],
+    ['METRICS_PORT', 0, 65_535],
+    ['UPSTREAM_INTERVAL', 1, 86_400],
+  ])('takes for %s an integer from %i to %i, and no other', (name, min, max) => {
+    for (const border of [min, max])
+      expect(readConfig({ [name]: String(border) })).toEqual({ ...defaults, [name]: border });
+    const takes = `an integer from ${min} to ${max}${name === 'WORKERS' ? ', or auto' : ''}`;
+    for (const beyond of [min - 1, max + 1, `${min}.5`, `${max}x`])
+      expect(complaintAbout({ [name]: String(beyond) })).toBe(`${name} is "${beyond}", but takes ${takes}.`);
   });
 
   const url = 'a URL such as postgresql://user:password@host:5432/database';
@@ -93,9 +146,18 @@ describe('readConfig', () => {
       wrong,
       'origins such as https://app.example.com, separated by commas',
     ]);
-  for (const wrong of ['true', 'no', '1']) wrongSettings.push(['GRAPHIQL', wrong, 'on or off']);
-  for (const wrong of ['0', '10001', '-1', 'all'])
-    wrongSettings.push(['MAX_DEPTH', wrong, 'an integer from 1 to 10000']);
+  for (const wrong of ['true', 'no', '1', 'ON']) {
+    for (const name of ['GRAPHIQL', 'SHOW_DEMO_TOKEN', 'INTROSPECTION'])
+      wrongSettings.push([name, wrong, 'on or off']);
+  }
+  for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])
+    wrongSettings.push(['OTEL_EXPORTER_OTLP_ENDPOINT', wrong, 'a URL such as http://localhost:4318']);
+  for (const wrong of ['ftp://h/api/v1', 'h/api/v1', 'https://h/api/v1?a=b', 'https://h/api/v1#a'])
+    wrongSettings.push([
+      'UPSTREAM_URL',
+      wrong,
+      'a URL without user, query or fragment, such as https://example.com/api/v1',
+    ]);
   wrongSettings.push(
     ['PERSISTED_OPERATIONS', 'on', 'only, or nothing'],
     ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
@@ -104,6 +166,18 @@ describe('readConfig', () => {
   it.each(wrongSettings)('refuses %s=%j: it takes %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(
       `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
+    );
+  });
+
+  it.each(['two words', 'line\nbreak', 'ünusual'])('never shows a secret that it refuses: %j', (wrong) => {
+    expect(complaintAbout({ UPSTREAM_TOKEN: wrong })).toBe(
+      'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
+    );
+  });
+
+  it('refuses a user in UPSTREAM_URL, without showing the password', () => {
+    expect(complaintAbout({ UPSTREAM_URL: 'https://me:hunter2@h/api/v1' })).toMatch(
+      /^UPSTREAM_URL is "https:\/\/me:\*\*\*@h\/api\/v1", but takes a URL without user/,
     );
   });
 
@@ -117,6 +191,11 @@ describe('readConfig', () => {
     ['mysql://me:hun:ter@2@host/app', 'mysql://me:***@host/app'],
     ['mysql://:hunter2@host/app', 'mysql://:***@host/app'],
     ['mysql://host/app?user=me&password=hunter2&x=1', 'mysql://host/app?user=me&password=***&x=1'],
+    ['MySQL://me:hunter2@host/app', 'MySQL://me:***@host/app'],
+    [
+      'mysql://host/app?Password=hunter2&sslpassword=hunter3',
+      'mysql://host/app?Password=***&sslpassword=***',
+    ],
     ['mysql://me@host/app', 'mysql://me@host/app'],
     ['me:hunter2@host/app', '***@host/app'],
     ['postgresql:me:hunter2@host', '***@host'],

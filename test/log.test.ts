@@ -1,8 +1,11 @@
 /** What the log has of errors: enough to find their cause, and nothing of anybody's data. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stripVTControlCharacters } from 'node:util';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createLogger, describeError } from '../src/log.ts';
 import { openTestDatabase, type TestDatabase } from './gateway.ts';
+import { setProperty } from './property.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -109,6 +112,45 @@ it('the cause of an error is described like the error', async () => {
   expect(JSON.stringify(described)).not.toContain('secret');
 });
 
+it('causes are described three deep, and causes that are no errors are not', () => {
+  const chain = [1, 2, 3, 4, 5].reduceRight<unknown>(
+    (cause, depth) => new TypeError(`number ${depth}`, { cause }),
+    { token: 'secret' },
+  );
+  const messages: string[] = [];
+  type Described = Partial<ReturnType<typeof describeError>>;
+  for (let each: Described | undefined = describeError(chain); each; each = each.cause)
+    messages.push(`${each.type}: ${each.message}`);
+  expect(messages).toEqual([1, 2, 3, 4].map((depth) => `TypeError: number ${depth}`));
+  expect(describeError(new Error('it failed', { cause: 'secret' }))).not.toHaveProperty('cause');
+});
+
+it('what is not there is left out, and the message is not told again by the stack', () => {
+  const stack = 'Error: secret\n  secret at home\n    at here (a.js:1)\n    at there (b.js:2)';
+  const error = Object.assign(new Error('it failed'), { stack, code: 7 });
+  expect(describeError(error)).toEqual({
+    type: 'Error',
+    message: 'it failed',
+    stack: '    at here (a.js:1)\n    at there (b.js:2)',
+  });
+  expect(describeError(Object.assign(new Error('it failed'), { stack: undefined }))).toMatchObject({
+    stack: '',
+  });
+});
+
+it.each([
+  ['relation "A" has no column "B"', 'relation "A" has no column "B"'],
+  [
+    'index "A", type "B", function "C", table "D" of "secret"',
+    'index "A", type "B", function "C", table "D" of …',
+  ],
+  ['it is \'secret\' or "secret"', 'it is …'],
+  ["a 'secret\nsecret'", 'a …'],
+  ['called with\n\nwhat it was', 'what it was'],
+])('the message %j is told as %j', (message, told) => {
+  expect(describeError(new Error(message)).message).toBe(told);
+});
+
 it('what is thrown but is no error is not shown', () => {
   expect(describeError({ token: 'secret' })).toEqual({ type: 'object', message: '', stack: '' });
 });
@@ -116,7 +158,39 @@ it('what is thrown but is no error is not shown', () => {
 it('the log describes every error so', async () => {
   const lines: string[] = [];
   const logger = createLogger('info', { write: (line) => lines.push(line) });
+  logger.debug('not said');
   logger.error({ err: await failureOf(sql('SELECT $1::int', ['secret'])) }, 'request failed');
+  expect(lines).toHaveLength(1);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'request failed', err: { code: '22P02' } });
   expect(lines[0]).not.toContain('secret');
+});
+
+describe('where the log goes', () => {
+  /** Creates a logger where standard error is a terminal or not, and tells what the test has it do. */
+  function withStandardError(isTTY: boolean, run: (written: readonly unknown[][]) => void): void {
+    const restore = setProperty(process.stderr, 'isTTY', isTTY);
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      run(written.mock.calls);
+    } finally {
+      written.mockRestore();
+      restore();
+    }
+  }
+
+  it('is standard error as a person reads it where that is a terminal', () => {
+    withStandardError(true, (written) => {
+      createLogger('info').info({ a: 1 }, 'said');
+      expect(written.map(([text]) => stripVTControlCharacters(String(text)))).toEqual([
+        expect.stringMatching(/^[\d:]{8} info {2}said a=1\n$/),
+      ]);
+    });
+  });
+
+  it('is standard error in the background where it is none', () => {
+    withStandardError(false, () => {
+      // It is written past the stream of the process; pino has what it writes to under this name.
+      expect(Reflect.get(createLogger('info'), pino.symbols.streamSym)).toMatchObject({ fd: 2, sync: false });
+    });
+  });
 });

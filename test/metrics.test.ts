@@ -2,9 +2,10 @@ import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../src/config.ts';
 import { openClient } from '../src/database/client.ts';
+import type { Exchange } from '../src/exchange.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
 import { createKeptAnswers } from '../src/kept.ts';
-import { createMetrics } from '../src/metrics.ts';
+import { createMetrics, type MetricsOptions, serveMetrics } from '../src/metrics.ts';
 import { type Account, createAccount } from './accounts.ts';
 import { createFakeFeed } from './feed.ts';
 import { copyTemplate } from './gateway.ts';
@@ -93,6 +94,63 @@ describe('/metrics', () => {
     );
   });
 
+  it('has exactly what there is to tell, the same each time it is asked', async () => {
+    const metrics = createMetrics({
+      // What the metrics read of them.
+      pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
+      kept: {
+        counters: { hits: 11, misses: 12, shared: 13, refused: 14 },
+        usage: () => ({ entries: 15, bytes: 16 }),
+      } as unknown as MetricsOptions['kept'],
+      feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
+    });
+    const [rest, left, stream] = [
+      { door: 'rest', operation: 'GET /dtt' },
+      { door: 'page' },
+      { door: 'graphql', operation: 'subscription devices' },
+    ] as Exchange[];
+    for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
+    const own = async () => {
+      const lines = (await metrics.print()).split('\n');
+      return lines.filter((line) => /^dovetail_(?!build_info|request_duration)/.test(line)).sort();
+    };
+    const standing = [
+      'dovetail_database_connections 7',
+      'dovetail_database_connections_idle 6',
+      'dovetail_database_waiting 5',
+      'dovetail_feed_listening 0',
+      'dovetail_feed_reconnects_total 2',
+      'dovetail_kept_answers 15',
+      'dovetail_kept_bytes 16',
+      'dovetail_kept_reads_total{result="hit"} 11',
+      'dovetail_kept_reads_total{result="miss"} 12',
+      'dovetail_kept_reads_total{result="refused"} 14',
+      'dovetail_kept_reads_total{result="shared"} 13',
+    ];
+    for (let time = 0; time < 2; time++)
+      expect(await own()).toEqual([...standing, 'dovetail_requests_in_flight 2', 'dovetail_subscriptions 1']);
+
+    if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
+    if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
+    if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
+    expect(await own()).toEqual([
+      ...standing,
+      'dovetail_requests_in_flight 0',
+      'dovetail_requests_total{door="graphql",operation="subscription devices",status="200"} 1',
+      'dovetail_requests_total{door="page",operation="",status="left"} 1',
+      'dovetail_requests_total{door="rest",operation="GET /dtt",status="200"} 1',
+      'dovetail_subscriptions 0',
+    ]);
+    const durations = (await metrics.print()).match(/^dovetail_request_duration_seconds.*$/gm);
+    expect(durations).toContain(
+      'dovetail_request_duration_seconds_sum{door="rest",operation="GET /dtt"} 0.25',
+    );
+    const bucket = (le: string) =>
+      `dovetail_request_duration_seconds_bucket{le="${le}",door="rest",operation="GET /dtt"}`;
+    expect(durations).toEqual(expect.arrayContaining([`${bucket('0.1')} 0`, `${bucket('0.25')} 1`]));
+    expect(durations?.filter((line) => line.includes('subscription'))).toEqual([]);
+  });
+
   it('tells how often announcements were heard again, the same each time it is asked', async () => {
     const { feed } = createFakeFeed();
     const metrics = createMetrics({
@@ -170,6 +228,45 @@ describe('/metrics', () => {
 
   it('is on a port of its own, where nothing else is, and not on the one for clients', async () => {
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
-    expect((await fetch(new URL('/healthz', gateway.metricsUrl))).status).toBe(404);
+    const elsewhere = await fetch(new URL('/healthz', gateway.metricsUrl));
+    expect(elsewhere.status).toBe(404);
+    expect(elsewhere.headers.get('Content-Type')).toBe('text/plain');
+    expect(await elsewhere.text()).toBe('Nothing is here. Try /metrics.\n');
+    expect((await fetch(`${gateway.metricsUrl}?name=up`)).status).toBe(200);
+  });
+});
+
+describe('the server of metrics', () => {
+  const settings = { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: 0 };
+
+  it('answers 503 while they cannot be had, and goes on', async () => {
+    const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
+    const server = await serveMetrics(settings, () => prints.shift()?.() ?? Promise.resolve(''));
+    expect(await fetch(server.url).then(({ status }) => status)).toBe(503);
+    expect(await fetch(server.url).then((response) => response.text())).toBe('up 1\n');
+    await server.close();
+    await expect(fetch(server.url)).rejects.toThrow();
+  });
+
+  it('closes although somebody waits for them', async () => {
+    let asked = () => {};
+    const waiting = new Promise<void>((settle) => {
+      asked = settle;
+    });
+    const server = await serveMetrics(settings, () => {
+      asked();
+      return new Promise(() => {});
+    });
+    const cut = expect(fetch(server.url)).rejects.toThrow();
+    await waiting;
+    await server.close();
+    await cut;
+  });
+
+  it('says which setting is wrong when the port is taken', async () => {
+    const METRICS_PORT = Number(new URL(gateway.metricsUrl ?? '').port);
+    await expect(serveMetrics({ ...settings, METRICS_PORT }, async () => '')).rejects.toThrow(
+      `HOST 127.0.0.1 and METRICS_PORT ${METRICS_PORT} cannot be listened on: `,
+    );
   });
 });

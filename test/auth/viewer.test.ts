@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/token.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
 import type { ChangeFeed } from '../../src/database/feed.ts';
@@ -83,14 +83,25 @@ describe('authenticate', () => {
     expect(await viewerOf(`Bearer ${token}`)).toBeNull();
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(false);
   });
+
+  it('finds a token valid for its own user alone', async () => {
+    expect(await viewers.isValid({ id: userId, tokenId })).toBe(true);
+    expect(await viewers.isValid({ id: userId + 1, tokenId })).toBe(false);
+    expect(await viewers.isValid({ id: userId, tokenId: tokenId + 1 })).toBe(false);
+  });
 });
 
 /** Viewers whose look-ups and announcements are the test's. Every token is valid, and its last letter says whose. */
-function openFake({ maxAge = 300 } = {}) {
+function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = {}) {
   const fake = createFakeFeed();
   const statements: { tokens: number; answer(): void; fail(): void }[] = [];
+  /** When last-used times were written. */
+  const notes: number[] = [];
   const run = <Row extends object>(text: string, [digests]: readonly unknown[]): Promise<Row[]> => {
-    if (text.startsWith('UPDATE')) return Promise.resolve([]);
+    if (text.startsWith('UPDATE')) {
+      notes.push(Date.now());
+      return noting();
+    }
     return new Promise((resolve, reject) => {
       // As `findTokens` gives them.
       const asked = (digests as Buffer[]).map((digest) => digest.toString('hex'));
@@ -106,13 +117,16 @@ function openFake({ maxAge = 300 } = {}) {
     });
   };
   const sql: Sql = { run, write: run, findMany: async () => [], count: async () => 0 };
-  return { ...fake, statements, viewers: createViewers(sql, fake.feed, maxAge) };
+  return { ...fake, statements, notes, viewers: createViewers(sql, fake.feed, maxAge) };
 }
 
 const tokenOf = (user: number) => `dvt_${String(user).padStart(43, 'A')}`;
 const headerOf = (user: number) => `Bearer ${tokenOf(user)}`;
 /** The users who have tokens in the tests without a database, by their digests. */
 const owners = new Map([1, 2].map((user) => [digestOf(tokenOf(user)), user]));
+/** Another token of the first user. */
+const spare = 3;
+owners.set(digestOf(tokenOf(spare)), 1);
 const soon = () => new Promise((done) => setTimeout(done, 1));
 
 describe('look-ups', () => {
@@ -171,6 +185,36 @@ describe('what is remembered', () => {
     expect(known()).toEqual([1, 2]);
     announce(1, 'ApiToken');
     expect(known()).toEqual([2]);
+  });
+
+  it('is forgotten of all tokens of the user, of whom any may be revoked', async () => {
+    const { viewers: fake, statements, announce } = openFake();
+    for (const [index, each] of [1, spare, 2].entries()) {
+      const looking = fake.authenticate(headerOf(each));
+      await soon();
+      statements[index]?.answer();
+      await looking;
+    }
+    const known = () => [1, 2, spare].filter((each) => fake.known(headerOf(each)) !== undefined);
+    expect(known()).toEqual([1, 2, spare]);
+    announce(1, 'ApiToken');
+    expect(known()).toEqual([2]);
+  });
+
+  it.each([
+    ['the user’s tokens', (fake: ReturnType<typeof createFakeFeed>) => fake.announce(1, 'ApiToken')],
+    ['everything', (fake: ReturnType<typeof createFakeFeed>) => fake.announceAll()],
+  ])('is what is looked up after %s changed, not what is looked up meanwhile', async (_, change) => {
+    const opened = openFake();
+    const { viewers: fake, statements } = opened;
+    for (const isKnown of [false, true]) {
+      const looking = fake.authenticate(headerOf(1));
+      await soon();
+      if (!isKnown) change(opened);
+      statements.at(-1)?.answer();
+      expect(await looking).toEqual({ id: 1, tokenId: 1 });
+      expect(fake.known(headerOf(1)) !== undefined).toBe(isKnown);
+    }
   });
 
   it('is forgotten of everybody when anything may have changed', async () => {
@@ -285,6 +329,30 @@ describe('the last-used time', () => {
     for (let time = 0; time < 10; time++)
       expect(others.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
     expect(writes).toHaveLength(1);
+  });
+
+  it('is written again by a token that is remembered once a minute has gone by, though the writing fail', async () => {
+    const {
+      viewers: fake,
+      statements,
+      notes,
+    } = openFake({ noting: () => Promise.reject(new Error('the database is away')) });
+    const looking = fake.authenticate(headerOf(1));
+    await soon();
+    // It has been used just now.
+    statements[0]?.answer();
+    await looking;
+    const began = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: began });
+    try {
+      for (const age of [30_000, 59_000, 60_000, 61_000, 119_000, 120_000]) {
+        vi.setSystemTime(began + age);
+        expect(fake.known(headerOf(1))).toBeDefined();
+      }
+      expect(notes).toEqual([60_000, 120_000].map((age) => began + age));
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it.each([

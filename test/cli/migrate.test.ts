@@ -1,10 +1,12 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { endProcesses, runCli, serve } from '../processes.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { copyTemplate } from '../gateway.ts';
+import { runHere } from './here.ts';
 
-// Starting processes takes its time on a busy machine.
+// To make a database takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 let folder: string;
@@ -17,32 +19,37 @@ beforeAll(async () => {
     .map(({ name }) => name)
     .sort();
 });
-afterEach(endProcesses);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe('dovetail migrate', () => {
   it('applies what is pending, says what that was, and the next time that there is nothing', async () => {
-    expect(await runCli(['migrate'], { DATA_DIR: folder })).toEqual({
+    expect(await runHere(['migrate'], { DATA_DIR: folder })).toEqual({
       code: 0,
       stdout: all.map((name) => `${name}\n`).join(''),
       stderr: `Applied ${all.length}.\n`,
     });
-    const { code, stdout, stderr } = await runCli(['migrate', '--json'], { DATA_DIR: folder });
+    const { code, stdout, stderr } = await runHere(['migrate', '--json'], { DATA_DIR: folder });
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'No migrations are pending.\n' });
     expect(JSON.parse(stdout)).toEqual({ applied: [] });
   });
 
   it('works beside a gateway that has the embedded database open', async () => {
-    await serve({ DATA_DIR: folder });
-    expect(await runCli(['migrate'], { DATA_DIR: folder })).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: 'No migrations are pending.\n',
-    });
+    const open = await copyTemplate();
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: open });
+    try {
+      expect(await runHere(['migrate'], { DATA_DIR: open })).toEqual({
+        code: 0,
+        stdout: '',
+        stderr: 'No migrations are pending.\n',
+      });
+    } finally {
+      await database.close();
+      await rm(open, { recursive: true, force: true });
+    }
   });
 
   it('exits 1 with a line when the database is out of reach', async () => {
-    const { code, stdout, stderr } = await runCli(['migrate'], {
+    const { code, stdout, stderr } = await runHere(['migrate'], {
       DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app',
     });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

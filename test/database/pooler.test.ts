@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { examine } from '../../src/doctor.ts';
+import { examine, type Finding } from '../../src/doctor.ts';
 import { type Account, createAccount } from '../accounts.ts';
 import {
   graphqlOnce,
@@ -45,6 +45,8 @@ afterEach(async () => {
 });
 
 const bounds = { connections: 4, statement: 10_000 };
+
+const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 
 async function openBehind(mode: PoolMode, settings?: readonly string[]): Promise<TestGateway> {
   pooler = await startPgBouncer(url, mode, settings);
@@ -141,7 +143,7 @@ describe('behind PgBouncer in transaction mode', () => {
   it('the doctor says what to change', async () => {
     pooler = await startPgBouncer(url, 'transaction');
     const findings = await examine({ DATABASE_URL: pooler.url, PORT: '0' });
-    const problems = findings.filter(({ state }) => state === 'problem');
+    const problems = problemsOf(findings);
     expect(problems.map(({ check }) => check)).toEqual(['pooler', 'change feed']);
     expect(problems[0]?.advice).toMatch(/^ALTER ROLE postgres SET statement_timeout = '10s'/);
     expect(problems[1]?.advice).toMatch(/session mode/);
@@ -155,6 +157,13 @@ describe('behind PgBouncer in transaction mode', () => {
       await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
         /names a pooler.*ALTER ROLE postgres SET DateStyle = 'ISO';/,
       );
+      const [problem] = problemsOf(await examine({ DATABASE_URL: pooler.url, PORT: '0' }));
+      expect(problem).toEqual({
+        check: 'pooler',
+        state: 'problem',
+        says: expect.stringMatching(/ALTER ROLE postgres SET DateStyle = 'ISO';/),
+        advice: 'Do that, or connect to the server itself.',
+      });
     } finally {
       await database.pool.query(`ALTER DATABASE ${name} RESET DateStyle`);
     }
@@ -162,6 +171,21 @@ describe('behind PgBouncer in transaction mode', () => {
 });
 
 describe('behind PgBouncer in session mode', () => {
+  it('the doctor has nothing to say where the server stops statements that take too long', async () => {
+    const name = new URL(url).pathname.slice(1);
+    await database.pool.query(`ALTER DATABASE ${name} SET statement_timeout = '7s'`);
+    pooler = await startPgBouncer(url, 'session');
+    try {
+      const findings = await examine({ DATABASE_URL: pooler.url, PORT: '0' });
+      expect(problemsOf(findings)).toEqual([]);
+      expect(findings.find(({ check }) => check === 'pooler')?.says).toBe(
+        'one stands between; the server stops a statement after 7s',
+      );
+    } finally {
+      await database.pool.query(`ALTER DATABASE ${name} RESET statement_timeout`);
+    }
+  });
+
   it('everything works, and what is kept is told of changes', async () => {
     const behind = await openBehind('session');
     await useAll(behind);

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/exchange.ts';
 import { createDocs } from '../../src/pages/docs.ts';
@@ -69,16 +70,46 @@ describe('the page', () => {
 });
 
 describe('what the page loads', () => {
+  it('has its type, and starts the reference of this gateway, which asks nobody else', async () => {
+    for (const path of ['/docs/start.js', '/docs/swagger-ui-bundle.js'])
+      expect((await ask(path)).headers.get('Content-Type')).toBe('text/javascript; charset=utf-8');
+    const script = await (await ask('/docs/start.js')).text();
+    const started: unknown[] = [];
+    const preauthorized: unknown[] = [];
+    const domNode = { dataset: { token: 'dvt_x' } };
+    const ui = { preauthorizeApiKey: (...told: unknown[]) => preauthorized.push(told) };
+    const page = {
+      document: { getElementById: (id: string) => (id === 'reference' ? domNode : null) },
+      SwaggerUIBundle(options: { onComplete(): void }) {
+        started.push(options);
+        // It is done later.
+        queueMicrotask(options.onComplete);
+        return ui;
+      },
+    };
+    runInNewContext(script, page);
+    await Promise.resolve();
+    expect(started).toEqual([
+      expect.objectContaining({ domNode, url: '/openapi.json', validatorUrl: null, tryItOutEnabled: true }),
+    ]);
+    expect(preauthorized).toEqual([['token', 'dvt_x']]);
+  });
+
   it('is compressed for those who take it so, and no others', async () => {
     for (const [taken, encoding] of [
       ['gzip', 'gzip'],
       ['br, gzip;q=0.5', 'gzip'],
+      ['GZIP', 'gzip'],
+      ['gzip;q=0.001', 'gzip'],
+      ['gzip ; q=0.000, br', null],
       ['gzip;q=0', null],
       ['gzip; q=0.0, br', null],
       ['identity', null],
     ] as const) {
       const { headers } = await ask('/docs/swagger-ui.css', { headers: { 'Accept-Encoding': taken } });
       expect([taken, headers.get('Content-Encoding')]).toEqual([taken, encoding]);
+      expect(headers.get('Content-Type')).toBe('text/css; charset=utf-8');
+      expect(headers.get('Vary')).toBe('Accept-Encoding');
     }
   });
 
@@ -104,8 +135,14 @@ describe('what the page loads', () => {
   it('can be read and nothing else', async () => {
     const head = await ask('/docs', { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
-    const post = await ask('/openapi.json', { method: 'POST' });
-    expect([post.status, post.headers.get('Allow')]).toEqual([405, 'GET, HEAD']);
+    for (const path of ['/docs', '/openapi.json']) {
+      const post = await ask(path, { method: 'POST' });
+      expect([post.status, post.headers.get('Allow'), await post.text()]).toEqual([
+        405,
+        'GET, HEAD',
+        'Only GET and HEAD.\n',
+      ]);
+    }
     for (const path of ['/docs/', '/docs/package.json', '/docs/..%2fpackage.json', '/docs/constructor'])
       expect([path, (await ask(path)).status]).toEqual([path, 404]);
   });

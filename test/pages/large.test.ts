@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { jsonAnswer } from '../../src/answer.ts';
@@ -24,4 +25,26 @@ it('is made again for the next who asks when it could not be made, and then neve
     const { body } = await page(exchangeWith(''));
     expect(body.toString()).toBe('{"made":2}');
   }
+});
+
+it('is made once for each form, however many ask for it at the same time', async () => {
+  let made = 0;
+  const text = '{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}';
+  const page = largeAnswer(async () => {
+    made++;
+    return jsonAnswer(200, text);
+  }, 'Accept-Encoding, Host');
+  const answers = await Promise.all(['gzip', 'gzip', 'br', ''].map((each) => page(exchangeWith(each))));
+  expect(made).toBe(2);
+  const [zipped, , plain] = answers;
+  expect(gunzipSync(zipped?.body ?? '').toString()).toBe(text);
+  expect(zipped?.headers).toMatchObject({
+    'Content-Encoding': 'gzip',
+    'Content-Length': zipped?.body.length,
+    Vary: 'Accept-Encoding, Host',
+  });
+  expect(plain?.body.toString()).toBe(text);
+  expect(plain?.headers).not.toHaveProperty('Content-Encoding');
+  // Other bytes, another tag.
+  expect(zipped?.headers.ETag).not.toBe(plain?.headers.ETag);
 });
