@@ -27,13 +27,16 @@ it.each([
   ['in one piece', ['abcdefg']],
   ['in several', ['abcd', 'efg']],
   ['counted in bytes', ['abcd', '…']],
-])('gives nothing of a body that turns out to be over the limit, and stops to read it: %s', async (_, pieces) => {
-  const { stream, read } = open();
-  const reading = read(6);
-  for (const piece of pieces) stream.write(piece);
-  expect(await reading).toBeUndefined();
-  expect(stream.isPaused()).toBe(true);
-});
+])(
+  'gives nothing of a body that turns out to be over the limit, and stops to read it: %s',
+  async (_, pieces) => {
+    const { stream, read } = open();
+    const reading = read(6);
+    for (const piece of pieces) stream.write(piece);
+    expect(await reading).toBeUndefined();
+    expect(stream.isPaused()).toBe(true);
+  },
+);
 
 it('reads nothing of a body that is announced to be over the limit', async () => {
   const { stream, read } = open({ 'content-length': '7' });

@@ -24,7 +24,11 @@ describe('any other error', () => {
   const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
 
   it.each([
-    ['of a resolver', new GraphQLError('secret', { path: ['viewer'], originalError: ofResolver }), ofResolver],
+    [
+      'of a resolver',
+      new GraphQLError('secret', { path: ['viewer'], originalError: ofResolver }),
+      ofResolver,
+    ],
     ['without a cause', { message: 'secret', path: ['viewer'] }, undefined],
     ['with a code of its own', { message: 'secret', extensions: { code: 'SECRET' }, path: ['x'] }, undefined],
     ['with a code that any object has', { message: 'secret', extensions: { code: 'toString' } }, undefined],
@@ -44,7 +48,11 @@ describe('any other error', () => {
 
   it.each([
     ['before a resolver ran', new GraphQLError('Syntax Error'), {}],
-    ['at an argument', new GraphQLError('no integer', { nodes: node, path: ['viewer'] }), { path: ['viewer'] }],
+    [
+      'at an argument',
+      new GraphQLError('no integer', { nodes: node, path: ['viewer'] }),
+      { path: ['viewer'] },
+    ],
     [
       'wrapped in another',
       new GraphQLError('no integer', {
@@ -56,7 +64,11 @@ describe('any other error', () => {
   ])('that GraphQL has of the request is told, and not reported: %s', (_, error, where) => {
     const hidden = vi.fn();
     const { message } = error;
-    expect(errorForClient(error, hidden)).toEqual({ message, ...where, extensions: { code: 'BAD_USER_INPUT' } });
+    expect(errorForClient(error, hidden)).toEqual({
+      message,
+      ...where,
+      extensions: { code: 'BAD_USER_INPUT' },
+    });
     expect(hidden).not.toHaveBeenCalled();
   });
 
