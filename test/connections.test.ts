@@ -88,9 +88,10 @@ describe('when the gateway closes', () => {
     const socket = connect();
     // Of several on a connection it is the last that counts.
     begin(socket, {}, { headersSent: true, writableEnded: true });
-    begin(socket, {});
+    const { writeHead } = begin(socket, {});
     closing.abort();
     vi.advanceTimersByTime(10 * patience.closing);
+    expect(writeHead).not.toHaveBeenCalled();
     expect(socket.destroy).not.toHaveBeenCalled();
   });
 
