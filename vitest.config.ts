@@ -49,6 +49,8 @@ const onEmbedded = [
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
 const onServer = [
+  'test/rateLimit.test.ts',
+  'test/workers.test.ts',
   'test/database/announcements.test.ts',
   'test/database/pooler.test.ts',
   'test/database/session.test.ts',

@@ -3,6 +3,18 @@ import { describe, expect, it, vi } from 'vitest';
 import { clientError, codeOf, errorForClient, statusOf } from '../src/errors.ts';
 import { refusals, refuse } from '../src/refusal.ts';
 
+it('each code of an error has its HTTP status', () => {
+  expect(statusOf).toEqual({
+    BAD_USER_INPUT: 400,
+    UNAUTHENTICATED: 401,
+    NOT_FOUND: 404,
+    TOO_MANY_REQUESTS: 429,
+    INTERNAL_SERVER_ERROR: 500,
+    BAD_GATEWAY: 502,
+    SERVICE_UNAVAILABLE: 503,
+  });
+});
+
 describe('an error meant for the client', () => {
   it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches them as it is: %s', (code) => {
     const hidden = vi.fn();
