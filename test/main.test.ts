@@ -216,7 +216,7 @@ describe('DATABASE_URL', () => {
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
     const url = database.pool.options.connectionString ?? '';
-    const settings = { DATABASE_URL: url, PORT: String(port), WORKERS: '2' };
+    const settings = { DATABASE_URL: url, PORT: String(port), WORKERS: '3' };
     const { code, stdout, stderr } = await runCli(['serve'], settings);
     expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
