@@ -1,6 +1,6 @@
 import { GraphQLError, Kind } from 'graphql';
 import { describe, expect, it, vi } from 'vitest';
-import { clientError, codeOf, errorForClient, statusOf } from '../src/errors.ts';
+import { clientError, codeOf, type ExecutionError, errorForClient, statusOf } from '../src/errors.ts';
 import { refusals, refuse } from '../src/refusal.ts';
 
 it('each code of an error has its HTTP status', () => {
@@ -35,7 +35,7 @@ describe('any other error', () => {
   const ofResolver = new Error('secret');
   const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
 
-  it.each([
+  it.each<[string, ExecutionError, Error | undefined]>([
     [
       'of a resolver',
       new GraphQLError('secret', { path: ['viewer'], originalError: ofResolver }),

@@ -45,7 +45,7 @@ describe('the line of a request', () => {
   const record = () => `/api/v1/dtt/sessions/${alice.dttSessions[0]}`;
   const named = 'query Secret($id: Int!) { mine: dttSession(databaseId: $id) { name } }';
 
-  it.each([
+  it.each<[string, () => string, RequestInit, string, string | undefined, number]>([
     ['a route, without its id', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
     ['the same from memory', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
     ['a missing record', () => '/api/v1/dtt/2147483647', {}, 'rest', 'GET /dtt/{id}', 404],
