@@ -66,6 +66,8 @@ describe('the line of a request', () => {
     ['a query in the target', () => '/graphql?query={viewer{id}}', {}, 'graphql', 'query viewer', 200],
     ['an invalid document', () => '/graphql', post('{ secret }'), 'graphql', undefined, 200],
     ['a probe', () => '/healthz', {}, 'page', '/healthz', 200],
+    ['a file of a page', () => '/docs/start.js', {}, 'page', '/docs', 200],
+    ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
     ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
   ])('says the door, the operation and the status of %s', async (_, path, init, door, operation, status) => {
     const { line, text } = await lineOf(path(), init);

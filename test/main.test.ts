@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter, once } from 'node:events';
 import { cp, mkdtemp, rm, stat } from 'node:fs/promises';
 import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { serve as serveHere } from '../src/main.ts';
 import { release } from '../src/release.ts';
 import { needsEngine, openTestDatabase } from './gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
@@ -222,5 +224,73 @@ describe('DATABASE_URL', () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     taken.close();
     await database.close();
+  });
+});
+
+describe('the process that starts workers', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+
+  /** Serves with workers that only say so, until it is told to stop. */
+  function startServing(settings: Record<string, string>) {
+    const ended = vi.fn();
+    const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
+      const worker = Object.assign(new EventEmitter(), {
+        process: {
+          pid: 1,
+          kill: (signal: string) => {
+            ended(signal);
+            setImmediate(() => worker.emit('exit', 0, null));
+          },
+        },
+      });
+      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711' }));
+      // As much of a worker as is used.
+      return worker as unknown as Worker;
+    });
+    const stops = new Map<string | symbol, () => void>();
+    vi.spyOn(process, 'once').mockImplementation((event, listener) => {
+      stops.set(event, listener);
+      return process;
+    });
+    let output = '';
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      output += text;
+      return true;
+    });
+    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+    const served = serveHere({ DATABASE_URL: 'postgresql://127.0.0.1:1/app', LOG_LEVEL: 'silent' });
+    return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
+  }
+
+  it('starts one for each core if it is told so, serves their metrics, and ends with all of them', async () => {
+    const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
+    await vi.waitFor(() => expect(output()).toContain('curl'));
+    const cores = availableParallelism();
+    expect(fork).toHaveBeenCalledTimes(cores);
+    expect(output()).toContain('  GraphiQL  http://127.0.0.1:4711/graphql\n');
+    expect(output()).toContain(`  Workers   ${cores}\n`);
+    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(output()) ?? [];
+    // Nobody tells any here, but somebody is asked.
+    expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
+    stop('SIGINT');
+    await served;
+    expect(ended.mock.calls).toEqual(Array(cores).fill(['SIGTERM']));
+    await expect(fetch(metricsUrl)).rejects.toThrow();
+  });
+
+  it('ends them when their metrics cannot be served, and says why', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) });
+    await expect(served).rejects.toThrow(
+      `HOST 127.0.0.1 and METRICS_PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+    );
+    expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
+    expect(output()).toBe('');
+    taken.close();
   });
 });

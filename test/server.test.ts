@@ -201,6 +201,16 @@ describe('something unexpected', () => {
   });
 });
 
+it('an answer that breaks off is not taken for a whole one', async () => {
+  const { ask, kept, log } = await open();
+  // No body that could be sent, which is found out behind the head.
+  const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
+  const answer = { ...jsonAnswer(200, ''), headers: { 'Content-Length': 100 }, body };
+  await kept.compute(viewerId, '/dtt', async () => ({ answer, keep: true }));
+  await expect(ask('/api/v1/dtt')).rejects.toThrow();
+  expect(log).toHaveLength(1);
+});
+
 it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', async () => {
   const { ask, sql } = await open({ CACHE_MAX_AGE: '10' });
   let later = 0;
