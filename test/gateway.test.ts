@@ -6,10 +6,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig, SetupError } from '../src/config.ts';
 import { openGateway } from '../src/gateway.ts';
 import { originOf } from '../src/listen.ts';
+import { release } from '../src/release.ts';
 import { copyTemplate } from './gateway.ts';
 
 let folder: string;
@@ -122,6 +124,47 @@ describe('a gateway', () => {
     const began = performance.now();
     await gateway.close();
     expect(performance.now() - began).toBeLessThan(4_000);
+  });
+});
+
+describe('the log', () => {
+  let log: Record<string, unknown>[];
+  beforeEach(() => {
+    log = [];
+    // As much of a destination as is used.
+    const destination = { write: (line: string) => log.push(JSON.parse(line)) };
+    vi.spyOn(pino, 'destination').mockReturnValue(
+      destination as unknown as ReturnType<typeof pino.destination>,
+    );
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it('says where it serves, that it closes, and that it has', async () => {
+    const gateway = await open({ LOG_LEVEL: 'info' });
+    expect(log).toMatchObject([
+      { level: 30, msg: 'serving', url: gateway.url, release, database: 'embedded' },
+    ]);
+    await gateway.close();
+    expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
+  });
+
+  it('says that the engine failed, and that nothing is lost', async () => {
+    const own = await copyTemplate();
+    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
+    // PGlite has no programs to start, and breaks off.
+    await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
+    await gateway.failure;
+    expect(log).toMatchObject([
+      {
+        level: 60,
+        err: { message: expect.stringContaining('the engine broke off') },
+        msg: 'the embedded database failed; what it has acknowledged is there at the next start',
+      },
+    ]);
+    await gateway.close();
+    await rm(own, { recursive: true, force: true });
   });
 });
 
