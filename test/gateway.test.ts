@@ -10,7 +10,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig, SetupError } from '../src/config.ts';
 import { openGateway } from '../src/gateway.ts';
-import { originOf } from '../src/listen.ts';
+import { listen, originOf } from '../src/listen.ts';
 import { release } from '../src/release.ts';
 import { copyTemplate } from './gateway.ts';
 
@@ -166,6 +166,14 @@ describe('the log', () => {
     await gateway.close();
     await rm(own, { recursive: true, force: true });
   });
+});
+
+it('a server listens on HOST alone', async () => {
+  const server = createServer();
+  const url = await listen(server, { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: undefined }, 'PORT');
+  const { address, port } = server.address() as AddressInfo;
+  expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
+  server.close();
 });
 
 it.each([

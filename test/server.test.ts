@@ -35,6 +35,8 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     /** Statements, by what they ask: tokens are found, and nothing else is ever answered. */
     run: vi.fn(async (text: string) => (text.includes('"ApiToken"') ? [row] : new Promise(() => {}))),
     findMany: vi.fn(() => new Promise(() => {})),
+    /** How many tokens still stand. */
+    count: vi.fn(async () => 1),
   };
   const kept = createKeptAnswers(fake.feed, { maxBytes: 1_000_000, maxAge: 300 });
   const opened = createGatewayServer({
@@ -65,6 +67,8 @@ it('waits for clients as long as usual, and probes connections that are silent',
     headersTimeout: 10_000,
     requestTimeout: 30_000,
     timeout: 120_000,
+    // How often it looks for those who were waited for long enough.
+    connectionsCheckingInterval: 1_000,
     keepAlive: true,
     // In seconds, as Node keeps it.
     keepAliveInitialDelay: 30,
@@ -226,4 +230,23 @@ it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', asyn
     counted.push(lookUps());
   }
   expect(counted).toEqual([1, 1, 1, 2]);
+});
+
+it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, whatever is heard of', async () => {
+  const { url, sql } = await open({ CACHE_MAX_AGE: '10' });
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
+  const subscribing = request(`${url}/graphql?query=subscription{activeDttTemplate{name}}`, { headers })
+    .on('error', () => {})
+    .end();
+  const asked = async (times: number) => {
+    while (sql.count.mock.calls.length < times) await new Promise((settle) => setImmediate(settle));
+    expect(sql.count).toHaveBeenCalledTimes(times);
+  };
+  await asked(1);
+  vi.advanceTimersByTime(9_999);
+  await asked(1);
+  vi.advanceTimersByTime(1);
+  await asked(2);
+  subscribing.destroy();
 });
