@@ -74,13 +74,14 @@ async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
   expect(gateway.child.exitCode).toBeNull();
   inFlight.end(':true}');
   const [response] = await answered;
+  const ended = once(response.socket, 'close');
   expect(response.statusCode).toBe(200);
   expect(JSON.parse(await bodyOf(response))).toMatchObject({ ok: true, data: { id: 1, isActive: true } });
   const started = performance.now();
-  const exit = await gateway.exit;
+  await ended;
   // It does not sit out the keep-alive of the connection.
   expect(performance.now() - started).toBeLessThan(3_500);
-  return exit;
+  return gateway.exit;
 }
 
 describe('a gateway with a database of its own', () => {
@@ -161,8 +162,13 @@ ${commands.join('\n')}
       },
       body: '{"query":"subscription { activeDttTemplate { name } }"}',
     });
+    let events = '';
+    const told = (async () => {
+      for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
+    })();
+    await expect.poll(() => events).toContain('Beginner Program');
     expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({ code: 0, stderr: '' });
-    expect(await subscribed.text()).toContain('Beginner Program');
+    await told;
   });
 
   it('for a wrong setting exits 1 with one line', async () => {
