@@ -8,6 +8,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { readConfig, SetupError } from '../src/config.ts';
+import { openGateway } from '../src/gateway.ts';
 import { serve as serveHere } from '../src/main.ts';
 import { release } from '../src/release.ts';
 import { needsEngine, openTestDatabase } from './gateway.ts';
@@ -216,6 +218,18 @@ describe('DATABASE_URL', () => {
     await expect.poll(readiness).toBe(200);
     expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
     await administer(`DROP DATABASE ${name} WITH (FORCE)`);
+  });
+
+  it('that names no database of the server says so, without the password', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
+    const error: unknown = await openGateway(readConfig(settings)).catch((reason) => reason);
+    expect(error).toBeInstanceOf(SetupError);
+    expect(String(error)).toMatch(
+      /DATABASE_URL is .*, but cannot be reached: database "missing" does not exist$/,
+    );
+    expect(String(error)).not.toContain('postgres:postgres');
   });
 
   it('is let go of by workers when the port is taken, which is said once', async () => {
