@@ -7,6 +7,13 @@ useMemory();
 
 /** Tests of behaviour run on both engines; tests of the embedded one, or of none, run once. */
 const onEmbedded = [
+  'test/answer.test.ts',
+  'test/body.test.ts',
+  'test/connections.test.ts',
+  'test/errors.test.ts',
+  'test/exchange.test.ts',
+  'test/gateway.test.ts',
+  'test/server.test.ts',
   'test/config.test.ts',
   'test/cors.test.ts',
   'test/kept.test.ts',
@@ -35,7 +42,6 @@ const onEmbedded = [
   'test/schema/breaking.test.ts',
   'test/schema/selection.test.ts',
   'test/schema/print.test.ts',
-  'test/main.test.ts',
   'test/rest/deprecation.test.ts',
   'test/rest/openapi.test.ts',
   'test/sync/records.test.ts',
@@ -45,6 +51,8 @@ const onEmbedded = [
 
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
 const onServer = [
+  'test/rateLimit.test.ts',
+  'test/workers.test.ts',
   'test/database/announcements.test.ts',
   'test/database/pooler.test.ts',
   'test/database/session.test.ts',

@@ -13,7 +13,7 @@ export interface Refusal {
 
 /** What the table of errors calls by other names than HTTP does. */
 export const refusals = {
-  badRequest: { status: 400, code: 'BAD_USER_INPUT', message: messages.badRequest },
+  badRequest: { code: 'BAD_USER_INPUT', message: messages.badRequest },
   methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
   tooSlow: { status: 408, code: 'BAD_USER_INPUT', message: messages.tooSlow },
   headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },

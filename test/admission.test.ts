@@ -3,8 +3,11 @@
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { addressOf } from '../src/admission.ts';
+import { addressOf, createAdmission, createLimits } from '../src/admission.ts';
 import { createToken, revokeToken } from '../src/auth/token.ts';
+import type { Viewers } from '../src/auth/viewer.ts';
+import type { Database } from '../src/database/database.ts';
+import type { Exchange } from '../src/exchange.ts';
 import { type Account, createAccount } from './accounts.ts';
 import {
   graphqlOnce,
@@ -180,4 +183,85 @@ describe('an address', () => {
       expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
     },
   );
+});
+
+describe('who asks', () => {
+  const config = { RATE_LIMIT: 2, RATE_LIMIT_STRANGERS: 1, TRUST_PROXY: 0 };
+  // As much of a database as limits are shared with.
+  const alone = { embedded: true, pool: {} } as unknown as Database;
+  const viewerOf: Record<string, { id: number; tokenId: number }> = {
+    one: { id: 1, tokenId: 11 },
+    another: { id: 1, tokenId: 12 },
+  };
+
+  function open(isOpen = () => true) {
+    const viewers = {
+      known: vi.fn((): { id: number; tokenId: number } | undefined => undefined),
+      authenticate: vi.fn(async (token = '') => viewerOf[token] ?? null),
+      isValid: async () => true,
+    } satisfies Viewers;
+    const gate = vi.fn(isOpen);
+    const admit = createAdmission(viewers, createLimits(config, alone), gate);
+    const ask = async (authorization?: string) => {
+      const request = { headers: { authorization }, socket: { remoteAddress: '203.0.113.9' } };
+      const headers: Record<string, string> = {};
+      // As much of an exchange as is looked at.
+      const admission = await admit({ request, headers } as unknown as Exchange);
+      return { ...admission, headers };
+    };
+    return { viewers, gate, ask };
+  }
+
+  it('is found out, and limited by the token: somebody’s other token has its own limit', async () => {
+    const { ask } = open();
+    for (const left of [1, 0])
+      expect(await ask('one')).toMatchObject({
+        viewer: viewerOf.one,
+        headers: { RateLimit: expect.stringContaining(`"token";r=${left};`) },
+      });
+    expect(await ask('one')).toMatchObject({
+      refusal: { code: 'TOO_MANY_REQUESTS' },
+      headers: { 'Retry-After': expect.any(String) },
+    });
+    expect(await ask('another')).toMatchObject({ viewer: viewerOf.another });
+    expect(await ask()).toMatchObject({
+      viewer: null,
+      headers: { RateLimit: expect.stringContaining('"address";r=0;') },
+    });
+    expect(await ask('unknown')).toMatchObject({ refusal: { code: 'TOO_MANY_REQUESTS' } });
+  });
+
+  it('is let through the gate if known already, and otherwise only when it is open, which costs nothing', async () => {
+    let isOpen = false;
+    const { ask, viewers, gate } = open(() => isOpen);
+    for (let time = 0; time < 5; time++)
+      expect(await ask('one')).toEqual({
+        refusal: expect.objectContaining({ code: 'SERVICE_UNAVAILABLE' }),
+        headers: {},
+      });
+    expect(viewers.authenticate).not.toHaveBeenCalled();
+    gate.mockClear();
+    viewers.known.mockReturnValue(viewerOf.one);
+    expect(await ask('one')).toMatchObject({ viewer: viewerOf.one });
+    expect(gate).not.toHaveBeenCalled();
+    expect(viewers.authenticate).not.toHaveBeenCalled();
+    viewers.known.mockReturnValue(undefined);
+    isOpen = true;
+    expect(await ask('one')).toMatchObject({ viewer: viewerOf.one });
+  });
+});
+
+it('what is counted is told to other gateways over one database, of which an embedded one has none', async () => {
+  for (const embedded of [true, false]) {
+    const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
+    // As much of a database as limits are shared with.
+    const shared = { embedded, pool: { query } } as unknown as Database;
+    const { tokens, strangers } = createLimits(
+      { RATE_LIMIT: 1, RATE_LIMIT_STRANGERS: 1, TRUST_PROXY: 0 },
+      shared,
+    );
+    await tokens.spend('1');
+    await strangers.spend('1');
+    expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
+  }
 });

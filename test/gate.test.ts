@@ -1,7 +1,7 @@
 /** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
 
-import { once } from 'node:events';
-import { createServer, request, type Server } from 'node:http';
+import { EventEmitter, once } from 'node:events';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -216,6 +216,26 @@ describe('the gate', () => {
     const [answer] = await answered;
     expect(answer.statusCode).toBe(200);
     expect(log).toEqual([]);
+  });
+
+  it('that let a request in does not think again, nor counts its time anew', async () => {
+    pool.waitingCount = 0;
+    const gate = createGate(pool, { maxWaiting: 2, longest: 50 });
+    const logger = createLogger('silent');
+    // As much of a request and its answer as is looked at.
+    const incoming = { headers: {}, url: '/' } as IncomingMessage;
+    const outgoing = new EventEmitter() as ServerResponse;
+    const exchange = openExchange(incoming, outgoing, logger, () => {});
+    expect(gate(exchange)).toBe(true);
+    pool.waitingCount = 100;
+    expect(gate(exchange)).toBe(true);
+    expect(exchange.headers).not.toHaveProperty('Retry-After');
+    // That of the exchange, and one of the gate's.
+    expect(outgoing.listenerCount('close')).toBe(2);
+    const other = openExchange(incoming, new EventEmitter() as ServerResponse, logger, () => {});
+    expect(gate(other)).toBe(false);
+    expect(other.headers['Retry-After']).toBe('1');
+    outgoing.emit('close');
   });
 
   it('lets more wait for a moment than for long', async () => {

@@ -286,6 +286,9 @@ describe('memory', () => {
     const { body } = kept.find(alice, '/dtt') ?? expect.fail('it was not kept');
     expect(body.buffer.byteLength).toBe(body.length);
     expect(JSON.parse(body.toString())).toBe('trainers');
+    // The text, what is asked (two bytes a character), and what an entry costs beside.
+    const bytes = '"trainers"'.length + 2 * `${alice} /dtt`.length + 1_000;
+    expect(kept.usage()).toEqual({ entries: 1, bytes });
   });
 
   it('counts what is asked, too: a long query takes its place', async () => {

@@ -1,13 +1,18 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter, once } from 'node:events';
 import { cp, mkdtemp, rm, stat } from 'node:fs/promises';
 import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { type PostgresServer, startPostgres } from './postgres.ts';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { readConfig, SetupError } from '../src/config.ts';
+import { openGateway } from '../src/gateway.ts';
+import { serve as serveHere } from '../src/main.ts';
+import { release } from '../src/release.ts';
+import { needsEngine, openTestDatabase } from './gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
 
 // Starting processes takes its time on a busy machine.
@@ -21,13 +26,6 @@ afterEach(async () => {
   await endProcesses();
   await rm(folder, { recursive: true, force: true });
 });
-
-/** Starts over a database that has its tables already, which is much faster than to create one. */
-async function servePrepared(): Promise<ServedGateway> {
-  const engine = inject('engine');
-  if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
-  return serve({ DATA_DIR: folder });
-}
 
 async function shell(command: string): Promise<{ code: number | null; stdout: string }> {
   const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -43,33 +41,6 @@ async function stop({ child, exit }: ServedGateway, signal: NodeJS.Signals = 'SI
   child.kill(signal);
   return exit;
 }
-
-describe('an empty DATA_DIR', () => {
-  it('becomes a database with a demo account, found again by the next start', async () => {
-    const dataDir = join(folder, 'data');
-    const first = await serve({ DATA_DIR: dataDir });
-    expect(first.output.stdout).toContain(`GraphiQL  ${first.url}/graphql\n`);
-    expect(first.output.stdout).toContain(`REST      ${first.url}/api/v1\n`);
-    expect(first.output.stdout).toContain(`Token     ${first.token}  (of the demo account)\n`);
-
-    const commands = first.output.stdout.match(/^ {2}curl .*$/gm) ?? [];
-    const answers = await Promise.all(commands.map((command) => shell(command.replace('curl', 'curl -sS'))));
-    expect(answers.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
-      [0, { data: { viewer: { username: 'demo' } } }],
-      [0, { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) }],
-    ]);
-    expect((await stat(join(dataDir, 'demo-token'))).mode & 0o777).toBe(0o600);
-    expect(await stop(first)).toMatchObject({ code: 0, stderr: '' });
-
-    const second = await serve({ DATA_DIR: dataDir });
-    expect(second.token).toBe(first.token);
-    const response = await fetch(`${second.url}/api/v1/dtt/sessions`, {
-      headers: { Authorization: `Bearer ${second.token}` },
-    });
-    expect(await response.json()).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
-    expect(await stop(second, 'SIGINT')).toMatchObject({ code: 0, stderr: '' });
-  });
-});
 
 /** Sends half of the body of an activation, so that the request is in flight until the rest is sent. */
 async function beginActivation({ url, token }: ServedGateway): Promise<ClientRequest> {
@@ -88,153 +59,258 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(await response.toArray()).toString();
 }
 
-describe('a running gateway', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'finishes the request in flight on %s, and exits 0',
-    async (signal) => {
-      const gateway = await servePrepared();
-      const inFlight = await beginActivation(gateway);
-      const answered = once(inFlight, 'response');
-      gateway.child.kill(signal);
-      // It does not take new ones.
-      await expect
-        .poll(() =>
-          fetch(`${gateway.url}/healthz`).then(
-            () => 'taken',
-            () => 'refused',
-          ),
-        )
-        .toBe('refused');
-      expect(gateway.child.exitCode).toBeNull();
-      inFlight.end(':true}');
-      const [response] = await answered;
-      expect(response.statusCode).toBe(200);
-      expect(JSON.parse(await bodyOf(response))).toMatchObject({ ok: true, data: { id: 1, isActive: true } });
-      const started = performance.now();
-      expect(await gateway.exit).toMatchObject({ code: 0, stderr: '' });
-      // It does not sit out the keep-alive of the connection.
-      expect(performance.now() - started).toBeLessThan(3_500);
-    },
-  );
+/** Stops it while an activation is half sent, which is answered before it ends; returns what it wrote. */
+async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
+  const inFlight = await beginActivation(gateway);
+  const answered = once(inFlight, 'response');
+  gateway.child.kill(signal);
+  // It does not take new ones.
+  await expect
+    .poll(() =>
+      fetch(`${gateway.url}/healthz`).then(
+        () => 'taken',
+        () => 'refused',
+      ),
+    )
+    .toBe('refused');
+  expect(gateway.child.exitCode).toBeNull();
+  inFlight.end(':true}');
+  const [response] = await answered;
+  const ended = once(response.socket, 'close');
+  expect(response.statusCode).toBe(200);
+  expect(JSON.parse(await bodyOf(response))).toMatchObject({ ok: true, data: { id: 1, isActive: true } });
+  const started = performance.now();
+  await ended;
+  // It does not sit out the keep-alive of the connection.
+  expect(performance.now() - started).toBeLessThan(3_500);
+  return gateway.exit;
+}
 
-  it('is alive and ready, and refuses to share its folder', async () => {
-    const gateway = await servePrepared();
+describe('a gateway with a database of its own', () => {
+  needsEngine('embedded', 'with DATABASE_URL there is no demo account, and no folder');
+
+  it('makes an empty DATA_DIR a database with a demo account, says how to ask it, and finds it again', async () => {
+    const dataDir = join(folder, 'data');
+    const first = await serve({ DATA_DIR: dataDir });
+    const { url, token } = first;
+    const commands = first.output.stdout.match(/^ {2}curl .*$/gm) ?? [];
+    expect(first.output.stdout).toBe(`
+Dovetail is running.
+
+  GraphiQL  ${url}/graphql
+  REST      ${url}/api/v1
+  Token     ${token}  (of the demo account)
+
+${commands.join('\n')}
+
+`);
+    const answers = await Promise.all(commands.map((command) => shell(command.replace('curl', 'curl -sS'))));
+    expect(answers.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
+      [0, { data: { viewer: { username: 'demo' } } }],
+      [0, { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) }],
+    ]);
+    expect((await stat(join(dataDir, 'demo-token'))).mode & 0o777).toBe(0o600);
+    expect(await stop(first)).toMatchObject({ code: 0, stderr: '' });
+
+    const second = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', WORKERS: 'auto' });
+    expect(second.token).toBe(token);
+    const response = await fetch(`${second.url}/api/v1/dtt/sessions`, {
+      headers: { Authorization: `Bearer ${second.token}` },
+    });
+    expect(await response.json()).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
+    const { code, stdout, stderr } = await stopInFlight(second, 'SIGINT');
+    expect(code).toBe(0);
+    expect(stdout).toContain('  Workers   1: the embedded database belongs to one process.');
+    const log = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => msg !== 'answered');
+    expect(log).toMatchObject([
+      { level: 30, msg: 'serving', url: second.url, release, database: 'embedded' },
+      { level: 30, msg: 'closing' },
+      { level: 30, msg: 'closed' },
+    ]);
+  });
+
+  it('is alive and ready, refuses to share its folder, and ends for SIGTERM when all is answered', async () => {
+    const engine = inject('engine');
+    // A database that has its tables already is much faster than to create one.
+    if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
+    const gateway = await serve(
+      { DATA_DIR: folder, METRICS_PORT: '0', WORKERS: '1' },
+      '--workers',
+      '2', // which goes before WORKERS
+    );
+    expect(gateway.output.stdout).toContain('  Workers   1: the embedded database belongs to one process.');
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
     expect(await Promise.all(statuses)).toEqual([200, 200]);
+    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(gateway.output.stdout) ?? [];
+    expect((await fetch(metricsUrl)).status).toBe(200);
+
     expect(await runCli(['serve'], { DATA_DIR: folder, PORT: '0' })).toEqual({
       code: 1,
       stdout: '',
       stderr: `DATA_DIR ${JSON.stringify(folder)} is in use by process ${gateway.child.pid}. Stop it, or set DATA_DIR to another folder.\n`,
     });
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-  });
-});
 
-describe('a start that cannot be', () => {
-  it.each([
-    [{ PORT: 'http' }, 'PORT is "http", but takes an integer from 0 to 65535.'],
-    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud", but takes one of fatal, .*silent\.$/],
-    [
-      { DATABASE_URL: 'mysql://me:secret@localhost/app' },
-      'DATABASE_URL is "mysql://me:***@localhost/app", but takes a URL such as postgresql://user:password@host:5432/database.',
-    ],
-    [
-      { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
-      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
-    ],
-    [
-      { DATABASE_URL: 'postgresql://me:sec%ret@127.0.0.1:1/app' },
-      /^DATABASE_URL is "postgresql:\/\/me:\*\*\*@127.0.0.1:1\/app", but cannot be reached: (?!.*sec%ret).*$/,
-    ],
-    [{ DATA_DIR: '/dev/null' }, /^DATA_DIR is "\/dev\/null", but takes a folder that can be written to: .*$/],
-  ])('for %o exits 1 with one line', async (settings, line) => {
-    const { code, stdout, stderr } = await runCli(['serve'], { DATA_DIR: folder, PORT: '0', ...settings });
-    expect(stderr.trimEnd()).toMatch(line);
-    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    const subscribed = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Accept: 'text/event-stream',
+        Authorization: `Bearer ${gateway.token}`,
+      },
+      body: '{"query":"subscription { activeDttTemplate { name } }"}',
+    });
+    let events = '';
+    const told = (async () => {
+      for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
+    })();
+    await expect.poll(() => events).toContain('Beginner Program');
+    expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({ code: 0, stderr: '' });
+    await told;
   });
 
-  it('for a port in use exits 1 with one line', async () => {
-    const engine = inject('engine');
-    if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const { port } = other.address() as AddressInfo;
-    const exit = await runCli(['serve'], { DATA_DIR: folder, PORT: String(port) });
-    expect(exit).toEqual({
+  it('for a wrong setting exits 1 with one line', async () => {
+    expect(await runCli(['serve'], { DATA_DIR: folder, PORT: 'http' })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `HOST 127.0.0.1 and PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`,
+      stderr: 'PORT is "http", but takes an integer from 0 to 65535.\n',
     });
-    other.close();
   });
 });
 
 describe('DATABASE_URL', () => {
-  let postgres: PostgresServer;
-  beforeAll(async () => {
-    postgres = await startPostgres();
-    await postgres.createDatabase('app');
-  });
-  afterAll(() => postgres?.stop());
+  needsEngine('postgres', 'it names a server');
 
-  async function query(sql: string) {
-    const client = new pg.Client(`${postgres.url}/app`);
+  async function query(url: string, sql: string) {
+    const client = new pg.Client(url);
     await client.connect();
     const { rows } = await client.query(sql);
     await client.end();
     return rows;
   }
 
-  it('names a PostgreSQL that gets the migrations, and no demo account', async () => {
-    const gateway = await serve({ DATABASE_URL: `${postgres.url}/app`, DATA_DIR: folder });
-    expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
-    expect(gateway.output.stdout).not.toContain('demo');
-    expect(await query('SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
-    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-    expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
-  });
-
-  it('that names no database of the server says so, without the password', async () => {
-    const { code, stderr } = await runCli(['serve'], { DATABASE_URL: `${postgres.url}/missing`, PORT: '0' });
-    expect(stderr).toMatch(
-      /^DATABASE_URL is .*, but cannot be reached: database "missing" does not exist\n$/,
-    );
-    expect(stderr).not.toContain('postgres:postgres');
-    expect(code).toBe(1);
-  });
-
-  it.each(['1', '2'])('is let go of when the port is taken, with WORKERS=%s', async (WORKERS) => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    const settings = { DATABASE_URL: `${postgres.url}/app`, PORT: String(port), WORKERS };
-    const { code, stderr } = await runCli(['serve'], settings);
-    expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
-    expect(code).toBe(1);
-    taken.close();
-  });
-
-  it('is not ready while the database is gone, and ready again afterwards', async () => {
+  it('names a PostgreSQL that gets the migrations and no demo account, and may be gone for a while', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const name = `main_${process.pid}`;
+    const administer = (sql: string) => query(`${server}/postgres`, sql);
+    await administer(`CREATE DATABASE ${name}`);
     const gateway = await serve({
-      DATABASE_URL: `${postgres.url}/app`,
+      DATABASE_URL: `${server}/${name}`,
       DATA_DIR: folder,
       LOG_LEVEL: 'silent',
     });
+    expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
+    expect(gateway.output.stdout).not.toMatch(/demo|Workers|Metrics/);
+    expect(await query(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+
     const readiness = async () => (await fetch(`${gateway.url}/readyz`)).status;
-    const administer = async (sql: string) => {
-      const client = new pg.Client(`${postgres.url}/postgres`);
-      await client.connect();
-      await client.query(sql);
-      await client.end();
-    };
     expect(await readiness()).toBe(200);
-    await administer('ALTER DATABASE app ALLOW_CONNECTIONS false');
-    await administer("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'app'");
+    await administer(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
     await expect.poll(readiness).toBe(503);
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-    await administer('ALTER DATABASE app ALLOW_CONNECTIONS true');
+    await administer(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
     await expect.poll(readiness).toBe(200);
-    expect(await stop(gateway)).toMatchObject({ code: 0 });
+    expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
+    await administer(`DROP DATABASE ${name} WITH (FORCE)`);
+  });
+
+  it('that names no database of the server says so, without the password', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
+    const error: unknown = await openGateway(readConfig(settings)).catch((reason) => reason);
+    expect(error).toBeInstanceOf(SetupError);
+    expect(String(error)).toMatch(
+      /DATABASE_URL is .*, but cannot be reached: database "missing" does not exist$/,
+    );
+    expect(String(error)).not.toContain('postgres:postgres');
+  });
+
+  it('is let go of by workers when the port is taken, which is said once', async () => {
+    const database = await openTestDatabase();
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const url = database.pool.options.connectionString ?? '';
+    const settings = { DATABASE_URL: url, PORT: String(port), WORKERS: '3' };
+    const { code, stdout, stderr } = await runCli(['serve'], settings);
+    expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    taken.close();
+    await database.close();
+  });
+});
+
+describe('the process that starts workers', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+
+  /** Serves with workers that only say so, until it is told to stop. */
+  function startServing(settings: Record<string, string>) {
+    const ended = vi.fn();
+    const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
+      const worker = Object.assign(new EventEmitter(), {
+        process: {
+          pid: 1,
+          kill: (signal: string) => {
+            ended(signal);
+            setImmediate(() => worker.emit('exit', 0, null));
+          },
+        },
+      });
+      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711' }));
+      // As much of a worker as is used.
+      return worker as unknown as Worker;
+    });
+    const stops = new Map<string | symbol, () => void>();
+    vi.spyOn(process, 'once').mockImplementation((event, listener) => {
+      stops.set(event, listener);
+      return process;
+    });
+    let output = '';
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      output += text;
+      return true;
+    });
+    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+    const served = serveHere({ DATABASE_URL: 'postgresql://127.0.0.1:1/app', LOG_LEVEL: 'silent' });
+    return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
+  }
+
+  it('starts one for each core if it is told so, serves their metrics, and ends with all of them', async () => {
+    const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
+    await vi.waitFor(() => expect(output()).toContain('curl'));
+    const cores = availableParallelism();
+    expect(fork).toHaveBeenCalledTimes(cores);
+    expect(output()).toContain('  GraphiQL  http://127.0.0.1:4711/graphql\n');
+    expect(output()).toContain(`  Workers   ${cores}\n`);
+    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(output()) ?? [];
+    // Nobody tells any here, but somebody is asked.
+    expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
+    stop('SIGINT');
+    await served;
+    expect(ended.mock.calls).toEqual(Array(cores).fill(['SIGTERM']));
+    await expect(fetch(metricsUrl)).rejects.toThrow();
+  });
+
+  it('ends them when their metrics cannot be served, and says why', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) });
+    await expect(served).rejects.toThrow(
+      `HOST 127.0.0.1 and METRICS_PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+    );
+    expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
+    expect(output()).toBe('');
+    taken.close();
   });
 });

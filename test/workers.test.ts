@@ -1,8 +1,11 @@
-import { rm } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter } from 'node:events';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createLogger } from '../src/log.ts';
+import { startWorkers } from '../src/workers.ts';
 import { type Account, createAccount } from './accounts.ts';
-import { copyTemplate, needsEngine, openTestDatabase, type TestDatabase } from './gateway.ts';
-import { endProcesses, runCli, type ServedGateway, serve } from './processes.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from './gateway.ts';
+import { endProcesses, type ServedGateway, serve } from './processes.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -106,29 +109,138 @@ describe('several workers', () => {
     expect(await gateway.exit).toMatchObject({ code: 0 });
     for (const pid of answering(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   });
-
-  it('are not started when the first cannot serve, which says why once', async () => {
-    const url = 'postgresql://me:secret@127.0.0.1:1/app';
-    const { code, stdout, stderr } = await runCli(['serve'], { DATABASE_URL: url, WORKERS: '3', PORT: '0' });
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr.match(/DATABASE_URL/g)).toHaveLength(1);
-  });
 });
 
-describe('the embedded database', () => {
-  needsEngine('embedded', 'it is the embedded engine that stays at one');
+describe('the process that starts workers', () => {
+  /** Workers that live and die as the test says. */
+  function open() {
+    const workers: FakeWorker[] = [];
+    vi.spyOn(cluster, 'fork').mockImplementation(() => {
+      const worker = new FakeWorker(1_000 + workers.length);
+      workers.push(worker);
+      // As much of a worker as is used.
+      return worker as unknown as Worker;
+    });
+    const log: string[] = [];
+    const logger = createLogger('info', { write: (line: string) => log.push(line) });
+    return { workers, logger, log: () => log.map((line) => JSON.parse(line)) };
+  }
+  class FakeWorker extends EventEmitter {
+    readonly process;
+    constructor(pid: number) {
+      super();
+      this.process = { pid, kill: vi.fn() };
+    }
+    /** Tells that it serves, and lets that be heard. */
+    async serve() {
+      this.emit('message', { url: `http://127.0.0.1:${this.process.pid}` });
+      await turn();
+    }
+  }
+  const turn = () => new Promise((settle) => setImmediate(settle));
 
-  it.each<[string, string, string[]]>([
-    ['WORKERS=2', '2', []],
-    ['WORKERS=auto', 'auto', []],
-    ['--workers 2, which goes before WORKERS', '1', ['--workers', '2']],
-  ])('stays at one process with %s, and says why', async (_, WORKERS, args) => {
-    const folder = await copyTemplate();
-    const gateway = await serve({ DATA_DIR: folder, WORKERS }, ...args);
-    expect(gateway.output.stdout).toContain('  Workers   1: the embedded database belongs to one process.');
-    expect(await fetch(`${gateway.url}/readyz`)).toMatchObject({ status: 200 });
-    gateway.child.kill('SIGTERM');
-    expect(await gateway.exit).toMatchObject({ code: 0 });
-    await rm(folder, { recursive: true, force: true });
+  async function openServing() {
+    const opened = open();
+    const starting = startWorkers(2, opened.logger);
+    for (let index = 0; index < 2; index++) await opened.workers[index]?.serve();
+    const serving = await starting;
+    if (!serving) throw new Error('they do not serve');
+    return { ...opened, serving };
+  }
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  it('starts one after the other, the first of which applies the migrations', async () => {
+    const { workers, logger } = open();
+    const starting = startWorkers(3, logger);
+    for (let count = 1; count <= 3; count++) {
+      await turn();
+      expect(workers).toHaveLength(count);
+      await workers[count - 1]?.serve();
+    }
+    expect(await starting).toMatchObject({ url: 'http://127.0.0.1:1002' });
+    expect(workers).toHaveLength(3);
+  });
+
+  it('gives up when one ends before it serves, and waits for the end of the others', async () => {
+    const { workers, logger, log } = open();
+    const settled = vi.fn();
+    const starting = startWorkers(3, logger).then(settled);
+    await workers[0]?.serve();
+    workers[1]?.emit('exit', 1, null);
+    await turn();
+    expect(workers).toHaveLength(2);
+    expect(workers[0]?.process.kill).toHaveBeenCalledWith('SIGTERM');
+    expect(workers[1]?.process.kill).not.toHaveBeenCalled();
+    expect(settled).not.toHaveBeenCalled();
+    workers[0]?.emit('exit', 0, null);
+    await starting;
+    expect(settled).toHaveBeenCalledWith(undefined);
+    // It has said why itself.
+    expect(log()).toEqual([]);
+  });
+
+  it('replaces one that died while the others started, once all of them serve', async () => {
+    const { workers, logger, log } = open();
+    const starting = startWorkers(2, logger);
+    await workers[0]?.serve();
+    workers[0]?.emit('exit', 1, null);
+    expect(workers).toHaveLength(2);
+    await workers[1]?.serve();
+    expect(await starting).toBeDefined();
+    expect(workers).toHaveLength(3);
+    expect(log()).toEqual([]);
+  });
+
+  it('replaces one that dies at once, and says so', async () => {
+    const { workers, log } = await openServing();
+    vi.advanceTimersByTime(1_000);
+    workers[0]?.emit('exit', null, 'SIGKILL');
+    vi.advanceTimersByTime(0);
+    expect(workers).toHaveLength(3);
+    workers[1]?.emit('exit', 7, null);
+    vi.advanceTimersByTime(0);
+    expect(workers).toHaveLength(4);
+    const msg = 'a worker died, and is replaced';
+    expect(log()).toMatchObject([
+      { level: 50, worker: 1_000, code: null, signal: 'SIGKILL', msg },
+      { level: 50, worker: 1_001, code: 7, signal: null, msg },
+    ]);
+  });
+
+  it('replaces one that did not live for a second a second later, again and again', async () => {
+    const { workers } = await openServing();
+    for (let count = 2; count < 6; count++) {
+      vi.advanceTimersByTime(999);
+      workers[count === 2 ? 0 : count - 1]?.emit('exit', 1, null);
+      vi.advanceTimersByTime(999);
+      expect(workers).toHaveLength(count);
+      vi.advanceTimersByTime(1);
+      expect(workers).toHaveLength(count + 1);
+    }
+  });
+
+  it('closes when the last of them has ended, and replaces none from then on', async () => {
+    const { workers, serving, log } = await openServing();
+    // In whose place there is nobody yet.
+    workers[0]?.emit('exit', 1, null);
+    const said = log().length;
+    const closed = vi.fn();
+    const closing = serving.close().then(closed);
+    expect(workers[0]?.process.kill).not.toHaveBeenCalled();
+    expect(workers[1]?.process.kill).toHaveBeenCalledWith('SIGTERM');
+    await turn();
+    expect(closed).not.toHaveBeenCalled();
+    workers[1]?.emit('exit', 0, null);
+    await closing;
+    vi.advanceTimersByTime(10_000);
+    expect(workers).toHaveLength(2);
+    expect(log()).toHaveLength(said);
   });
 });
