@@ -28,6 +28,7 @@ const onEmbedded = [
   'test/database/guest.test.ts',
   'test/database/lock.test.ts',
   'test/database/socket.test.ts',
+  'test/database/sql.test.ts',
   'test/graphql/audits.test.ts',
   'test/graphql/documents.test.ts',
   'test/graphql/limits.test.ts',
@@ -44,6 +45,7 @@ const onEmbedded = [
 /** What can go wrong upstream has nothing to do with the engine, and takes many databases: a server makes them faster. */
 const onServer = [
   'test/database/announcements.test.ts',
+  'test/database/database.test.ts',
   'test/database/pooler.test.ts',
   'test/database/session.test.ts',
   'test/doctor.test.ts',
