@@ -13,6 +13,7 @@ import {
   findEmbedded,
   openEmbedded,
 } from '../../src/database/embedded.ts';
+import { type Change, followEngine } from '../../src/database/feed.ts';
 import { endProcesses, type RunningProcess, serve, startScript, written } from '../processes.ts';
 
 const built = new URL('../../dist/database/embedded.js', import.meta.url);
@@ -170,6 +171,32 @@ describe('a folder', () => {
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
     );
+  });
+});
+
+describe('a feed', () => {
+  it('is told what is announced on its channel, until it is closed', async () => {
+    const opened = await openEmbedded(folder);
+    const feed = await followEngine(opened);
+    const told: Change[] = [];
+    feed.subscribe((change) => told.push(change));
+    for (const listener of opened.listeners) {
+      listener('elsewhere', '1 User');
+      for (const payload of ['23 DttDevice', '* User', '*', '', 'x User', '4x User', 'heartbeat of another'])
+        listener('dovetail', payload);
+    }
+    expect(told).toEqual([
+      { kind: 'user', userId: 23, table: 'DttDevice' },
+      { kind: 'all', table: 'User' },
+      ...Array(4).fill({ kind: 'all' }),
+    ]);
+    expect(feed.listening).toBe(true);
+    expect(feed.reconnects).toBe(0);
+    await feed.close();
+    expect(feed.listening).toBe(false);
+    expect(told.at(-1)).toEqual({ kind: 'all' });
+    expect(opened.listeners.size).toBe(0);
+    await opened.close();
   });
 });
 

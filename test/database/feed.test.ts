@@ -1,7 +1,20 @@
 /** The change feed: who is told of what, whoever wrote it, and what happens when the connection is lost. */
 
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
@@ -38,6 +51,12 @@ const nobody = 0;
 
 /** What a write announces, sorted: `<who> <table>`. A mark that is announced after it shows that all has come. */
 async function announcedBy(write: () => Promise<unknown>): Promise<string[]> {
+  // The embedded engine has all heard before a write is done.
+  if (inject('engine').kind === 'embedded') {
+    told = [];
+    await write();
+    return told.map(textOf).sort();
+  }
   const mark = async () => {
     await database.pool.query(`SELECT pg_notify('dovetail', '${nobody} User')`);
     await expect.poll(() => told.some(isMark), { interval: 5 }).toBe(true);
@@ -336,34 +355,6 @@ describe('every table', () => {
   });
 });
 
-describe('a truncation', () => {
-  let empty: TestDatabase;
-  let emptyFeed: ChangeFeed;
-  beforeAll(async () => {
-    empty = await openTestDatabase();
-    emptyFeed = await empty.follow();
-  });
-  afterAll(async () => {
-    await emptyFeed?.close();
-    await empty?.close();
-  });
-
-  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
-    const kinds = new Set<string>();
-    const emptied = new Set<string | undefined>();
-    const unsubscribe = emptyFeed.subscribe((change) => {
-      kinds.add(change.kind);
-      emptied.add(change.table);
-    });
-    await empty.pool.query(`TRUNCATE "${table}" CASCADE`);
-    await expect.poll(() => [...kinds]).toEqual(['all']);
-    await expect.poll(() => emptied.has(table)).toBe(true);
-    // Their tokens go with the users.
-    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
-    unsubscribe();
-  });
-});
-
 describe('a change', () => {
   const change = (text: string) => [`alice ${text}`];
 
@@ -496,6 +487,23 @@ describe('a guest of the embedded engine', () => {
   });
 });
 
+/** Notes how long, in milliseconds, the feeds want to wait, and has them wait in this way. */
+function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): number[] {
+  const waits: number[] = [];
+  const watched = vi.spyOn(timers, 'setTimeout').mockImplementation(async (delay = 0, value, options) => {
+    waits.push(delay);
+    await new Promise(setImmediate);
+    await wait(delay, value, options);
+    return value;
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    watched.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return waits;
+}
+
 describe('a lost connection', () => {
   needsEngine('postgres', 'the embedded engine has no connection to lose');
 
@@ -505,7 +513,7 @@ describe('a lost connection', () => {
 
   beforeEach(async () => {
     line = await openLine(database);
-    lost = await followServer({ connectionString: line.url });
+    lost = await followServer({ connectionString: line.url, application_name: 'lost' });
     events = [];
     lost.subscribe((change) => events.push(`${textOf(change)}${lost.listening ? '' : ', not listening'}`));
   });
@@ -519,6 +527,15 @@ describe('a lost connection', () => {
   const change = () =>
     database.pool.query(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
 
+  /** How many connections a feed has to a database. */
+  const connectionsOf = async (name: string, { pool } = database) => {
+    const { rowCount } = await pool.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+      [name],
+    );
+    return rowCount;
+  };
+
   it('is made again, and everybody is told when it goes and when it is back', async () => {
     expect(lost.listening).toBe(true);
     expect(lost.reconnects).toBe(0);
@@ -529,6 +546,10 @@ describe('a lost connection', () => {
     expect(lost.reconnects).toBe(1);
     await change();
     await expect.poll(() => events).toContain('bob OssmDevice');
+    expect(await connectionsOf('lost')).toBe(2);
+    await lost.close();
+    expect(lost.listening).toBe(false);
+    await expect.poll(() => connectionsOf('lost')).toBe(0);
   });
 
   it('is noticed when it is cut without a word', async () => {
@@ -557,7 +578,8 @@ describe('a lost connection', () => {
   it('is left for the server that new connections are led to, though the one before is still there', async () => {
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
-    const following = await followServer({ connectionString: line.url }, 1);
+    const name = 'following';
+    const following = await followServer({ connectionString: line.url, application_name: name }, 1);
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
     line.redirect(other);
@@ -565,6 +587,8 @@ describe('a lost connection', () => {
     await other.pool.query(`UPDATE "User" SET rank = 1 WHERE id = ${userId}`);
     await expect.poll(() => heard).toContain(`${names.get(userId) ?? userId} User`);
     expect(following.listening).toBe(true);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
+    expect(await connectionsOf(name, other)).toBe(2);
     // A connection that is made anew is none that was lost.
     expect(lost.listening).toBe(true);
     await following.close();
@@ -598,13 +622,20 @@ describe('a lost connection', () => {
   });
 
   it('tells everybody once however long it takes to be back', async () => {
+    const waits = watchWaits(timers.setTimeout);
+    /** Those after attempts, rather than between heartbeats. */
+    const pauses = () => waits.filter((wait) => wait !== 2_000);
     await line.refuse();
     await isGone();
-    await new Promise((settle) => setTimeout(settle, 500));
+    await expect.poll(pauses, { interval: 5 }).toContain(400);
     expect(events).toEqual(['all, not listening']);
     await line.accept();
     await isBack();
     expect(events).toEqual(['all, not listening', 'all']);
+    // The next loss is a new one.
+    waits.splice(0);
+    await line.terminate();
+    await expect.poll(() => pauses()[0]).toBe(50);
   });
 });
 
@@ -620,4 +651,31 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
   await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
   await without.close();
   await line.close();
+});
+
+it('waits longer after each attempt that fails, and no longer than five seconds', async () => {
+  const waits = watchWaits(async () => {});
+  // Where nobody listens.
+  const following = await followServer({ host: '127.0.0.1', port: 1 });
+  await expect.poll(() => waits.length, { interval: 5 }).toBeGreaterThan(9);
+  await following.close();
+  expect(waits.slice(0, 10)).toEqual([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+});
+
+// The last, since nothing is left of the accounts.
+describe('a truncation', () => {
+  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
+    const kinds = new Set<string>();
+    const emptied = new Set<string | undefined>();
+    const unsubscribe = feed.subscribe((change) => {
+      kinds.add(change.kind);
+      emptied.add(change.table);
+    });
+    await database.pool.query(`TRUNCATE "${table}" CASCADE`);
+    await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
+    // Their tokens go with the users.
+    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
+    expect([...kinds]).toEqual(['all']);
+    unsubscribe();
+  });
 });
