@@ -5,7 +5,6 @@ import timers from 'node:timers/promises';
 import pg from 'pg';
 import {
   afterAll,
-  afterEach,
   beforeAll,
   beforeEach,
   describe,
@@ -13,13 +12,14 @@ import {
   inject,
   it,
   onTestFinished,
+  type TestContext,
   vi,
 } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
 import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
-import { type Line, openLine } from '../line.ts';
+import { openLine } from '../line.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;
@@ -507,23 +507,22 @@ function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): num
 describe('a lost connection', () => {
   needsEngine('postgres', 'the embedded engine has no connection to lose');
 
-  let lost: ChangeFeed;
-  let line: Line;
-  let events: string[];
+  let scenes = 0;
 
-  beforeEach(async () => {
-    line = await openLine(database);
-    lost = await followServer({ connectionString: line.url, application_name: 'lost' });
-    events = [];
-    lost.subscribe((change) => events.push(`${textOf(change)}${lost.listening ? '' : ', not listening'}`));
-  });
-  afterEach(async () => {
-    await lost?.close();
-    await line?.close();
-  });
+  /** A feed over a line of its own, by whose name its connections are found. */
+  async function openScene({ expect, onTestFinished: finish }: TestContext) {
+    const name = `lost ${++scenes}`;
+    const line = await openLine(database);
+    finish(() => line.close());
+    const lost = await followServer({ connectionString: line.url, application_name: name });
+    finish(() => lost.close());
+    const events: string[] = [];
+    lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
+    const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
+    const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+    return { name, line, lost, events, isBack, isGone };
+  }
 
-  const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
-  const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
   const change = () =>
     database.pool.query(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
 
@@ -536,7 +535,9 @@ describe('a lost connection', () => {
     return rowCount;
   };
 
-  it('is made again, and everybody is told when it goes and when it is back', async () => {
+  it.concurrent('is made again, and everybody is told when it goes and when it is back', async (test) => {
+    const { expect } = test;
+    const { name, line, lost, events, isBack, isGone } = await openScene(test);
     expect(lost.listening).toBe(true);
     expect(lost.reconnects).toBe(0);
     await line.terminate();
@@ -546,13 +547,15 @@ describe('a lost connection', () => {
     expect(lost.reconnects).toBe(1);
     await change();
     await expect.poll(() => events).toContain('bob OssmDevice');
-    expect(await connectionsOf('lost')).toBe(2);
+    expect(await connectionsOf(name)).toBe(2);
     await lost.close();
     expect(lost.listening).toBe(false);
-    await expect.poll(() => connectionsOf('lost')).toBe(0);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
   });
 
-  it('is noticed when it is cut without a word', async () => {
+  it.concurrent('is noticed when it is cut without a word', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
     line.hold();
     await change();
     await isGone();
@@ -564,7 +567,9 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it('is noticed when announcements are swallowed while all else goes on', async () => {
+  it.concurrent('is noticed when announcements are swallowed while all else goes on', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
     line.deafen();
     await change();
     await isGone();
@@ -575,11 +580,14 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it('is left for the server that new connections are led to, though the one before is still there', async () => {
+  it.concurrent('is left for the server that new connections are led to, though the one before is still there', async (test) => {
+    const { expect } = test;
+    const { line, lost } = await openScene(test);
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
     const name = 'following';
     const following = await followServer({ connectionString: line.url, application_name: name }, 1);
+    test.onTestFinished(() => following.close());
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
     line.redirect(other);
@@ -595,7 +603,9 @@ describe('a lost connection', () => {
     await other.close();
   });
 
-  it('is none that listens, where announcements never arrive', async () => {
+  it.concurrent('is none that listens, where announcements never arrive', async (test) => {
+    const { expect } = test;
+    const { line } = await openScene(test);
     line.deafen();
     const deaf = await followServer({ connectionString: line.url });
     expect(deaf.listening).toBe(false);
@@ -603,7 +613,9 @@ describe('a lost connection', () => {
     await deaf.close();
   });
 
-  it('is given up while it is made, when the server takes it and keeps silent', async () => {
+  it.concurrent('is given up while it is made, when the server takes it and keeps silent', async (test) => {
+    const { expect } = test;
+    const { line, isBack, isGone } = await openScene(test);
     line.hold();
     await isGone();
     // The line takes new connections, and says nothing.
@@ -612,7 +624,9 @@ describe('a lost connection', () => {
     await isBack();
   });
 
-  it('can be closed while it is gone', async () => {
+  it.concurrent('can be closed while it is gone', async (test) => {
+    const { expect } = test;
+    const { line, lost, isGone } = await openScene(test);
     line.hold();
     await isGone();
     await expect.poll(() => line.held(), { timeout: 10_000 }).toBeGreaterThan(1);
@@ -621,7 +635,9 @@ describe('a lost connection', () => {
     expect(Date.now() - began).toBeLessThan(1_000);
   });
 
-  it('tells everybody once however long it takes to be back', async () => {
+  it('tells everybody once however long it takes to be back', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
     const waits = watchWaits(timers.setTimeout);
     /** Those after attempts, rather than between heartbeats. */
     const pauses = () => waits.filter((wait) => wait !== 2_000);
