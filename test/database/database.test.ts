@@ -1,11 +1,14 @@
 /** How a database on a server is opened: what is refused, what its sessions are set to, and what is left behind. */
 
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SetupError } from '../../src/config.ts';
-import { type Bounds, openDatabase, reason } from '../../src/database/database.ts';
+import { type Bounds, joinDatabase, openDatabase, reason } from '../../src/database/database.ts';
+import { message } from '../../src/database/protocol.ts';
 import { openTestDatabase, type TestDatabase } from '../gateway.ts';
 
 let database: TestDatabase;
@@ -70,6 +73,22 @@ describe('a server', () => {
     expect(state).not.toContain('secret');
   });
 
+  it('that hangs up on the first question cannot be reached, and ends no process', async () => {
+    const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
+    const rude = createServer((socket) =>
+      socket
+        .on('error', () => {})
+        .once('data', () => socket.write(greeting, () => socket.once('data', () => socket.destroy()))),
+    );
+    rude.listen(0, '127.0.0.1');
+    await once(rude, 'listening');
+    onTestFinished(() => void rude.close());
+    const { port } = rude.address() as AddressInfo;
+    await expect(open(undefined, `postgres://me@127.0.0.1:${port}/none`)).rejects.toThrow(
+      'cannot be reached: Connection terminated unexpectedly',
+    );
+  });
+
   it('whose database is of a later version is refused, and nothing stays connected', async () => {
     await database.pool.query(
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
@@ -129,6 +148,20 @@ describe('an opened database', () => {
     await find();
     expect(await find()).toEqual([{ name: 'dovetail_1' }]);
   });
+});
+
+it('a command that is told of a server goes there, whatever runs in the folder', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-database-'));
+  const engine = createServer((socket) => socket.on('error', () => {}).end());
+  engine.listen(join(folder, '.s.PGSQL.5432'));
+  await once(engine, 'listening');
+  onTestFinished(async () => {
+    engine.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const joined = await joinDatabase({ DATABASE_URL: url, DATA_DIR: folder });
+  onTestFinished(() => joined.close());
+  expect(await joined.sql.count('User', {})).toBe(0);
 });
 
 it('the reasons of an error that has several are all named', () => {
