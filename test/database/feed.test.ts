@@ -16,6 +16,7 @@ import {
   vi,
 } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
+import { findSilentTriggers } from '../../src/database/announcements.ts';
 import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
@@ -352,6 +353,36 @@ describe('every table', () => {
       [...Object.keys(tables), 'ApiToken', 'User'].sort(),
     );
     for (const { table, triggers } of rows) expect(triggers, table).toEqual(expected(table));
+  });
+
+  it.each([
+    ['disabled', 'DISABLE TRIGGER USER'],
+    // As triggers are made, which sessions that replicate pass over.
+    ['disabled', 'ENABLE TRIGGER USER'],
+    ['missing', undefined],
+  ])('is named with each of its triggers that is %s (%s)', async (state, change) => {
+    const client = await database.pool.connect();
+    try {
+      expect(await findSilentTriggers(client)).toEqual([]);
+      const { rows } = await client.query<{ table: string; trigger: string }>(
+        `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+         WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
+      );
+      expect(rows.length).toBeGreaterThan(50);
+      await client.query('BEGIN');
+      for (const { table, trigger } of rows)
+        await client.query(
+          change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
+        );
+      const found = await findSilentTriggers(client);
+      await client.query('ROLLBACK');
+      const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
+      expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
+      expect(found).toHaveLength(rows.length);
+      expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
+    } finally {
+      client.release();
+    }
   });
 });
 
