@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
+import type pg from 'pg';
 import { openEmbedded } from './embedded.ts';
 
 /** The part of WebAssembly that is used here; Node's type declarations leave it out. */
@@ -21,30 +22,25 @@ declare const WebAssembly: {
   ): Promise<{ instance: { exports: Record<string, unknown> } }>;
 };
 
-/** The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty. */
-export async function draftMigration(from: string, to: string): Promise<string> {
+/**
+ * The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty.
+ * @param connection to any database: the engine compares two texts, but insists on being connected.
+ */
+export async function draftMigration(connection: pg.ClientConfig, from: string, to: string): Promise<string> {
   await loadEngine();
-  const dataDir = mkdtempSync(join(tmpdir(), 'dovetail-draft-'));
-  // The engine compares two texts, but insists on being connected.
-  const { connection, close } = await openEmbedded(dataDir);
-  try {
-    const engine = await engineModule.SchemaEngine.new(
-      { datamodels: [['schema.prisma', to]] },
-      () => {},
-      bindMigrationAwareSqlAdapterFactory(new PrismaPg(connection)),
-    );
-    const { stdout } = await engine.diff({
-      from: from === '' ? { tag: 'empty' } : datamodel(from),
-      to: datamodel(to),
-      script: true,
-      exitCode: null,
-      filters: { externalTables: [], externalEnums: [] },
-    });
-    return stdout ?? '';
-  } finally {
-    await close();
-    rmSync(dataDir, { recursive: true, force: true });
-  }
+  const engine = await engineModule.SchemaEngine.new(
+    { datamodels: [['schema.prisma', to]] },
+    () => {},
+    bindMigrationAwareSqlAdapterFactory(new PrismaPg(connection)),
+  );
+  const { stdout } = await engine.diff({
+    from: from === '' ? { tag: 'empty' } : datamodel(from),
+    to: datamodel(to),
+    script: true,
+    exitCode: null,
+    filters: { externalTables: [], externalEnums: [] },
+  });
+  return stdout ?? '';
 }
 
 const datamodel = (content: string) => ({
@@ -71,7 +67,13 @@ if (process.argv[1] === import.meta.filename) {
     process.exit(1);
   }
   const committed = execFileSync('git', ['show', 'HEAD:prisma/schema.prisma'], { encoding: 'utf8' });
-  const sql = await draftMigration(committed, readFileSync('prisma/schema.prisma', 'utf8'));
+  const current = readFileSync('prisma/schema.prisma', 'utf8');
+  const dataDir = mkdtempSync(join(tmpdir(), 'dovetail-draft-'));
+  const { connection, close } = await openEmbedded(dataDir);
+  const sql = await draftMigration(connection, committed, current).finally(async () => {
+    await close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
   const stamp = new Date().toISOString().replace(/\D/g, '').slice(0, 14);
   const folder = `prisma/migrations/${stamp}_${name}`;
   mkdirSync(folder);

@@ -131,9 +131,11 @@ export function createGuestSession(engine: Engine, given: readonly Setting[]): G
 
   return {
     async begin() {
-      const [found] = await engine.ask<Standing>(standing);
+      const [[found]] = await engine.askAll<[Standing]>([standing]);
       if (found) before = found;
       for (const { name, setting } of own) await engine.ask(set, [name, setting]);
+      // What is asked with values leaves a statement without a name, which is none of the guest's.
+      if (own.length > 0) await engine.askAll(['SELECT']);
     },
     async run(messages, onReply) {
       for (const step of stepsOf(messages)) {

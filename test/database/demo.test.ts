@@ -1,27 +1,30 @@
-import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/token.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/database/demo.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { openTestGateway, rest, type TestDatabase, withClient } from '../gateway.ts';
+import { openTestDatabase, openTestGateway, rest, type TestDatabase } from '../gateway.ts';
 
 let folder: string;
 let file: string;
 let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  // Each of Prisma's clients listens.
+  database.pool.setMaxListeners(0);
+});
+afterAll(() => database?.close());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');
-  const engine = inject('engine');
-  if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
-  database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+  // The account stays, once it is loaded: to load it takes long.
+  await database.pool.query('DELETE FROM "ApiToken"');
 });
-afterEach(async () => {
-  await database.close();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const empty = () => database.pool.query('TRUNCATE "User" CASCADE');
 
 const prepare = () => prepareDemo(database, folder);
 const viewerOf = async (token: string | undefined) => {
@@ -30,6 +33,54 @@ const viewerOf = async (token: string | undefined) => {
 };
 
 describe('the demo account', () => {
+  it('has something of everything, of the same days whenever it is loaded', async () => {
+    await prepare();
+    const found = async (sql: string) => {
+      const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
+      return rows.map((row) => row.join(' '));
+    };
+    const demo = `(SELECT id FROM "User" WHERE username = 'demo')`;
+    expect(
+      await found(`SELECT count(*), count(passed), count(*) FILTER (WHERE passed), count(name), count("templateId"),
+          count(DISTINCT "trainerId"), min("createdAt")::date::text, max("createdAt")::date::text
+        FROM "DttSession" WHERE "ownerId" = ${demo}`),
+    ).toEqual(['60 54 22 20 48 2 2026-01-19 2026-02-17']);
+    expect(
+      await found(`SELECT "order", type, count(*), count(passed), sum(points), sum("repsMeasured")
+        FROM "TrainerSegment" GROUP BY type, "order" ORDER BY "order"`),
+    ).toEqual([
+      '0 repetition 60 60 9150 1260',
+      '1 endurance 60 60 9180 1320',
+      '2 freeform 60 0 9300 1380',
+      '3 bounce 60 60 9240 1260',
+    ]);
+    expect(
+      await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
+          CASE t.id WHEN (SELECT "activeTemplateId" FROM "User" WHERE id = ${demo}) THEN 'active' END,
+          (SELECT 'imported' FROM "DttTemplateImport" WHERE "templateId" = t.id AND "userId" = ${demo})
+        FROM "DttTemplate" t JOIN "User" u ON u.id = "ownerId" JOIN "DttTemplateSegment" ON "templateId" = t.id
+        GROUP BY t.id, username ORDER BY t.id`),
+    ).toEqual([
+      'Beginner Program: demo 960 1 active ',
+      'Endurance: demo 1380 2  ',
+      'Intervals: demo 360 0  ',
+      'Coach’s Pick: coach 1260 1  imported',
+    ]);
+    expect(
+      await found(`SELECT "lockState", "isActive", t.name, "startDate"::date::text, max(s."createdAt")::date::text,
+          string_agg(CASE WHEN "isLocked" THEN upper(s.type) ELSE s.type END, '/' ORDER BY s."createdAt")
+        FROM "LockSession" l JOIN "LockSegment" s ON "sessionId" = l.id LEFT JOIN "LockTemplate" t ON t.id = "templateId"
+        GROUP BY l.id, t.name ORDER BY l.id`),
+    ).toEqual([
+      'locked true Weekend Lock 2026-02-16 2026-02-17 START/break/LOCK',
+      'completed false Weekend Lock 2026-02-02 2026-02-04 START/break/LOCK/end',
+      'completed false Weekend Lock 2026-01-19 2026-01-21 START/break/LOCK/end',
+      'abandoned false Weekend Lock 2026-01-05 2026-01-07 START/break/LOCK/end',
+      'completed false  2025-12-22 2025-12-24 START/break/LOCK/end',
+      'completed false  2025-12-08 2025-12-10 START/break/LOCK/end',
+    ]);
+  });
+
   it('has an answer with data for every REST route', async () => {
     const token = await prepare();
     const gateway = await openTestGateway({ ...database, close: async () => {} });
@@ -74,6 +125,7 @@ describe('the demo account', () => {
     const token = await prepare();
     expect(await readFile(file, 'utf8')).toBe(`${token}\n`);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(['demo-token']);
     const count = await database.client.dttSession.count();
     expect(await prepare()).toBe(token);
     expect(await database.client.dttSession.count()).toBe(count);
@@ -114,14 +166,27 @@ describe('the demo account', () => {
     expect(await prepare()).toBeUndefined();
   });
 
+  it('is none of its own where one is mirrored, whatever that is called', async () => {
+    await prepare();
+    onTestFinished(async () => void (await empty()));
+    await database.pool.query(
+      `INSERT INTO "Mirror" (source, "userId") SELECT 'https://example.com', id FROM "User" WHERE username = 'demo'`,
+    );
+    expect(await prepare()).toBeUndefined();
+  });
+
   it('is not added to a database that holds other data', async () => {
+    await empty();
+    onTestFinished(async () => void (await empty()));
     await database.client.user.create({ data: { username: 'alice' } });
     await writeFile(file, `dvt_${'A'.repeat(43)}\n`);
     expect(await prepare()).toBeUndefined();
     expect(await database.client.user.count()).toBe(1);
+    expect(await readFile(file, 'utf8')).toMatch(/^dvt_A+\n$/);
   });
 
   it('is loaded wholly or not at all', async () => {
+    await empty();
     await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
     await expect(prepare()).rejects.toThrow();
     expect(await database.client.user.count()).toBe(0);

@@ -1,12 +1,20 @@
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { chmod, cp, mkdir, mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { type EmbeddedPostgres, findEmbedded, openEmbedded } from '../../src/database/embedded.ts';
-import { endProcesses, type RunningProcess, runCli, serve, startScript, written } from '../processes.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import {
+  type EmbeddedPostgres,
+  findDamage,
+  findEmbedded,
+  openEmbedded,
+} from '../../src/database/embedded.ts';
+import { type Change, followEngine } from '../../src/database/feed.ts';
+import { endProcesses, type RunningProcess, serve, startScript, written } from '../processes.ts';
 
 const built = new URL('../../dist/database/embedded.js', import.meta.url);
 
@@ -16,21 +24,30 @@ vi.setConfig({ testTimeout: 90_000 });
 let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-embedded-'));
-  // To copy a database is much faster than to create one.
-  const engine = inject('engine');
-  if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
+  await copyTemplateTo(folder);
 });
 afterEach(async () => {
   await endProcesses();
   await rm(folder, { recursive: true, force: true });
 });
 
+/** To copy a database is much faster than to create one. */
+async function copyTemplateTo(dataDir: string): Promise<void> {
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') await cp(engine.template, dataDir, { recursive: true });
+}
+
+async function made(path: string): Promise<string> {
+  await mkdir(path);
+  return path;
+}
+
 /** A process that opens the folder, says so, and holds it until it is ended. It may be told what to do first. */
 function startHolder(dataDir: string, work = ''): RunningProcess {
   return startScript(
     `import { openEmbedded } from ${JSON.stringify(built.href)};
      try {
-       const { engine, connection } = await openEmbedded(process.argv[1]);
+       const { engine, connection, close, failure } = await openEmbedded(process.argv[1]);
        ${work}
        console.log('open');
        setInterval(() => {}, 1000);
@@ -39,6 +56,19 @@ function startHolder(dataDir: string, work = ''): RunningProcess {
      }`,
     dataDir,
   );
+}
+
+/** Has something done with the options of each engine before it is opened. */
+function beforeEngine(work: (options: PGliteOptions) => Promise<void>): void {
+  const create = PGlite.create.bind(PGlite);
+  const spy = vi.spyOn(PGlite, 'create');
+  const open = async (options: PGliteOptions) => {
+    await work(options);
+    return create(options);
+  };
+  // Of its two forms, this is the one in use.
+  spy.mockImplementation(open as unknown as typeof PGlite.create);
+  onTestFinished(() => spy.mockRestore());
 }
 
 async function query<Row extends pg.QueryResultRow>({ connection }: EmbeddedPostgres, sql: string) {
@@ -75,41 +105,42 @@ describe('a folder', () => {
     expect(await openAndQuery(folder, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
   });
 
-  it('is created for its owner alone, with its parents, and has no socket left in it once closed', async () => {
+  it('is created for its owner alone, with its parents, whatever the umask, and has no socket left in it once closed', async () => {
     const dataDir = join(folder, 'a', 'b');
-    const { close } = await openEmbedded(dataDir);
-    const modes = ['.', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, name))).mode & 0o777);
-    expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
-    await close();
+    // Instead of making one, which takes long.
+    beforeEngine(({ dataDir: path = '' }) => cp(join(folder, 'postgres'), path, { recursive: true }));
+    const umask = process.umask(0);
+    try {
+      const opened = await openEmbedded(dataDir);
+      const modes = ['.', '.s.PGSQL.5432'].map(
+        async (name) => (await stat(join(dataDir, name))).mode & 0o777,
+      );
+      expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
+      await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
+      await expectClosed(dataDir);
+      await opened.close();
+      await expectClosed(dataDir);
+    } finally {
+      process.umask(umask);
+    }
     // Not every tool can copy a socket.
     const entries = await readdir(dataDir, { withFileTypes: true });
     expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
   });
 
-  it('lets nobody else at the database, whatever the mode of the folder and the umask', async () => {
-    const dataDir = join(folder, 'open');
-    await mkdir(dataDir);
-    await chmod(dataDir, 0o755);
-    const umask = process.umask(0);
-    try {
-      const opened = await openEmbedded(dataDir);
-      await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
-      await expectClosed(dataDir);
-      await opened.close();
-      await expectClosed(dataDir);
-      // One of an earlier version is closed when it is opened.
-      await chmod(join(dataDir, 'postgres'), 0o777);
-      await (await openEmbedded(dataDir)).close();
-      await expectClosed(dataDir);
-    } finally {
-      process.umask(umask);
-    }
+  it('lets nobody else at the database, whatever the mode of the folder and of its files', async () => {
+    await chmod(folder, 0o755);
+    // As one of an earlier version may be.
+    await chmod(join(folder, 'postgres'), 0o777);
+    await (await openEmbedded(folder)).close();
+    await expectClosed(folder);
   });
 
-  it('may be deeper than the address of a socket is long, and leaves no link behind', async () => {
-    const dataDir = join(folder, ...Array.from({ length: 8 }, () => 'deep'.repeat(12)));
-    const temporary = join(folder, 'temporary');
-    await mkdir(temporary);
+  it('may be deeper than the address of a socket has bytes, and leaves no link behind', async () => {
+    // No more characters than there may be bytes.
+    const dataDir = join(folder, '深'.repeat(20));
+    await rename(join(folder, 'postgres'), join(await made(dataDir), 'postgres'));
+    const temporary = await made(join(folder, 'temporary'));
     vi.stubEnv('TMPDIR', temporary);
     onTestFinished(() => void vi.unstubAllEnvs());
     const opened = await openEmbedded(dataDir);
@@ -121,6 +152,14 @@ describe('a folder', () => {
     await opened.close();
     expect(await findEmbedded(dataDir)).toBeUndefined();
     expect(await readdir(temporary)).toEqual([]);
+  });
+
+  it('of a later version is refused, and let go of', async () => {
+    const insert = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`;
+    await openAndQuery(folder, insert);
+    await expect(openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder })).rejects.toThrow('2999_later');
+    expect(await findEmbedded(folder)).toBeUndefined();
+    expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
   it.each([
@@ -135,13 +174,39 @@ describe('a folder', () => {
   });
 });
 
+describe('a feed', () => {
+  it('is told what is announced on its channel, until it is closed', async () => {
+    const opened = await openEmbedded(folder);
+    const feed = await followEngine(opened);
+    const told: Change[] = [];
+    feed.subscribe((change) => told.push(change));
+    for (const listener of opened.listeners) {
+      listener('elsewhere', '1 User');
+      for (const payload of ['23 DttDevice', '* User', '*', '', 'x User', '4x User', 'heartbeat of another'])
+        listener('dovetail', payload);
+    }
+    expect(told).toEqual([
+      { kind: 'user', userId: 23, table: 'DttDevice' },
+      { kind: 'all', table: 'User' },
+      ...Array(4).fill({ kind: 'all' }),
+    ]);
+    expect(feed.listening).toBe(true);
+    expect(feed.reconnects).toBe(0);
+    await feed.close();
+    expect(feed.listening).toBe(false);
+    expect(told.at(-1)).toEqual({ kind: 'all' });
+    expect(opened.listeners.size).toBe(0);
+    await opened.close();
+  });
+});
+
 describe('a second process', () => {
   it('is refused with a line that names the first, which is not harmed', async () => {
     const opened = await openEmbedded(folder);
     await query(opened, 'CREATE TABLE kept AS SELECT 7 AS value');
     // Several at once, since each of them looks at the lock.
     const refused = await Promise.all(
-      Array.from({ length: 3 }, () => startHolder(folder)).map(({ exit }) => exit),
+      Array.from({ length: 2 }, () => startHolder(folder)).map(({ exit }) => exit),
     );
     for (const { stdout } of refused) {
       expect(stdout).toBe(
@@ -185,18 +250,38 @@ function contents(dataDir: string): Record<string, string> {
   );
 }
 
-describe('a gateway whose folder is removed', () => {
+describe('a folder that is removed while it is open', () => {
   const lost = (dataDir: string) =>
     `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`;
 
-  it.each(['asked', 'idle'])('ends with exit 1 and a line, when it is %s', async (state) => {
+  it('ends a gateway with exit 1 and a line, though nobody asks', async () => {
     const gateway = await serve({ DATA_DIR: folder, LOG_LEVEL: 'fatal' });
     await rm(folder, { recursive: true });
-    if (state === 'asked') await fetch(`${gateway.url}/readyz`).catch(() => {});
     const { code, stderr } = await gateway.exit;
     expect({ code, says: JSON.parse(stderr).msg }).toEqual({ code: 1, says: lost(folder) });
     // What it has not made it does not make again.
     await expect(stat(folder)).rejects.toThrow('ENOENT');
+  });
+
+  it.each(['asked for something', 'idle'])('is noticed by the engine that is %s', async (state) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const opened = await openEmbedded(folder);
+    const client = new pg.Client(opened.connection);
+    client.on('error', () => {});
+    await client.connect();
+    vi.advanceTimersByTime(60_000);
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+    const closed = new Promise((settle) => client.once('end', settle));
+    await rm(folder, { recursive: true });
+    if (state === 'idle') vi.advanceTimersByTime(1_000);
+    else await expect(client.query('SELECT 1')).rejects.toThrow();
+    expect((await opened.failure).message).toBe(lost(folder));
+    await closed;
+    await opened.close();
+    await expect(stat(folder)).rejects.toThrow('ENOENT');
+    // Nobody looks any more.
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('is closed without a word to whatever is in its place', async () => {
@@ -213,43 +298,65 @@ describe('a gateway whose folder is removed', () => {
     expect((await opened.failure).message).toBe(lost(folder));
   });
 
-  it('leaves the database of the next alone, when it is stopped before it noticed', async () => {
-    const dataDir = join(folder, 'data');
-    const makeNew = async () => {
-      const engine = inject('engine');
-      if (engine.kind === 'embedded') await cp(engine.template, dataDir, { recursive: true });
-    };
-    await makeNew();
-    const first = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'fatal' });
+  it('leaves the database of the next alone, when it is closed before that is noticed', async () => {
+    const first = startHolder(
+      folder,
+      `process.once('SIGTERM', () => close().then(() => failure).then((error) => {
+         console.log(error.message);
+         process.exit();
+       }));`,
+    );
+    await written(first, /open/);
     // It sleeps meanwhile, so that it notices nothing before it is told to stop.
     first.child.kill('SIGSTOP');
-    await rm(dataDir, { recursive: true });
-    await makeNew();
-    const second = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'fatal' });
+    await rm(folder, { recursive: true });
+    await made(folder);
+    await copyTemplateTo(folder);
+    const second = await openEmbedded(folder);
     first.child.kill('SIGTERM');
     first.child.kill('SIGCONT');
-    expect((await first.exit).code).toBe(1);
+    expect((await first.exit).stdout).toContain(lost(folder));
     // Its socket and its lock are where they were.
-    expect(await runCli(['serve'], { DATA_DIR: dataDir, PORT: '0' })).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`is in use by process ${second.child.pid}.`),
-    });
-    expect(await findEmbedded(dataDir)).toBeDefined();
-    second.child.kill('SIGTERM');
-    expect(await second.exit).toMatchObject({ code: 0 });
-    expect(await openAndQuery(dataDir, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await expect(openEmbedded(folder)).rejects.toThrow(`is in use by process ${process.pid}.`);
+    const found = await findEmbedded(folder);
+    expect(found).toBeDefined();
+    await found?.close();
+    expect(await query(second, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await second.close();
+    expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 });
 
 describe('a damaged database', () => {
-  it('is told as one by the start, with exit 1 and one line', async () => {
+  it('is told as one by a line, and found without being opened', async () => {
+    const temporary = await made(join(folder, 'temporary'));
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await findDamage(folder)).toBeUndefined();
     await truncate(join(folder, 'postgres', 'global', 'pg_control'), 100);
-    const { code, stdout, stderr } = await runCli(['serve'], { DATA_DIR: folder, PORT: '0' });
-    expect(stderr).toMatch(
-      new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)\\n$`),
-    );
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    const before = contents(folder);
+    const line = new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)$`);
+    expect(await findDamage(folder)).toMatch(line);
+    expect(contents(folder)).toEqual(before);
+    await expect(openEmbedded(folder)).rejects.toThrow(line);
+    expect(await readdir(temporary)).toEqual([]);
+    expect(await findEmbedded(folder)).toBeUndefined();
   });
+
+  it.each(['No space left on device', 'Permission denied', 'Read-only file system'])(
+    'is none where there is something in the way of writing: %s',
+    async (obstacle) => {
+      beforeEngine(async ({ onStderr }) => {
+        // What ends the engine counts, whatever it says besides.
+        for (const line of ['LOG:  begins', `PANIC:  could not write: ${obstacle}`, 'LOG:  ends'])
+          onStderr?.(line);
+        throw new Error('exit 1');
+      });
+      await expect(openEmbedded(folder)).rejects.toThrow(
+        `DATA_DIR is ${JSON.stringify(folder)}, but takes a folder that can be written to: PANIC:  could not write: ${obstacle}`,
+      );
+    },
+  );
 });
 
 describe('an engine that breaks off', () => {
@@ -265,7 +372,7 @@ describe('an engine that breaks off', () => {
 
 describe('what was acknowledged', () => {
   it('is there after a process was killed while it wrote', async () => {
-    const rounds = 4;
+    const rounds = 3;
     // Counts what it finds, and then writes row after row, and says so, until it is killed.
     const work = `
       const { default: pg } = await import('pg');

@@ -1,12 +1,26 @@
 /** The change feed: who is told of what, whoever wrote it, and what happens when the connection is lost. */
 
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+  type TestContext,
+  vi,
+} from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
+import { findSilentTriggers } from '../../src/database/announcements.ts';
 import { type Change, type ChangeFeed, followServer } from '../../src/database/feed.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
-import { type Line, openLine } from '../line.ts';
+import { openLine } from '../line.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;
@@ -38,6 +52,12 @@ const nobody = 0;
 
 /** What a write announces, sorted: `<who> <table>`. A mark that is announced after it shows that all has come. */
 async function announcedBy(write: () => Promise<unknown>): Promise<string[]> {
+  // The embedded engine has all heard before a write is done.
+  if (inject('engine').kind === 'embedded') {
+    told = [];
+    await write();
+    return told.map(textOf).sort();
+  }
   const mark = async () => {
     await database.pool.query(`SELECT pg_notify('dovetail', '${nobody} User')`);
     await expect.poll(() => told.some(isMark), { interval: 5 }).toBe(true);
@@ -334,33 +354,35 @@ describe('every table', () => {
     );
     for (const { table, triggers } of rows) expect(triggers, table).toEqual(expected(table));
   });
-});
 
-describe('a truncation', () => {
-  let empty: TestDatabase;
-  let emptyFeed: ChangeFeed;
-  beforeAll(async () => {
-    empty = await openTestDatabase();
-    emptyFeed = await empty.follow();
-  });
-  afterAll(async () => {
-    await emptyFeed?.close();
-    await empty?.close();
-  });
-
-  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
-    const kinds = new Set<string>();
-    const emptied = new Set<string | undefined>();
-    const unsubscribe = emptyFeed.subscribe((change) => {
-      kinds.add(change.kind);
-      emptied.add(change.table);
-    });
-    await empty.pool.query(`TRUNCATE "${table}" CASCADE`);
-    await expect.poll(() => [...kinds]).toEqual(['all']);
-    await expect.poll(() => emptied.has(table)).toBe(true);
-    // Their tokens go with the users.
-    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
-    unsubscribe();
+  it.each([
+    ['disabled', 'DISABLE TRIGGER USER'],
+    // As triggers are made, which sessions that replicate pass over.
+    ['disabled', 'ENABLE TRIGGER USER'],
+    ['missing', undefined],
+  ])('is named with each of its triggers that is %s (%s)', async (state, change) => {
+    const client = await database.pool.connect();
+    try {
+      expect(await findSilentTriggers(client)).toEqual([]);
+      const { rows } = await client.query<{ table: string; trigger: string }>(
+        `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+         WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
+      );
+      expect(rows.length).toBeGreaterThan(50);
+      await client.query('BEGIN');
+      for (const { table, trigger } of rows)
+        await client.query(
+          change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
+        );
+      const found = await findSilentTriggers(client);
+      await client.query('ROLLBACK');
+      const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
+      expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
+      expect(found).toHaveLength(rows.length);
+      expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
+    } finally {
+      client.release();
+    }
   });
 });
 
@@ -496,30 +518,57 @@ describe('a guest of the embedded engine', () => {
   });
 });
 
+/** Notes how long, in milliseconds, the feeds want to wait, and has them wait in this way. */
+function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): number[] {
+  const waits: number[] = [];
+  const watched = vi.spyOn(timers, 'setTimeout').mockImplementation(async (delay = 0, value, options) => {
+    waits.push(delay);
+    await new Promise(setImmediate);
+    await wait(delay, value, options);
+    return value;
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    watched.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return waits;
+}
+
 describe('a lost connection', () => {
   needsEngine('postgres', 'the embedded engine has no connection to lose');
 
-  let lost: ChangeFeed;
-  let line: Line;
-  let events: string[];
+  let scenes = 0;
 
-  beforeEach(async () => {
-    line = await openLine(database);
-    lost = await followServer({ connectionString: line.url });
-    events = [];
-    lost.subscribe((change) => events.push(`${textOf(change)}${lost.listening ? '' : ', not listening'}`));
-  });
-  afterEach(async () => {
-    await lost?.close();
-    await line?.close();
-  });
+  /** A feed over a line of its own, by whose name its connections are found. */
+  async function openScene({ expect, onTestFinished: finish }: TestContext) {
+    const name = `lost ${++scenes}`;
+    const line = await openLine(database);
+    finish(() => line.close());
+    const lost = await followServer({ connectionString: line.url, application_name: name });
+    finish(() => lost.close());
+    const events: string[] = [];
+    lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
+    const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
+    const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+    return { name, line, lost, events, isBack, isGone };
+  }
 
-  const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
-  const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
   const change = () =>
     database.pool.query(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
 
-  it('is made again, and everybody is told when it goes and when it is back', async () => {
+  /** How many connections a feed has to a database. */
+  const connectionsOf = async (name: string, { pool } = database) => {
+    const { rowCount } = await pool.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+      [name],
+    );
+    return rowCount;
+  };
+
+  it.concurrent('is made again, and everybody is told when it goes and when it is back', async (test) => {
+    const { expect } = test;
+    const { name, line, lost, events, isBack, isGone } = await openScene(test);
     expect(lost.listening).toBe(true);
     expect(lost.reconnects).toBe(0);
     await line.terminate();
@@ -529,9 +578,15 @@ describe('a lost connection', () => {
     expect(lost.reconnects).toBe(1);
     await change();
     await expect.poll(() => events).toContain('bob OssmDevice');
+    expect(await connectionsOf(name)).toBe(2);
+    await lost.close();
+    expect(lost.listening).toBe(false);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
   });
 
-  it('is noticed when it is cut without a word', async () => {
+  it.concurrent('is noticed when it is cut without a word', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
     line.hold();
     await change();
     await isGone();
@@ -543,7 +598,9 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it('is noticed when announcements are swallowed while all else goes on', async () => {
+  it.concurrent('is noticed when announcements are swallowed while all else goes on', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
     line.deafen();
     await change();
     await isGone();
@@ -554,10 +611,14 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
-  it('is left for the server that new connections are led to, though the one before is still there', async () => {
+  it.concurrent('is left for the server that new connections are led to, though the one before is still there', async (test) => {
+    const { expect } = test;
+    const { line, lost } = await openScene(test);
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
-    const following = await followServer({ connectionString: line.url }, 1);
+    const name = 'following';
+    const following = await followServer({ connectionString: line.url, application_name: name }, 1);
+    test.onTestFinished(() => following.close());
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
     line.redirect(other);
@@ -565,13 +626,17 @@ describe('a lost connection', () => {
     await other.pool.query(`UPDATE "User" SET rank = 1 WHERE id = ${userId}`);
     await expect.poll(() => heard).toContain(`${names.get(userId) ?? userId} User`);
     expect(following.listening).toBe(true);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
+    expect(await connectionsOf(name, other)).toBe(2);
     // A connection that is made anew is none that was lost.
     expect(lost.listening).toBe(true);
     await following.close();
     await other.close();
   });
 
-  it('is none that listens, where announcements never arrive', async () => {
+  it.concurrent('is none that listens, where announcements never arrive', async (test) => {
+    const { expect } = test;
+    const { line } = await openScene(test);
     line.deafen();
     const deaf = await followServer({ connectionString: line.url });
     expect(deaf.listening).toBe(false);
@@ -579,7 +644,9 @@ describe('a lost connection', () => {
     await deaf.close();
   });
 
-  it('is given up while it is made, when the server takes it and keeps silent', async () => {
+  it.concurrent('is given up while it is made, when the server takes it and keeps silent', async (test) => {
+    const { expect } = test;
+    const { line, isBack, isGone } = await openScene(test);
     line.hold();
     await isGone();
     // The line takes new connections, and says nothing.
@@ -588,7 +655,9 @@ describe('a lost connection', () => {
     await isBack();
   });
 
-  it('can be closed while it is gone', async () => {
+  it.concurrent('can be closed while it is gone', async (test) => {
+    const { expect } = test;
+    const { line, lost, isGone } = await openScene(test);
     line.hold();
     await isGone();
     await expect.poll(() => line.held(), { timeout: 10_000 }).toBeGreaterThan(1);
@@ -597,14 +666,23 @@ describe('a lost connection', () => {
     expect(Date.now() - began).toBeLessThan(1_000);
   });
 
-  it('tells everybody once however long it takes to be back', async () => {
+  it('tells everybody once however long it takes to be back', async (test) => {
+    const { expect } = test;
+    const { line, events, isBack, isGone } = await openScene(test);
+    const waits = watchWaits(timers.setTimeout);
+    /** Those after attempts, rather than between heartbeats. */
+    const pauses = () => waits.filter((wait) => wait !== 2_000);
     await line.refuse();
     await isGone();
-    await new Promise((settle) => setTimeout(settle, 500));
+    await expect.poll(pauses, { interval: 5 }).toContain(400);
     expect(events).toEqual(['all, not listening']);
     await line.accept();
     await isBack();
     expect(events).toEqual(['all, not listening', 'all']);
+    // The next loss is a new one.
+    waits.splice(0);
+    await line.terminate();
+    await expect.poll(() => pauses()[0]).toBe(50);
   });
 });
 
@@ -620,4 +698,31 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
   await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
   await without.close();
   await line.close();
+});
+
+it('waits longer after each attempt that fails, and no longer than five seconds', async () => {
+  const waits = watchWaits(async () => {});
+  // Where nobody listens.
+  const following = await followServer({ host: '127.0.0.1', port: 1 });
+  await expect.poll(() => waits.length, { interval: 5 }).toBeGreaterThan(9);
+  await following.close();
+  expect(waits.slice(0, 10)).toEqual([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+});
+
+// The last, since nothing is left of the accounts.
+describe('a truncation', () => {
+  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
+    const kinds = new Set<string>();
+    const emptied = new Set<string | undefined>();
+    const unsubscribe = feed.subscribe((change) => {
+      kinds.add(change.kind);
+      emptied.add(change.table);
+    });
+    await database.pool.query(`TRUNCATE "${table}" CASCADE`);
+    await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
+    // Their tokens go with the users.
+    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
+    expect([...kinds]).toEqual(['all']);
+    unsubscribe();
+  });
 });

@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import fs from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { connect, createServer, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { claim } from '../../src/database/lock.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../processes.ts';
 
@@ -49,6 +51,56 @@ describe('a claimed folder', () => {
       await claimed.release();
     }
     expect(await readdir(folder)).toEqual(['.lock.5']);
+  });
+
+  it('is held until its lock is removed or replaced, and is left to the next then', async () => {
+    const claimed = await claim(folder);
+    if ('holder' in claimed) throw new Error('it was refused');
+    const lock = join(folder, '.lock.1');
+    expect(claimed.isHeld()).toBe(true);
+    await rm(lock);
+    expect(claimed.isHeld()).toBe(false);
+    await writeFile(lock, 'of another');
+    expect(claimed.isHeld()).toBe(false);
+    await claimed.release();
+    expect(await readFile(lock, 'utf8')).toBe('of another');
+  });
+
+  it.each<[string, (socket: Socket) => unknown]>([
+    ['keeps silent', () => {}],
+    ['hangs up', (socket) => socket.destroy()],
+  ])('is refused to everybody else by a holder that %s', async (_, answer) => {
+    const waits: number[] = [];
+    const wait = vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (
+      this: Socket,
+      time,
+      done,
+    ) {
+      waits.push(time);
+      setTimeout(done ?? (() => {}), 50);
+      return this;
+    });
+    const holder = createServer(answer).listen(join(folder, '.lock.1'));
+    onTestFinished(() => {
+      wait.mockRestore();
+      holder.close();
+    });
+    await once(holder, 'listening');
+    expect(await claim(folder)).toEqual({ holder: 'another process' });
+    expect(waits).toEqual([2_000]);
+  });
+
+  it('is held on to when those who ask who has it are gone before they hear', async () => {
+    const claimed = await claim(folder);
+    const leave = async () => {
+      const socket = connect(join(folder, '.lock.1'));
+      await once(socket, 'connect');
+      socket.destroy();
+    };
+    // An error that nobody listens to would fail the run.
+    await Promise.all(Array.from({ length: 20 }, leave));
+    expect(await claim(folder)).toEqual({ holder: `process ${process.pid}` });
+    if ('release' in claimed) await claimed.release();
   });
 
   it('is free at once when its process is killed', async () => {

@@ -272,7 +272,8 @@ describe('the schema that the migrations build', () => {
     await apply();
     const migrated = await catalog();
     await empty();
-    await database.pool.query(await draftMigration('', await readFile('prisma/schema.prisma', 'utf8')));
+    const schema = await readFile('prisma/schema.prisma', 'utf8');
+    await database.pool.query(await draftMigration(database.pool.options, '', schema));
     const drafted = await catalog();
     expect(migrated.size).toBeGreaterThan(100);
     expect({

@@ -152,10 +152,11 @@ describe('behind PgBouncer in transaction mode', () => {
   it('the gateway does not start where it would need settings of its own, and says which', async () => {
     const name = new URL(url).pathname.slice(1);
     await database.pool.query(`ALTER DATABASE ${name} SET DateStyle = 'SQL, DMY'`);
+    await database.pool.query(`ALTER DATABASE ${name} SET extra_float_digits = 0`);
     pooler = await startPgBouncer(url, 'transaction');
     try {
       await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
-        /names a pooler.*ALTER ROLE postgres SET DateStyle = 'ISO';/,
+        /names a pooler.* Run ALTER ROLE postgres SET DateStyle = 'ISO'; ALTER ROLE postgres SET extra_float_digits = '1'; and have/,
       );
       const [problem] = problemsOf(await examine({ DATABASE_URL: pooler.url, PORT: '0' }));
       expect(problem).toEqual({
@@ -166,6 +167,7 @@ describe('behind PgBouncer in transaction mode', () => {
       });
     } finally {
       await database.pool.query(`ALTER DATABASE ${name} RESET DateStyle`);
+      await database.pool.query(`ALTER DATABASE ${name} RESET extra_float_digits`);
     }
   });
 });

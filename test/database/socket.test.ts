@@ -423,6 +423,72 @@ describe('the protocol', () => {
   });
 });
 
+describe('a statement that a client has prepared', () => {
+  const prepare = (name: string, sql: string) => message('P', name, sql, none);
+  const run = (name: string) => [message('B', '', name, none, none, none), execute];
+  const describeIt = message('D', 'Slater');
+  const close = message('C', 'Slater');
+  const five = prepare('later', "SELECT 'five' AS five");
+
+  // Each group of messages is a turn of its own, between which another client has one.
+  it.each<[string, Buffer[][], RegExp]>([
+    [
+      'is run in a later turn as if it was new',
+      [[five], run('later')],
+      /^2.{4}D.*five.*C.*SELECT 1\0Z.{4}I$/s,
+    ],
+    ['is run in each of them', [[five], run('later'), run('later')], /^2.{4}D.*five.*C.*SELECT 1\0Z.{4}I$/s],
+    ['is described', [[five], [describeIt]], /^t.{6}T.*five\0/s],
+    ['can be run by SQL', [[five], [query('EXECUTE later')]], /^T.*D.*five.*EXECUTE\0|^T.*D.*five/s],
+    ['is listed', [[five], [query('SELECT name FROM pg_prepared_statements')]], /^T.*D.*later/s],
+    ['is not made twice', [[five], [five]], /^E.*C42P05\0.*"later" already exists/s],
+    ['is gone once it is closed', [[five], [close], run('later')], /^E.*C26000\0/s],
+    ['is there when it is made anew', [[five], [close, five], run('later')], /^2.*five/s],
+    ['is gone by DEALLOCATE', [[five], [query('DEALLOCATE later')], run('later')], /^E.*C26000\0/s],
+    ['is there without a name, too', [[prepare('', "SELECT 'five'")], run('')], /^2.{4}D.*five/s],
+    [
+      'is gone without a name, once there was another query',
+      [[prepare('', 'SELECT 5')], [query('SELECT 6')], run('')],
+      /^E.*C26000\0/s,
+    ],
+    [
+      'is gone without a name, once there was a setting',
+      [[prepare('', 'SELECT 5')], [query('SET work_mem = 9999')], run('')],
+      /^E.*C26000\0/s,
+    ],
+    [
+      'is none that was wrong',
+      [[prepare('later', 'SELECT nothing')], run('later')],
+      /^E.*C26000\0.*"later" does not exist/s,
+    ],
+    [
+      'says why it cannot be run any more',
+      [[prepare('later', 'SELECT body FROM note')], [query('DROP TABLE note')], run('later')],
+      /^E.*C42P01\0.*"note" does not exist/s,
+    ],
+    [
+      'has the types that it was given',
+      [
+        [message('P', 'later', 'SELECT $1', Buffer.from([0, 1, 0, 0, 0, 20]))],
+        [query('SELECT parameter_types FROM pg_prepared_statements')],
+      ],
+      /{bigint}/,
+    ],
+  ])('%s', async (_, turns, expected) => {
+    const [client, other] = [await openGreetedClient(), await openClient()];
+    let said = '';
+    for (const messages of turns) {
+      const isQuery = messages[0]?.[0] === 'Q'.charCodeAt(0);
+      client.socket.write(Buffer.concat(isQuery ? messages : [...messages, sync]));
+      said = await client.receive(idle);
+      expect((await other.query('SELECT count(*)::int AS count FROM pg_prepared_statements')).rows).toEqual([
+        { count: 0 },
+      ]);
+    }
+    expect(said).toMatch(expected);
+  });
+});
+
 const hasPsql = spawnSync('psql', ['--version']).status === 0;
 
 describe('psql', () => {

@@ -27,14 +27,16 @@ describe('a transaction', () => {
     expect(await inTransaction(database.pool, (client) => addUser(client, 'kept'))).toMatchObject({
       rowCount: 1,
     });
+    const connections = database.pool.totalCount;
     const failed = inTransaction(database.pool, async (client) => {
       await addUser(client, 'lost');
       throw new Error('on purpose');
     });
     await expect(failed).rejects.toThrow('on purpose');
-    expect(await usernames()).toEqual(['kept']);
     // It was undone: its connection was given back as good as new.
-    expect(database.pool.totalCount).toBe(database.pool.idleCount);
+    expect(database.pool.totalCount).toBe(connections);
+    expect(database.pool.idleCount).toBe(connections);
+    expect(await usernames()).toEqual(['kept']);
   });
 
   it('leaves no listener on its connection', async () => {
