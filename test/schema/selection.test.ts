@@ -23,8 +23,8 @@ describe('what a field needs of its row', () => {
     const type = assertObjectType(schema.getType(name));
     const renamed: Record<string, string> = { databaseId: 'id', firmwareId: 'OSSMFirmwareId' };
     const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
+    // A global id is made of the id, which every row has, and which template is active depends on the viewer.
     for (const field of values.map((value) => value.name))
-      // A global id is made of the id, which every row has, and which template is active depends on the viewer.
       expect(needsOf(type, field), field).toEqual(
         field === 'id'
           ? {}
