@@ -167,6 +167,21 @@ describe('a deprecated route', () => {
     );
   });
 
+  it.each(['http://example.com/', 'https://example.com/a-b_c.~d/?e=f&g=%20#h', '/api/v1/dtt', '/'])(
+    'may have a link to %s',
+    (link) => {
+      const [route] = loadRoutes(
+        parse(
+          `query X @http(method: GET, path: "/x", deprecated: "2026-01-02", link: "${link}") { data: viewer { id } }`,
+        ),
+      );
+      expect(route?.deprecation?.headers).toEqual({
+        Deprecation: '@1767312000',
+        Link: `<${link}>; rel="deprecation"; type="text/html"`,
+      });
+    },
+  );
+
   it('may end on the day on which it begins', () => {
     const [route] = loadRoutes(
       parse(
