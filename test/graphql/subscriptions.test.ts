@@ -358,7 +358,7 @@ describe('who may listen', () => {
 
 describe('a listener that is gone', () => {
   it('is followed for no longer', async () => {
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
@@ -366,19 +366,19 @@ describe('a listener that is gone', () => {
     await Promise.all(streams.map((events) => events.next()));
     expect(followers).toBe(ownFollowers + 12);
     for (const events of streams) events.leave();
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     process.off('warning', warn);
     expect(warnings).toEqual([]);
   });
 
   it('is followed for no longer when it leaves before the first answer', async () => {
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     for (let round = 0; round < 14; round++) {
       const socket = await sendSubscription(gateway, alice.token, activeName);
       await new Promise((settle) => setTimeout(settle, round % 7));
       socket.resetAndDestroy();
     }
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     expect(gateway.log).toEqual([]);
   });
 });
@@ -393,7 +393,7 @@ describe('a gateway whose listener is gone', () => {
     await events.next();
     expect(waiting()).toBeGreaterThan(before);
     events.leave();
-    await expect.poll(waiting).toBe(before);
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(before);
     closing.abort();
     await other.close();
   });
@@ -401,6 +401,9 @@ describe('a gateway whose listener is gone', () => {
 
 /** Those who follow the feed while nobody subscribes: the kept answers and the known tokens. */
 const ownFollowers = 2;
+
+/** Waits until nobody else follows. */
+const leftAlone = () => expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers);
 
 describe('a listener that stops reading', () => {
   it('costs one place, and gets the newest when it reads again', async () => {
@@ -439,19 +442,19 @@ describe('a listener that stops reading', () => {
     const spy = vi
       .spyOn(AbortSignal, 'timeout')
       .mockImplementation((ms) => timeout.call(AbortSignal, ms === 30_000 ? 20 : ms));
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     const [id] = alice.dttTemplates;
     await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
     const query = 'subscription { activeDttTemplate { name message } }';
     const socket = await sendSubscription(gateway, alice.token, query);
     socket.pause();
     try {
-      await expect.poll(() => followers).toBe(ownFollowers + 1);
+      await expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers + 1);
       for (let step = 1; step <= 60 && followers > ownFollowers; step++) {
         const data = { name: `Step ${step}.`, message: 'x'.repeat(500_000) };
         await database.client.dttTemplate.update({ where: { id }, data });
       }
-      await expect.poll(() => followers).toBe(ownFollowers);
+      await leftAlone();
     } finally {
       spy.mockRestore();
       socket.destroy();
@@ -494,7 +497,7 @@ describe('a HEAD', () => {
     });
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    await expect.poll(() => followers).toBe(before);
+    await expect.poll(() => followers, { timeout: 10_000 }).toBe(before);
   });
 });
 
