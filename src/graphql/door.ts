@@ -10,7 +10,7 @@ import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import { type Answer, jsonAnswer, revalidated, send } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../body.ts';
-import { type ErrorCode, errorForClient, messages } from '../errors.ts';
+import { type ErrorCode, type ExecutionError, errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../exchange.ts';
 import type { Gate } from '../gate.ts';
 import type { Computed, KeptAnswers } from '../kept.ts';
@@ -212,7 +212,10 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
 
 /** Whether the result is answered with a 200. Where nothing was executed, or an error has a status, Yoga knows. */
 function isWhole({ data, errors }: ExecutionResult): boolean {
-  return data !== undefined && !errors?.some(({ extensions }) => extensions.http !== undefined);
+  // Those of compiled code need not have extensions.
+  return (
+    data !== undefined && !errors?.some(({ extensions }: ExecutionError) => extensions?.http !== undefined)
+  );
 }
 
 /** The media type that the express lane answers with, or undefined for a request that is not for it. */

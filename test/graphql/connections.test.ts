@@ -41,17 +41,20 @@ interface Page {
   };
 }
 
+/** One document for all pages of a list, which is checked and compiled but once. */
 async function read(list: string, args: Record<string, unknown> = {}): Promise<Page> {
-  const given = Object.entries(args).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   const { data, errors } = await graphql(
     gateway,
     token,
-    `{ ${list} ${given.length > 0 ? `(${given.join(', ')})` : ''} {
-      totalCount
-      nodes { databaseId }
-      edges { cursor node { databaseId } }
-      pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
-    } }`,
+    `query ($first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
+      ${list}(first: $first, last: $last, after: $after, before: $before, offset: $offset) {
+        totalCount
+        nodes { databaseId }
+        edges { cursor node { databaseId } }
+        pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+      }
+    }`,
+    args,
   );
   expect(errors).toBeUndefined();
   const page: Page = data[list];

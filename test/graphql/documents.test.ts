@@ -17,6 +17,32 @@ describe('a document', () => {
     expect(documents.prepared(viewer, 'Nobody', {})).toBeUndefined();
   });
 
+  it('is prepared, or too complex, as its operations are: each for itself, each with its variables', () => {
+    const documents = createDocuments(readConfig({ MAX_COMPLEXITY: '50' }));
+    const text = `query Small { viewer { username } } mutation Change { activateTemplate(databaseId: 1) { scheduleTypeChanged } }
+      query Sized($n: Int) { dttDevices(first: $n) { nodes { id } } }`;
+    const document = documents.read(text);
+    const isTooComplex = (name: string, n: number) => documents.tooComplex(document, name, { n })?.message;
+    const message = 'The operation has a complexity of 51; at most 50 is allowed';
+    expect(isTooComplex('Sized', 48)).toBeUndefined();
+    expect(isTooComplex('Sized', 49)).toBe(message);
+    expect(isTooComplex('Small', 49)).toBeUndefined();
+    expect(isTooComplex('Nobody', 49)).toBeUndefined();
+    const label = (name: string, n: number) => documents.prepared(text, name, { n })?.label;
+    expect(label('Small', 49)).toBe('query viewer');
+    expect(label('Change', 49)).toBe('mutation activateTemplate');
+    expect(label('Sized', 48)).toBe('query dttDevices');
+    expect(label('Sized', 49)).toBeUndefined();
+  });
+
+  it('is not prepared when it must not run', () => {
+    const documents = createDocuments(readConfig({}));
+    for (const text of ['{', '{ nobody }', `{ ${'viewer { id } '.repeat(400)} }`]) {
+      expect(() => documents.read(text)).toThrow(AggregateError);
+      expect(documents.prepared(text, undefined, {})).toBeUndefined();
+    }
+  });
+
   it('is not prepared when a stranger asked for it', () => {
     const documents = createDocuments(readConfig({}));
     documents.readForStranger('{ __typename }');

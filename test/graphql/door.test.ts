@@ -74,6 +74,19 @@ describe('GET', () => {
     },
   );
 
+  it('of one of several operations is kept as that query, and asked for by its name alone', async () => {
+    const query = `query Viewer { viewer { username } } mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }`;
+    for (let time = 0; time < 2; time++) {
+      const response = await get({ query, operationName: 'Viewer' });
+      expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+      expect(response.headers.get('ETag')).not.toBeNull();
+    }
+    const { hits } = gateway.kept.counters;
+    await (await get({ query, operationName: 'Viewer' })).text();
+    expect(gateway.kept.counters.hits).toBe(hits + 1);
+    expect((await get({ query })).headers.get('ETag')).toBeNull();
+  });
+
   it('asks for a token as POST does', async () => {
     const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
     expect(response.status).toBe(401);
@@ -81,6 +94,101 @@ describe('GET', () => {
     expect(await response.json()).toEqual({
       errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],
     });
+  });
+});
+
+/** Posts three times, since each takes another lane: Yoga, then compiled, then from memory. All must answer alike. */
+async function post(body: string, headers: Record<string, string> = {}) {
+  const answers = [];
+  for (let time = 0; time < 3; time++) {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json', ...headers },
+      body,
+    });
+    const type = response.headers.get('Content-Type');
+    answers.push({ status: response.status, type, ...(await response.json()) });
+  }
+  for (const answer of answers) expect(answer).toEqual(answers[0]);
+  return answers[0];
+}
+
+describe('POST', () => {
+  const query = '{ viewer { username } }';
+  const data = { viewer: { username: 'alice' } };
+
+  it.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json ;charset=utf-8',
+  ])('takes a body of the type %s', async (type) => {
+    expect(await post(JSON.stringify({ query }), { 'Content-Type': type })).toMatchObject({
+      status: 200,
+      data,
+    });
+  });
+
+  it.each([
+    ['application/json', 'application/json; charset=utf-8'],
+    ['*/*', 'application/json; charset=utf-8'],
+    ['text/html, */*;q=0.1', 'application/json; charset=utf-8'],
+    ['application/graphql-response+json', 'application/graphql-response+json; charset=utf-8'],
+    [
+      'application/graphql-response+json, application/json;q=0.9',
+      'application/graphql-response+json; charset=utf-8',
+    ],
+  ])('answers in a type that is accepted: %s', async (accept, type) => {
+    expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
+    const wrong = JSON.stringify({
+      query: 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }',
+      variables: { n: 'x' },
+    });
+    expect(await post(wrong, { Accept: accept })).toMatchObject({ status: 400, type, errors: [{}] });
+  });
+
+  it('answers the operation that is named, with its variables, and takes null for nothing', async () => {
+    const several = `query Viewer { viewer { username } } query Devices($n: Int = 2) { dttDevices(first: $n) { nodes { bubbleId } } }`;
+    const named = (operationName: string, variables: object | null) =>
+      post(JSON.stringify({ query: several, operationName, variables, extensions: null }));
+    const devices = (count: number) => ({
+      dttDevices: {
+        nodes: Array.from({ length: count }, (_, index) => ({ bubbleId: `alice-dtt-${index}` })),
+      },
+    });
+    expect((await named('Viewer', null)).data).toEqual(data);
+    expect((await named('Devices', null)).data).toEqual(devices(2));
+    expect((await named('Devices', { n: 1 })).data).toEqual(devices(1));
+    expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
+    expect((await post(JSON.stringify({ query: several }))).errors).toHaveLength(1);
+  });
+
+  it.each([
+    ['an unknown parameter', { unknown: 1 }],
+    ['a name that is no text', { operationName: 1 }],
+    ['variables that are a list', { variables: [] }],
+    ['variables that are text', { variables: 'x' }],
+    ['extensions that are a list', { extensions: [] }],
+    ['extensions that are a number', { extensions: 1 }],
+    ['a name of nothing', { operationName: 'Nobody' }],
+  ])('refuses %s however often it comes, also of a query that was asked before', async (_, odd) => {
+    expect((await post(JSON.stringify({ query }))).data).toEqual(data);
+    const { errors, ...answer } = await post(JSON.stringify({ query, ...odd }));
+    expect(answer).not.toHaveProperty('data');
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
+  it('is answered for this viewer alone, and kept by no cache', async () => {
+    for (const lane of ['Yoga', 'compiled', 'from memory']) {
+      const response = await fetch(`${gateway.url}/graphql`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ query: '{ viewer { rank username } }' }),
+      });
+      await response.text();
+      expect(response.headers.get('Cache-Control'), lane).toBe('no-store');
+      if (lane !== 'Yoga') expect(response.headers.get('Vary')).toBe('Authorization, Accept');
+    }
   });
 });
 
@@ -110,6 +218,7 @@ describe('a body of another type than JSON, such as that of a form of a foreign 
       body: body(),
     });
     expect(response.status).toBe(415);
+    expect(response.headers.get('Connection')).toBe('close');
     expect(await response.json()).toEqual({
       errors: [
         {

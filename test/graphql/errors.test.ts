@@ -73,6 +73,12 @@ describe('bad input', () => {
       'offset and last cannot be used together',
     ],
     [
+      'an offset of 0 with last',
+      '{ dttDevices(offset: 0, last: 1) { totalCount } }',
+      {},
+      'offset and last cannot be used together',
+    ],
+    [
       'a first of 0 below a record',
       '{ dttDevices { nodes { sessions(first: 0) { totalCount } } } }',
       {},
@@ -112,6 +118,7 @@ describe('bad input', () => {
       'Query:1',
       'Device:1',
     ]
+      .concat(['User:0', 'User:01', 'User:2147483648', 'User:12345678901', 'constructor:1', '__proto__:1'])
       .concat(['Node:1', 'DateTime:1', 'PageInfo:1', 'Int:1', 'ScheduleType:1', 'ApiToken:1', '__Type:1'])
       .map((text): [string, string, Record<string, unknown>, RegExp] => [
         `the global id of ${JSON.stringify(text)}`,
@@ -119,7 +126,18 @@ describe('bad input', () => {
         { id: globalId(text) },
         notAnId,
       ]),
-    ['one wrong global id among others', '{ nodes(ids: ["x"]) { id } }', {}, notAnId],
+    [
+      'one wrong global id among others',
+      `{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`,
+      {},
+      notAnId,
+    ],
+    [
+      'a global id that is far too long',
+      'query ($id: ID!) { node(id: $id) { id } }',
+      { id: 'x'.repeat(10_000) },
+      `"${'x'.repeat(64)}" is not a global id of this schema`,
+    ],
     [
       'more than 100 global ids',
       'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
@@ -227,6 +245,7 @@ describe('without a token', () => {
     ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
     ['a query under an alias', '{ __schema: viewer { id } }'],
     ['a query of nodes', `{ node(id: "${globalId('User:1')}") { id } }`],
+    ['a definition', '{ __typename } type X { a: Int }'],
     ['a mutation', 'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }'],
   ])('nobody gets %s', async (_, query) => {
     // Asked with a token first, so that a parsed or validated document is at hand, if any is kept.
@@ -250,10 +269,12 @@ describe('without a token', () => {
     expect((await rest(other, token, '/dtt')).status).toBe(200);
     await client.user.delete({ where: { id } });
 
-    const answer = await graphqlOnce(other, token, '{ viewer { username } }');
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer');
-    expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    for (const lane of ['Yoga', 'compiled', 'compiled again']) {
+      const answer = await graphqlOnce(other, token, '{ viewer { username } }');
+      expect(answer.status, lane).toBe(401);
+      expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    }
     const { status, headers, body } = await rest(other, token, '/users/me');
     expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });
     expect(headers.get('WWW-Authenticate')).toBe('Bearer');

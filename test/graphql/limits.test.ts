@@ -19,10 +19,11 @@ afterAll(() => gateway?.close());
 const many = (count: number, item: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => item(index)).join(' ');
 
-/** A document of so many levels: an odd number of at least 3. */
+/** A document of so many levels, at least 3. */
 const deep = (levels: number) => {
-  const rounds = (levels - 3) / 2;
-  return `{viewer{activeDttTemplate{${'owner{activeDttTemplate{'.repeat(rounds)}id${'}}'.repeat(rounds)}}}}`;
+  const rounds = Math.floor((levels - 3) / 2);
+  const last = levels % 2 === 0 ? 'owner{id}' : 'id';
+  return `{viewer{activeDttTemplate{${'owner{activeDttTemplate{'.repeat(rounds)}${last}${'}}'.repeat(rounds)}}}}`;
 };
 
 /** Each fragment has four times as many fields as the one that it spreads. */
@@ -51,6 +52,12 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     '21 levels of fragments',
     `{ viewer { ...F0 } } ${many(9, (index) => `fragment F${index} on User { activeDttTemplate { owner { ...F${index + 1} } } }`)}
      fragment F9 on User { activeDttTemplate { ... { id } } }`,
+    {},
+    ['The operation is 21 levels deep; at most 20 are allowed'],
+  ],
+  [
+    '21 levels in another of two operations',
+    `query A { viewer { id } } query B ${deep(21)} query C { viewer { id } }`,
     {},
     ['The operation is 21 levels deep; at most 20 are allowed'],
   ],
@@ -124,6 +131,19 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     '{ dttTemplates(last: 2000000000) { nodes { sessions(first: 101) { nodes { id name } } } } }',
     {},
     [complexity(20_202)],
+  ],
+  [
+    'records by ids that are written out',
+    `{ nodes(ids: [${many(100, () => '"x",')}]) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }`,
+    {},
+    [complexity(20_201)],
+  ],
+  [
+    'lists of sizes below nothing, that make up for no other',
+    `{ few: dttTemplates(first: -2000000000) { nodes { sessions { totalCount } } }
+       many: dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }`,
+    {},
+    [complexity(20_206)],
   ],
   ['fragments that spread and spread', bomb(7), {}, [complexity(60_073)]],
   [
@@ -228,11 +248,16 @@ describe('a hostile document', () => {
 
 describe('a document at its limits', () => {
   it.each([
-    ['19 levels', deep(19)],
+    ['20 levels', deep(20)],
     ['30 aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
     ['30 directives', `{ ${many(30, () => '... @include(if: true) { __typename }')} }`],
     ['1000 tokens', `{ viewer { id id id ${many(248, () => '... { id }')} } }`],
     ['what explorers ask', getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true })],
+    [
+      // 2 + 99 * (2 + 100 * 2)
+      'a complexity of 20000',
+      '{ dttTemplates(first: 99) { nodes { sessions(first: 100) { nodes { id name } } } } }',
+    ],
     [
       'a whole page',
       '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',

@@ -137,6 +137,14 @@ describe('any other operation', () => {
     expect(await post(only, { query })).toEqual(refused(onlyPersisted));
   });
 
+  it('goes before one that is named beside it, unless only persisted ones are run', async () => {
+    for (const naming of [{ documentId: 'first' }, { documentId: 'nothing' }, byHash('nothing')])
+      expect(await post(open, { query: viewer, ...naming })).toEqual({
+        status: 200,
+        data: { viewer: { username: 'alice' } },
+      });
+  });
+
   it.each([
     ['the very text of a persisted one', { query: viewer }],
     ['a text beside an id', { query: '{ viewer { id } }', documentId: id }],
@@ -184,6 +192,17 @@ describe('the file', () => {
     ],
   ])('may be %s', async (_, name, text, documentId) => {
     expect((await load(name, text)).textFor({ documentId })).toMatch(/^query (Viewer|constructor)\b/);
+  });
+
+  it('has an operation asked for by its documentId before its hash, and by ids of any length', async () => {
+    const long = 'x'.repeat(101);
+    const { textFor } = await load('names.json', JSON.stringify({ [id]: viewer, first, [long]: first }));
+    expect(textFor({ query: null, documentId: 'first', ...byHash(id) })).toBe(first);
+    expect(textFor({ documentId: null, ...byHash(id) })).toBe(viewer);
+    expect(textFor({ documentId: long })).toBe(first);
+    expect(textFor({ documentId: `${long}x` })).toMatchObject({
+      message: `There is no persisted operation with the id "${'x'.repeat(100)}"`,
+    });
   });
 
   it.each([

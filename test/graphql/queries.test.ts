@@ -107,6 +107,49 @@ describe('the viewer', () => {
   });
 });
 
+describe('devices', () => {
+  it('of every kind come in one list, the latest visit first, those that never called last', async () => {
+    const { devices } = await ask('{ devices { __typename macAddress databaseId lastVisited } }');
+    const at = (minute: number) => `2026-01-01T00:${minute}:00.000Z`;
+    const device = (
+      kind: string,
+      index: string,
+      databaseId: number | undefined,
+      lastVisited: string | null,
+    ) => ({
+      __typename: `${kind}Device`,
+      macAddress: `alice:${kind.toLowerCase()}${index}`,
+      databaseId,
+      lastVisited,
+    });
+    expect(devices).toEqual([
+      device('Dtt', ':0', alice.dttDevices[0], at(30)),
+      device('Lkbx', ':0', alice.lkbxDevices[0], at(30)),
+      device('Dtt', ':1', alice.dttDevices[1], at(20)),
+      device('Dtt', ':2', alice.dttDevices[2], null),
+      device('Lkbx', ':1', alice.lkbxDevices[1], null),
+      device('Ossm', '', alice.ossmDevices[0], null),
+    ]);
+  });
+
+  it('are a hundred of a kind at most', async () => {
+    const { userId: ownerId } = newcomer;
+    const extra = (kind: string, count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        ownerId,
+        bubbleId: `${kind}-${index}`,
+        macAddress: kind,
+      }));
+    const { client } = gateway.database;
+    await client.dttDevice.createMany({ data: extra('many', 98) });
+    await client.lkbxDevice.createMany({ data: extra('many', 98) });
+    const { devices } = await ask('{ devices { __typename } }', newcomer);
+    const count = (kind: string) =>
+      devices.filter(({ __typename }: { __typename: string }) => __typename === kind).length;
+    expect([count('DttDevice'), count('LkbxDevice'), count('OssmDevice')]).toEqual([100, 100, 1]);
+  });
+});
+
 describe('what is active or latest', () => {
   const fields = [
     'activeDttTemplate',

@@ -1,6 +1,6 @@
 /** Subscriptions over SSE: how things are now, then every change, for as long as the client may and wants to listen. */
 
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/token.ts';
@@ -28,12 +28,12 @@ const open: Events[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   gateway = await openTestGateway(countingFollowers(database));
+  bob = await createAccount(database.client, 'bob');
 });
 afterAll(() => gateway?.close());
 beforeEach(async () => {
   names++;
   alice = await createAccount(database.client, `alice-${names}`);
-  bob = await createAccount(database.client, `bob-${names}`);
 });
 afterEach(() => {
   for (const events of open.splice(0)) events.leave();
@@ -99,6 +99,7 @@ describe('a subscriber', () => {
       expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
       expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
       expect(events.response.headers.get('Content-Encoding')).toBeNull();
+      expect(events.response.headers.get('X-Request-Id')).not.toBeNull();
       expect(await events.next()).toEqual({ activeDttTemplate: null });
       await activate(alice, 0);
       const name = (index: number) => ({
@@ -115,6 +116,19 @@ describe('a subscriber', () => {
     const events = await follow(activeName, { method: 'GET', accept: '*/*' });
     expect(await events.next()).toEqual({ activeDttTemplate: null });
   });
+
+  it.each(['text/event-stream', 'multipart/mixed'])(
+    'may ask for a query as a stream of %s, which ends by itself',
+    async (accept) => {
+      for (const method of ['POST', 'GET'] as const) {
+        const query = '{ activeDttTemplate { name } }';
+        const { response } = await subscribe(gateway, alice.token, query, { accept, method });
+        expect(response.status).toBe(200);
+        expect(response.headers.get('Content-Type')).toMatch(accept);
+        expect(await response.text()).toContain('{"data":{"activeDttTemplate":null}}');
+      }
+    },
+  );
 
   it('is told whoever made the change', async () => {
     const events = await follow(activeName);
@@ -331,47 +345,70 @@ describe('who may listen', () => {
   });
 
   it('is nobody any more whose user is deleted', async () => {
-    const events = await follow(activeName, { token: bob.token });
+    const { id } = await database.client.user.create({
+      data: { username: 'gone', subscriptionTier: 'ultra' },
+    });
+    const { token } = await createToken(database.client, 'gone', 'test');
+    const events = await follow(activeName, { token });
     await events.next();
-    await database.client.user.delete({ where: { id: bob.userId } });
+    await database.client.user.delete({ where: { id } });
     expect((await events.rest()).at(-1)).toBe('complete');
   });
 });
 
 describe('a listener that is gone', () => {
   it('is followed for no longer', async () => {
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
-    const streams = await Promise.all(Array.from({ length: 20 }, () => follow(activeName)));
+    const streams = await Promise.all(Array.from({ length: 12 }, () => follow(activeName)));
     await Promise.all(streams.map((events) => events.next()));
-    expect(followers).toBe(ownFollowers + 20);
+    expect(followers).toBe(ownFollowers + 12);
     for (const events of streams) events.leave();
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     process.off('warning', warn);
     expect(warnings).toEqual([]);
   });
 
   it('is followed for no longer when it leaves before the first answer', async () => {
-    await expect.poll(() => followers).toBe(ownFollowers);
-    for (let round = 0; round < 20; round++) {
+    await leftAlone();
+    for (let round = 0; round < 14; round++) {
       const socket = await sendSubscription(gateway, alice.token, activeName);
       await new Promise((settle) => setTimeout(settle, round % 7));
       socket.resetAndDestroy();
     }
-    await expect.poll(() => followers).toBe(ownFollowers);
+    await leftAlone();
     expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('a gateway whose listener is gone', () => {
+  it('has nothing left that waits for its end', async () => {
+    const closing = new AbortController();
+    const other = await openTestGateway(await openBeside(database), { closing: closing.signal });
+    const waiting = () => getEventListeners(closing.signal, 'abort').length;
+    const before = waiting();
+    const events = await follow(activeName, { at: other });
+    await events.next();
+    expect(waiting()).toBeGreaterThan(before);
+    events.leave();
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(before);
+    closing.abort();
+    await other.close();
   });
 });
 
 /** Those who follow the feed while nobody subscribes: the kept answers and the known tokens. */
 const ownFollowers = 2;
 
+/** Waits until nobody else follows. */
+const leftAlone = () => expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers);
+
 describe('a listener that stops reading', () => {
   it('costs one place, and gets the newest when it reads again', async () => {
     const size = 500_000;
-    const changes = 60;
+    const changes = 40;
     const [id] = alice.dttTemplates;
     await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
     const socket = await sendSubscription(
@@ -399,6 +436,30 @@ describe('a listener that stops reading', () => {
     expect(new Set(steps).size).toBeLessThan(changes);
     socket.destroy();
   });
+
+  it('for half a minute is let go', async () => {
+    const { timeout } = AbortSignal;
+    const spy = vi
+      .spyOn(AbortSignal, 'timeout')
+      .mockImplementation((ms) => timeout.call(AbortSignal, ms === 30_000 ? 20 : ms));
+    await leftAlone();
+    const [id] = alice.dttTemplates;
+    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
+    const query = 'subscription { activeDttTemplate { name message } }';
+    const socket = await sendSubscription(gateway, alice.token, query);
+    socket.pause();
+    try {
+      await expect.poll(() => followers, { timeout: 10_000 }).toBe(ownFollowers + 1);
+      for (let step = 1; step <= 60 && followers > ownFollowers; step++) {
+        const data = { name: `Step ${step}.`, message: 'x'.repeat(500_000) };
+        await database.client.dttTemplate.update({ where: { id }, data });
+      }
+      await leftAlone();
+    } finally {
+      spy.mockRestore();
+      socket.destroy();
+    }
+  });
 });
 
 describe('a user', () => {
@@ -409,6 +470,7 @@ describe('a user', () => {
     await first.next();
     const third = await subscribe(other, alice.token, activeName);
     expect(third.response.status).toBe(429);
+    expect(third.response.headers.get('Retry-After')).toBe('1');
     expect(await third.response.json()).toEqual({
       errors: [
         {
@@ -435,7 +497,7 @@ describe('a HEAD', () => {
     });
     expect(response.status).toBe(200);
     expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    await expect.poll(() => followers).toBe(before);
+    await expect.poll(() => followers, { timeout: 10_000 }).toBe(before);
   });
 });
 

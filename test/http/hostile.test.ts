@@ -370,26 +370,30 @@ describe('is answered', () => {
 });
 
 describe('is waited for, but not for ever:', () => {
-  it.each<[string, () => string, Envelope | undefined]>([
-    ['a head', () => 'GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\n', 'rest'],
-    ['a body', () => post(activation(), '{"isActive":true}').slice(0, -1), 'rest'],
-    ['a body of GraphQL', () => post('/graphql', right).slice(0, -1), 'graphql'],
-    ['a body of chunks', () => chunked('/graphql', '5\r\n{"que\r\n'), 'graphql'],
-  ])('%s', async (_, bytes, envelope = 'rest') => {
-    const { socket, ended } = await openRaw(gateway.url);
-    socket.write(bytes());
-    const [refusal, ...others] = parseAnswers(await ended());
-    expectRefusal(refusal ?? expect.fail('there was no answer'), 408, envelope);
-    expect(others).toEqual([]);
-  });
-
-  it('a body that was refused long ago', async () => {
-    const { socket, ended } = await openRaw(gateway.url);
-    socket.write(`POST /api/v1/dtt HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`);
-    const upload = setInterval(() => socket.write('x'), 20);
-    const answers = parseAnswers(await ended());
-    clearInterval(upload);
-    expect(answers.map(({ status }) => status)).toEqual([401]);
+  // Side by side, since each waits for seconds.
+  it('what never comes', async () => {
+    const given: [string, string, Envelope][] = [
+      ['a head', 'GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\n', 'rest'],
+      ['a body', post(activation(), '{"isActive":true}').slice(0, -1), 'rest'],
+      ['a body of GraphQL', post('/graphql', right).slice(0, -1), 'graphql'],
+      ['a body of chunks', chunked('/graphql', '5\r\n{"que\r\n'), 'graphql'],
+    ];
+    const answers = given.map(async ([name, bytes, envelope]) => {
+      const { socket, ended } = await openRaw(gateway.url);
+      socket.write(bytes);
+      const [refusal, ...others] = parseAnswers(await ended());
+      expectRefusal(refusal ?? expect.fail(`there was no answer to ${name}`), 408, envelope);
+      expect(others, name).toEqual([]);
+    });
+    const refusedLongAgo = async () => {
+      const { socket, ended } = await openRaw(gateway.url);
+      socket.write(`POST /api/v1/dtt HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`);
+      const upload = setInterval(() => socket.write('x'), 20);
+      const refusals = parseAnswers(await ended());
+      clearInterval(upload);
+      expect(refusals.map(({ status }) => status)).toEqual([401]);
+    };
+    await Promise.all([...answers, refusedLongAgo()]);
   });
 });
 

@@ -122,6 +122,7 @@ describe('an answer of a deprecated route', () => {
     ['/old/2147483648', 404, {}, '@-86400'],
     ['/old/1', 400, post({}), '@1782777600'],
     ['/old/x', 404, post({ isActive: true }), '@1782777600'],
+    ['/old/2147483647', 404, post({ isActive: true }), '@1782777600'],
     ['/old/1', 413, post('x'.repeat(70_000)), '@1782777600'],
   ])('says so when it is an error: %s, %d', async (path, status, options, Deprecation) => {
     expect(await ask(path, options)).toMatchObject({ status, told: { Deprecation } });
@@ -165,6 +166,21 @@ describe('a deprecated route', () => {
       'Deprecation is missing',
     );
   });
+
+  it.each(['http://example.com/', 'https://example.com/a-b_c.~d/?e=f&g=%20#h', '/api/v1/dtt', '/'])(
+    'may have a link to %s',
+    (link) => {
+      const [route] = loadRoutes(
+        parse(
+          `query X @http(method: GET, path: "/x", deprecated: "2026-01-02", link: "${link}") { data: viewer { id } }`,
+        ),
+      );
+      expect(route?.deprecation?.headers).toEqual({
+        Deprecation: '@1767312000',
+        Link: `<${link}>; rel="deprecation"; type="text/html"`,
+      });
+    },
+  );
 
   it('may end on the day on which it begins', () => {
     const [route] = loadRoutes(

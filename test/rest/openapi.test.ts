@@ -77,6 +77,10 @@ describe('the document', () => {
     const named = `query X @http(method: GET, path: "/x") { data: viewer { ...Name } }
       fragment Name on Node { id }`;
     expect(() => describeText(named)).toThrow('X selects what only some of its records have');
+    const nothing = 'query X @http(method: GET, path: "/x") { ... { data: viewer { id } } }';
+    expect(() => describeText(nothing)).toThrow('X does not select its data first');
+    const value = 'query X @http(method: GET, path: "/x") { data: __typename }';
+    expect(() => describeText(value)).toThrow('X does not select its data first');
   });
 });
 

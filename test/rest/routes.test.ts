@@ -1,9 +1,11 @@
 /** Every REST route: its envelope, its fields, its order, its pages (interface, Endpoints; decisions). */
 
+import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/token.ts';
+import { createContext } from '../../src/context.ts';
 import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import { routes } from '../../src/rest/routes.ts';
+import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount, importTemplate } from '../accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from './answers.ts';
@@ -427,6 +429,68 @@ describe('an imported template', () => {
       const record = recordOf(await rest(gateway, dora.token, withId(path, imported)));
       expect(record).toMatchObject({ id: imported, ownerId: erin.userId });
     }
+  });
+});
+
+describe('an operation of the routes', () => {
+  const load = (text: string) => loadRoutes(parse(text));
+
+  it('is a list when it takes a limit and an offset, and a mutation when it is one', () => {
+    const [list, few, change] = load(`
+      query List($limit: Int!, $offset: Int!) @http(method: GET, path: "/list") {
+        data: users(first: $limit, offset: $offset) { data: nodes { id: databaseId } } }
+      query Few($limit: Int!) @http(method: GET, path: "/few") { data: users(first: $limit) { totalCount } }
+      mutation Change($id: Int!) @http(method: POST, path: "/change/{id}", body: { isActive: true, name: "x", by: null }) {
+        data: activateTemplate(databaseId: $id) { scheduleTypeChanged } }`);
+    expect(list).toMatchObject({ label: 'GET /list', isList: true, isMutation: false, body: undefined });
+    expect(few).toMatchObject({ isList: false, isMutation: false, missing: undefined });
+    expect(change).toMatchObject({
+      label: 'POST /change/{id}',
+      isMutation: true,
+      body: {
+        values: { isActive: true, name: 'x', by: null },
+        message: 'Request body must include { isActive: true, name: "x", by: null }',
+      },
+    });
+    expect(list?.description).toBe('The users whom the viewer may see: the viewer alone.');
+  });
+
+  it.each([
+    ['does not fit the schema', '{ data: nobody }', 'operations.graphql: Cannot query field "nobody"'],
+    [
+      'is spread where nothing can be',
+      '{ data: viewer @nothing { id } }',
+      'operations.graphql: Unknown directive',
+    ],
+  ])('stops the start when it %s', (_, selection, message) => {
+    expect(() => load(`query X @http(method: GET, path: "/x") ${selection}`)).toThrow(message);
+  });
+
+  it('stops the start when it follows instead of answering', () => {
+    const follow = 'subscription X { data: activeDttTemplate { name } }';
+    expect(() => load(follow)).toThrow(
+      'operations.graphql has an operation that cannot be run:\nsubscription X',
+    );
+  });
+
+  it('may spread what lies deeper, and is left as it is where there is nothing to spread', async () => {
+    const [route] = load(`query X($id: Int!) @http(method: GET, path: "/x") {
+      data: dttSession(databaseId: $id) { name template @spread { title: name } passed trainer { owner @spread { league } apiHits } } }`);
+    const { sql } = gateway.database;
+    const answer = async (index: number) => {
+      const context = createContext(sql, { id: alice.userId, tokenId: 1 }, async function* () {}, undefined);
+      return JSON.stringify((await route?.run({ id: alice.dttSessions[index] ?? 0 }, context))?.data);
+    };
+    const trainer = { league: 0, apiHits: 0 };
+    expect(await answer(1)).toBe(
+      JSON.stringify({
+        data: { name: 'Session 1 of alice', title: 'Program 1 of alice', passed: false, trainer },
+      }),
+    );
+    expect(await answer(5)).toBe(
+      JSON.stringify({ data: { name: 'Session 5 of alice', template: null, passed: false, trainer } }),
+    );
+    expect(await answer(99)).toBe(JSON.stringify({ data: null }));
   });
 });
 

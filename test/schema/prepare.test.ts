@@ -2,7 +2,7 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countVersions, executions } from '../../src/schema/prepare.ts';
+import { countVersions, executions, prepare } from '../../src/schema/prepare.ts';
 import { type Account, createAccount } from '../accounts.ts';
 import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../gateway.ts';
 
@@ -69,6 +69,38 @@ const oddlyNamed = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].ma
   ],
 );
 
+describe('an operation', () => {
+  it('is called by its kind and its one root field', () => {
+    const labels = [
+      '{ viewer { id } }',
+      'mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
+      '{ v: viewer { id rank } }',
+      '{ viewer { id } users { totalCount } }',
+      '{ ... { viewer { id } } }',
+      '{ ...F } fragment F on Query { viewer { id } }',
+    ].map((text) => prepare(parse(text))?.label);
+    expect(labels).toEqual([
+      'query viewer',
+      'mutation activateTemplate',
+      'query viewer',
+      'query of several fields',
+      'query of several fields',
+      'query of several fields',
+    ]);
+  });
+
+  it('is not prepared when it is a subscription, or there is none of that name', () => {
+    expect(prepare(parse('subscription { activeDttTemplate { name } }'))).toBeUndefined();
+    expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
+    expect(prepare(parse('query A { viewer { id } }'), 'B')).toBeUndefined();
+    const both = parse(
+      'query A { viewer { id } } mutation B { activateTemplate(databaseId: 1) { template { id } } }',
+    );
+    expect(prepare(both, 'A')?.type).toBe('query');
+    expect(prepare(both, 'B')?.type).toBe('mutation');
+  });
+});
+
 describe('an operation that comes again', () => {
   it.each([...conditional, ...oddlyNamed])('is answered as at first: %s', async (_, document, answers) => {
     for (const [variables, data] of answers) {
@@ -118,5 +150,8 @@ describe('an operation that comes again', () => {
     expect(countVersions(parse(document))).toBe(8);
     expect(countVersions(parse('query ($a: Boolean!) { viewer { rank @skip(if: $a) } }'))).toBe(2);
     expect(countVersions(parse('{ viewer { rank @skip(if: true) } }'))).toBe(1);
+    const several = 'query A { viewer { id } } query B($a: Boolean!) { viewer { rank @skip(if: $a) } }';
+    expect(countVersions(parse(several))).toBe(2);
+    expect(countVersions(parse('fragment F on User { rank }'))).toBe(1);
   });
 });

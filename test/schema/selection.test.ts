@@ -1,4 +1,4 @@
-import { assertObjectType, graphql, parse } from 'graphql';
+import { assertObjectType, execute, getNamedType, graphql, isLeafType, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import type { Context } from '../../src/context.ts';
 import { prepare } from '../../src/schema/prepare.ts';
@@ -18,11 +18,26 @@ describe('what a field needs of its row', () => {
       'PageInfo.nothing does not say what it needs of its row',
     );
   });
+
+  it.each(Object.keys(visible))('is, for a value of %s, the column of the same name', (name) => {
+    const type = assertObjectType(schema.getType(name));
+    const renamed: Record<string, string> = { databaseId: 'id', firmwareId: 'OSSMFirmwareId' };
+    const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
+    // A global id is made of the id, which every row has, and which template is active depends on the viewer.
+    for (const field of values.map((value) => value.name))
+      expect(needsOf(type, field), field).toEqual(
+        field === 'id'
+          ? {}
+          : `${name}.${field}` === 'DttTemplate.isActive'
+            ? { forViewer: expect.any(Function) }
+            : { columns: [renamed[field] ?? field] },
+      );
+  });
 });
 
 describe('a read', () => {
-  /** The `select` of the one query that the operation sends, interpreted and compiled. */
-  async function selectsOf(source: string): Promise<unknown[]> {
+  /** A context for lists of nothing, which notes the `select` of each query. */
+  function noting() {
     const selects: unknown[] = [];
     const findMany = async (model: string, { select }: { select: unknown }) => {
       // The imports are looked up for the templates that they make visible.
@@ -35,6 +50,12 @@ describe('a read', () => {
       sql: { findMany },
       loaders: { once: (_name: string, read: () => unknown) => read() },
     } as unknown as Context;
+    return { selects, context };
+  }
+
+  /** The `select` of each query that the operation sends, interpreted and then compiled. */
+  async function selectsOf(source: string): Promise<unknown[]> {
+    const { selects, context } = noting();
     expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();
     await prepare(parse(source))?.run({}, context);
     return selects;
@@ -58,6 +79,25 @@ describe('a read', () => {
       },
     ],
     [
+      'a history, in its order',
+      '{ lockSessions { nodes { segments { type } } } }',
+      {
+        id: true,
+        startDate: true,
+        segments: { orderBy: [{ createdAt: 'asc' }, { id: 'asc' }], select: { id: true, type: true } },
+      },
+    ],
+    [
+      'a program, in its order',
+      '{ dttTemplates { nodes { __typename segments { __typename repeat } } } }',
+      {
+        id: true,
+        createdDate: true,
+        segments: { orderBy: { position: 'asc' }, select: { id: true, repeat: true } },
+      },
+    ],
+    ['what a cursor is made of', '{ lockTemplates { edges { cursor } } }', { id: true, createdAt: true }],
+    [
       'what either of two equal fields asks for',
       '{ dttSessions { nodes { name } nodes { passed } } }',
       { id: true, createdAt: true, name: true, passed: true },
@@ -75,5 +115,38 @@ describe('a read', () => {
     ],
   ])('selects %s, and nothing else', async (_, source, select) => {
     expect(await selectsOf(source)).toEqual([select, select]);
+  });
+
+  it('selects of each type what is asked of that type, where one field answers with several', async () => {
+    const visited = { id: true, lastVisited: true };
+    const selects = [
+      { ...visited, bubbleId: true, serialNumber: true },
+      { ...visited, bubbleId: true, hueShift: true },
+      { ...visited, bubbleId: true, OSSMFirmwareId: true, chip: true, ownerId: true },
+    ];
+    const source = `{ devices { ...D ... on DttDevice { serialNumber } ... on OssmDevice { firmwareId chip owner { rank } } } }
+      fragment D on Device { bubbleId ... on LkbxDevice { hueShift } }`;
+    expect(await selectsOf(source)).toEqual([...selects, ...selects]);
+  });
+
+  it('selects what is asked for this time, whatever its conditions left out of the document before', async () => {
+    const document = parse(`query ($b: Boolean!, $c: Boolean!) {
+      dttSessions { nodes { name } }
+      dttSessions @include(if: $b) { nodes { passed } }
+      dttSessions @include(if: $c) { nodes { trainerId } }
+    }`);
+    const { selects, context } = noting();
+    const ways = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
+    for (const variableValues of ways)
+      await execute({ schema, document, variableValues, contextValue: context });
+    expect(selects).toEqual(
+      ways.map(({ b, c }) => ({
+        id: true,
+        createdAt: true,
+        name: true,
+        ...(b && { passed: true }),
+        ...(c && { trainerId: true }),
+      })),
+    );
   });
 });
