@@ -2,9 +2,9 @@
 
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import { type ChangeFeed, concernsTokens } from '../database/feed.ts';
-import type { Sql } from '../database/sql.ts';
-import { digestOf, type FoundToken, findTokens, isToken } from './token.ts';
+import { type ChangeFeed, concernsTokens } from '../database/changeFeed.ts';
+import type { Sql } from '../database/reader/sql.ts';
+import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;

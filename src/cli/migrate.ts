@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { findEmbedded, openEmbedded } from '../database/embedded.ts';
+import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { migrate } from '../database/migrate.ts';
 
 export const migrateCommand = new Command('migrate')

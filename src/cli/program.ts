@@ -2,11 +2,11 @@
 
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
-import { TokenError } from '../auth/token.ts';
+import { TokenError } from '../auth/tokens.ts';
 import { SetupError } from '../config.ts';
-import { release } from '../release.ts';
-import { UpstreamError } from '../sync/upstream.ts';
-import { doctorCommand } from './doctor.ts';
+import { release } from '../version.ts';
+import { UpstreamError } from '../mirror/upstream.ts';
+import { doctorCommand } from './doctor/command.ts';
 import { migrateCommand } from './migrate.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
@@ -16,7 +16,7 @@ const serveCommand = new Command('serve')
   .option('--workers <n>', 'processes that serve, or auto for one per core (WORKERS)')
   .action(async ({ workers }: { workers?: string }) => {
     // The other commands start faster without.
-    const { serve } = await import('../main.ts');
+    const { serve } = await import('../server/serve.ts');
     await serve(workers === undefined ? {} : { WORKERS: workers });
   });
 

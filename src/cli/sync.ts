@@ -5,10 +5,10 @@ import { Command, InvalidArgumentError } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
-import { describe, nextStep, table } from '../sync/report.ts';
-import { upstreamOf } from '../sync/service.ts';
-import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../sync/sync.ts';
-import { createUpstream } from '../sync/upstream.ts';
+import { describe, nextStep, table } from '../mirror/report.ts';
+import { upstreamOf } from '../mirror/service.ts';
+import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
+import { createUpstream } from '../mirror/upstream.ts';
 
 interface Flags {
   from?: string;

@@ -1,10 +1,10 @@
 /** `dovetail token`: creates, lists and revokes API tokens, also while a gateway runs. */
 
 import { Command, InvalidArgumentError } from 'commander';
-import { createToken, listTokens, revokeToken } from '../auth/token.ts';
+import { createToken, listTokens, revokeToken } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 
 export const tokenCommand = new Command('token').description('manage API tokens');
 

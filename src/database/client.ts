@@ -5,7 +5,7 @@
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
-import { PrismaClient } from '../generated/prisma/client.ts';
+import { PrismaClient } from './generated/prisma/client.ts';
 
 /** A client on the connections of the pool, which stays the caller's to end. */
 export function openClient(pool: pg.Pool): PrismaClient {

@@ -2,12 +2,12 @@
 
 import pg from 'pg';
 import { type Config, SetupError, withoutPassword } from '../config.ts';
-import { findEmbedded, openEmbedded } from './embedded.ts';
-import { type ChangeFeed, followEngine, followServer } from './feed.ts';
+import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import { type ChangeFeed, followEngine, followServer } from './changeFeed.ts';
 import { migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
-import { createSql, type Sql } from './sql.ts';
+import { createSql, type Sql } from './reader/sql.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;

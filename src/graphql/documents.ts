@@ -17,7 +17,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { clientError, messages } from '../errors.ts';
-import { countVersions, type PreparedOperation, prepare } from '../schema/prepare.ts';
+import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
 import { badRequest, breadthOf, complexityOf, overLimits, refusal } from './limits.ts';
 

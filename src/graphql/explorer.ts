@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Answer } from '../answer.ts';
+import type { Answer } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { largeAnswer } from '../pages/large.ts';
 import { type Page, pageAnswer } from '../pages/page.ts';

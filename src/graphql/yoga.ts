@@ -12,11 +12,11 @@ import {
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../schema/context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
-import { labelOf } from '../schema/prepare.ts';
+import { labelOf } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
-import { operationSpans } from '../spans.ts';
+import { operationSpans } from '../channels.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 

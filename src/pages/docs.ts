@@ -2,8 +2,8 @@
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { revalidated, textAnswer } from '../answer.ts';
-import { release } from '../release.ts';
+import { revalidated, textAnswer } from '../http/response.ts';
+import { release } from '../version.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';

@@ -1,8 +1,8 @@
 /** The first page: what runs here, and where everything is. */
 
 import { hash } from 'node:crypto';
-import { type Answer, textAnswer } from '../answer.ts';
-import { asksForPage, type Exchange } from '../exchange.ts';
+import { type Answer, textAnswer } from '../http/response.ts';
+import { asksForPage, type Exchange } from '../http/exchange.ts';
 import { pageAnswer } from './page.ts';
 
 /** Everything that can be looked at in a browser. */

@@ -2,7 +2,7 @@
 
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { type Answer, revalidated } from '../answer.ts';
+import { type Answer, revalidated } from '../http/response.ts';
 import type { Page } from './page.ts';
 
 /** @param vary the request headers that the answer depends on. */

@@ -1,7 +1,7 @@
 /** Pages for browsers: HTML that may load and run only what its policy names. */
 
-import { type Answer, textAnswer } from '../answer.ts';
-import type { Exchange } from '../exchange.ts';
+import { type Answer, textAnswer } from '../http/response.ts';
+import type { Exchange } from '../http/exchange.ts';
 
 /** What answers at a path that is neither door's. */
 export type Page = (exchange: Exchange) => Answer | Promise<Answer>;

@@ -1,13 +1,13 @@
 /** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import { type Answer, jsonAnswer, revalidated } from '../answer.ts';
+import { type Answer, jsonAnswer, revalidated } from '../http/response.ts';
 import type { Viewer } from '../auth/viewer.ts';
-import { readBody } from '../body.ts';
-import type { Context } from '../context.ts';
+import { readBody } from '../http/body.ts';
+import type { Context } from '../schema/context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
-import type { Exchange } from '../exchange.ts';
-import type { KeptAnswers } from '../kept.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { KeptAnswers } from '../http/responseCache.ts';
 import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */

@@ -3,11 +3,11 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
-import type { Context } from '../context.ts';
+import type { Context } from './context.ts';
 import { clientError } from '../errors.ts';
-import type PrismaTypes from '../generated/pothos.ts';
-import { getDatamodel } from '../generated/pothos.ts';
-import { readNodes, visible } from './reads.ts';
+import type PrismaTypes from '../database/generated/pothos.ts';
+import { getDatamodel } from '../database/generated/pothos.ts';
+import { readNodes, visible } from './loading/reads.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;

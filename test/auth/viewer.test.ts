@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { createToken, digestOf, revokeToken } from '../../src/auth/token.ts';
+import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
-import type { ChangeFeed } from '../../src/database/feed.ts';
-import type { Sql } from '../../src/database/sql.ts';
-import { stopClock } from '../clock.ts';
-import { createFakeFeed } from '../feed.ts';
-import { openTestDatabase, type TestDatabase } from '../gateway.ts';
+import type { ChangeFeed } from '../../src/database/changeFeed.ts';
+import type { Sql } from '../../src/database/reader/sql.ts';
+import { stopClock } from '../support/clock.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;

@@ -1,7 +1,7 @@
 /** The reads under test, through both doors, each beside what its answer shows. */
 
-import type { Account } from '../accounts.ts';
-import type { TestGateway } from '../gateway.ts';
+import type { Account } from '../support/accounts.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import type { Register, Sight } from './floor.ts';
 
 export interface Read {

@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Account } from '../accounts.ts';
+import type { Account } from '../support/accounts.ts';
 import type { Counts } from './floor.ts';
 
 /** Announcements of this user, who is nobody, are the test's: their table is `<table>:<id>:<count>`. */

@@ -6,9 +6,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, i
 import { readConfig, SetupError } from '../../src/config.ts';
 import { draftMigration } from '../../src/database/draft.ts';
 import { migrate } from '../../src/database/migrate.ts';
-import { openGateway } from '../../src/gateway.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) writes it. */
 interface PlanNode {

@@ -5,8 +5,8 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
-import { type Line, openLine } from '../line.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { type Line, openLine } from '../support/line.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

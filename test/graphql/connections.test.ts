@@ -2,12 +2,12 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import { type Order, planPage } from '../../src/schema/page.ts';
-import { createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { idsOf, listOf } from '../rest/answers.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { type Order, planPage } from '../../src/schema/loading/pagination.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { idsOf, listOf } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let token: string;

@@ -1,10 +1,10 @@
 /** What the GraphQL door answers to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { createFakeFeed } from '../feed.ts';
-import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;

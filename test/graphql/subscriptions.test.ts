@@ -3,9 +3,9 @@
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/token.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import {
   graphqlOnce,
   needsEngine,
@@ -15,7 +15,7 @@ import {
   postJson,
   type TestDatabase,
   type TestGateway,
-} from '../gateway.ts';
+} from '../support/gateway.ts';
 
 let database: TestDatabase;
 let gateway: TestGateway;

@@ -4,9 +4,9 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { openTestGateway, type TestGateway } from '../gateway.ts';
-import { pathsFor } from './answers.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { pathsFor } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;

@@ -3,14 +3,14 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { revokeToken } from '../../src/auth/token.ts';
-import { createSql } from '../../src/database/sql.ts';
-import { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { revokeToken } from '../../src/auth/tokens.ts';
+import { createSql } from '../../src/database/reader/sql.ts';
+import { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/prepare.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
-import { idsOf, listOf, pathsFor, recordOf, withId } from './answers.ts';
+import { executions } from '../../src/schema/compile.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;

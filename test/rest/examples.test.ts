@@ -1,11 +1,11 @@
 /** The answers that the service's public reference prints, asked from a database that holds their records. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import examples from '../examples.json' with { type: 'json' };
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { listOf } from './answers.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import examples from '../support/examples.json' with { type: 'json' };
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { listOf } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let token: string;

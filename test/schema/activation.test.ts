@@ -2,8 +2,8 @@
 
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ScheduleType } from '../../src/generated/prisma/client.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   graphql,
   needsEngine,
@@ -12,7 +12,7 @@ import {
   postJson,
   rest,
   type TestGateway,
-} from '../gateway.ts';
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;

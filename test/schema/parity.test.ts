@@ -13,9 +13,9 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { pathsFor, withId } from '../rest/answers.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { pathsFor, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;

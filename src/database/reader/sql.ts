@@ -1,0 +1,43 @@
+/**
+ * What requests ask of PostgreSQL, past Prisma's client: rows of the data model, and single statements. A process
+ * that only serves never loads the client's engine, which takes 60 MB.
+ */
+
+import type pg from 'pg';
+import { statementSpans } from '../../channels.ts';
+import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
+import { onceMore } from '../transaction.ts';
+
+export interface Sql {
+  /** The rows that the query describes, with what it selects and no more. */
+  findMany(model: Model, query: RowQuery): Promise<object[]>;
+  count(model: Model, where: object): Promise<number>;
+  /** The rows that a statement gives. */
+  run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+  /** The same for a statement that writes what others may be writing too: see `onceMore`. */
+  write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+}
+
+/** @param nameOf the name under which a connection is to remember a statement, where it may. */
+export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
+  async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    const query = { name: nameOf(text), text, values: [...values] };
+    const { rows } = await statementSpans.tracePromise(() => pool.query<Row>(query), { text });
+    return rows;
+  }
+  return {
+    run,
+    write: (text, values) => onceMore(() => run(text, values)),
+    async findMany(model, query) {
+      const { text, values, shape } = selectStatement(model, query);
+      const rows = await run(text, values);
+      revive(rows, shape);
+      return rows;
+    },
+    async count(model, where) {
+      const { text, values } = countStatement(model, where);
+      const [row] = await run<{ count: number }>(text, values);
+      return row?.count ?? 0;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/** Connections: what each is busy with, and what becomes of those that are too slow or do not speak HTTP. */
+
+import { type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { send } from './response.ts';
+import type { Exchange } from './exchange.ts';
+import { type Refusal, refusals, refuse } from './errorResponse.ts';
+
+/** How long, in milliseconds, a client is waited for. */
+export interface Patience {
+  /** For the whole head of a request. */
+  readonly head: number;
+  /** For the whole request. */
+  readonly request: number;
+  /** For anything at all, in either direction. */
+  readonly silence: number;
+  /** For a request that is still on its way, or an answer that is not read, when the gateway closes. */
+  readonly closing: number;
+}
+
+export const patience: Patience = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
+
+/** How long, in milliseconds, a client that was refused may take to read why before it is cut off. */
+const lastWords = 1_000;
+
+export interface Connections {
+  /** Must be told of each exchange that begins. */
+  begin(exchange: Exchange): void;
+}
+
+/** @param closing aborted when the gateway closes. */
+export function watchConnections(
+  server: Server,
+  { head, request, silence, closing: grace }: Patience,
+  closing: AbortSignal,
+): Connections {
+  /** The latest exchange of each connection. */
+  const latest = new Map<Duplex, Exchange | undefined>();
+  server.headersTimeout = head;
+  server.requestTimeout = request;
+  server.timeout = silence;
+
+  server.on('connection', (socket) => {
+    latest.set(socket, undefined);
+    socket.once('close', () => latest.delete(socket));
+  });
+
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
+    const refusal = refusalOf(code);
+    const exchange = latest.get(socket);
+    if (exchange && !exchange.request.complete) cutShort(socket, exchange, refusal);
+    // What came behind the request is at fault, so the request is answered first.
+    else if (exchange && !exchange.response.writableFinished)
+      exchange.response.once('finish', () => endWith(socket, refusal));
+    else endWith(socket, refusal);
+  });
+  // A tunnel is the one thing that Node hands over instead of a request.
+  server.on('connect', (_request, socket) => endWith(socket, refusals.methodNotAllowed));
+
+  closing.addEventListener('abort', () => {
+    const sweep = setInterval(cutLaggards, Math.min(grace, 100));
+    const end = performance.now() + grace;
+    server.once('close', () => clearInterval(sweep));
+    function cutLaggards() {
+      if (performance.now() < end) return;
+      for (const [socket, exchange] of latest) {
+        if (!exchange) socket.destroy();
+        else if (!exchange.request.complete) cutShort(socket, exchange, refusals.tooSlow);
+        else if (exchange.response.writableEnded) socket.destroy();
+      }
+    }
+  });
+
+  return { begin: (exchange) => latest.set(exchange.request.socket, exchange) };
+}
+
+/** What is wrong, by the codes of Node and of its parser. */
+function refusalOf(code: string | undefined): Refusal {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.tooSlow;
+  return code === 'HPE_HEADER_OVERFLOW' ? refusals.headersTooLarge : refusals.badRequest;
+}
+
+/** Ends an exchange whose request will never be whole. */
+function cutShort(socket: Duplex, exchange: Exchange, refusal: Refusal): void {
+  if (exchange.response.headersSent) socket.destroy();
+  else send(exchange, refuse(exchange.door, refusal, { Connection: 'close' }));
+}
+
+/** Answers on a connection without a request, in the envelope of the REST door, and ends it. */
+function endWith(socket: Duplex, refusal: Refusal): void {
+  if (!socket.writable) return;
+  const { status, headers, body } = refuse('rest', refusal, {
+    Connection: 'close',
+    Date: new Date().toUTCString(),
+  });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  // Whoever is still sending would lose the answer if the connection were cut at once.
+  socket.resume();
+  const cut = setTimeout(() => socket.destroy(), lastWords);
+  socket.once('close', () => clearTimeout(cut));
+}

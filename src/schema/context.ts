@@ -1,0 +1,33 @@
+/** What a resolver gets to work with: the viewer, and the data seen through the viewer's eyes. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import type { Sql } from '../database/reader/sql.ts';
+import type { Follow } from './subscriptions.ts';
+import { createLoaders, type Loaders } from './loading/loaders.ts';
+
+/** Where the viewer's account lives, for a gateway that mirrors it. */
+export interface UpstreamAccount {
+  /**
+   * Activates a template there; undefined for a viewer whose account lives here.
+   * @throws a client error when it refuses, or cannot be used.
+   */
+  activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
+}
+
+/** One per operation, since its loaders remember rows. */
+export interface Context {
+  readonly viewer: Viewer;
+  readonly sql: Sql;
+  readonly loaders: Loaders;
+  readonly follow: Follow;
+  readonly upstream: UpstreamAccount | undefined;
+}
+
+export function createContext(
+  sql: Sql,
+  viewer: Viewer,
+  follow: Follow,
+  upstream: UpstreamAccount | undefined,
+): Context {
+  return { viewer, sql, loaders: createLoaders(), follow, upstream };
+}

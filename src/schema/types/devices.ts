@@ -1,0 +1,48 @@
+/** What concerns devices of every kind. Apart from the interface, which has to be there before the kinds are. */
+
+import type { GraphQLResolveInfo } from 'graphql';
+import type { Context } from '../context.ts';
+import { builder } from '../builder.ts';
+import { Device } from './device.ts';
+import { DttDevice } from './dttDevice.ts';
+import { LkbxDevice } from './lkbxDevice.ts';
+import { OssmDevice } from './ossmDevice.ts';
+import { following, link, readSome } from '../loading/reads.ts';
+import { User } from './user.ts';
+
+builder.interfaceField(Device, 'owner', (t) =>
+  t.field({
+    type: User,
+    nullable: true,
+    description: 'The user whom it belongs to.',
+    ...link('User', 'ownerId'),
+  }),
+);
+
+const maxOfAKind = 100;
+
+const devices = {
+  // As many as most accounts will ever have; a limit on what an operation may ask for goes by it.
+  extensions: { listSize: 50 },
+  description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${maxOfAKind} of each kind.`,
+  resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
+    const [dtt, lkbx, ossm] = await Promise.all([
+      readSome('DttDevice', maxOfAKind, context, info).then((rows) => DttDevice.addBrand(rows)),
+      readSome('LkbxDevice', maxOfAKind, context, info).then((rows) => LkbxDevice.addBrand(rows)),
+      readSome('OssmDevice', maxOfAKind, context, info).then((rows) => OssmDevice.addBrand(rows)),
+    ]);
+    const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
+      lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;
+    // The sort is stable, so those that were never visited keep the order of their own lists.
+    return [...dtt, ...lkbx, ...ossm].sort((a, b) => (visit(a) === visit(b) ? 0 : visit(b) - visit(a)));
+  },
+};
+
+builder.queryField('devices', (t) => t.field({ ...devices, type: [Device] }));
+builder.subscriptionField('devices', (t) =>
+  t.field({
+    ...devices,
+    type: [Device],
+    ...following(devices.resolve),
+  }),
+);

@@ -1,0 +1,79 @@
+/** Lock templates. */
+
+import { listArguments, recordArguments } from '../arguments.ts';
+import { builder } from '../builder.ts';
+import { LockSession, LockSessionConnection } from './lockSession.ts';
+import { byDatabaseId, link, list, listUnder, matching } from '../loading/reads.ts';
+import { User } from './user.ts';
+
+export const LockTemplate = builder.prismaNode('LockTemplate', {
+  description: 'A template that lock sessions are started from.',
+  id: { field: 'id' },
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
+    name: t.exposeString('name', { description: 'Name.' }),
+    duration: t.exposeInt('duration', { description: 'How long a session lasts, in seconds.' }),
+    isRandomDuration: t.exposeBoolean('isRandomDuration', {
+      description: 'Whether the duration is drawn at random.',
+    }),
+    isBreakEnabled: t.exposeBoolean('isBreakEnabled', { description: 'Whether there are breaks.' }),
+    breakRegularity: t.exposeInt('breakRegularity', {
+      nullable: true,
+      description: 'Time from one break to the next, in seconds.',
+    }),
+    isEmergencyUnlockEnabled: t.exposeBoolean('isEmergencyUnlockEnabled', {
+      description: 'Whether a session can be ended in an emergency.',
+    }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
+  }),
+});
+
+export const LockTemplateConnection = builder.connectionObject({
+  type: LockTemplate,
+  name: 'LockTemplateConnection',
+});
+
+builder.prismaObjectFields(LockTemplate, (t) => ({
+  owner: t.field({
+    type: User,
+    nullable: true,
+    description: 'The user whom it belongs to.',
+    ...link('User', 'ownerId'),
+  }),
+  sessions: t.connection(
+    {
+      type: LockSession,
+      args: listArguments,
+      description: "The viewer's lock sessions started from this template, newest first.",
+      ...listUnder('LockTemplate', 'sessions', 'LockSession'),
+    },
+    LockSessionConnection,
+  ),
+}));
+
+builder.queryFields((t) => ({
+  lockTemplate: t.field({
+    type: LockTemplate,
+    nullable: true,
+    args: recordArguments,
+    description: 'A lock template of the viewer.',
+    resolve: byDatabaseId('LockTemplate'),
+  }),
+  lockTemplates: t.connection(
+    {
+      type: LockTemplate,
+      args: listArguments,
+      description: "The viewer's lock templates, newest first.",
+      ...list('LockTemplate'),
+    },
+    LockTemplateConnection,
+  ),
+  activeLockTemplate: t.field({
+    type: LockTemplate,
+    nullable: true,
+    description:
+      'The template of the active lock session, null when no session is active or it has no template.',
+    resolve: matching('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
+  }),
+}));

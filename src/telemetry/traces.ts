@@ -1,0 +1,163 @@
+/**
+ * Traces for OpenTelemetry: of each request, what it executed, and the statements that this took. Loaded only where
+ * OTEL_EXPORTER_OTLP_ENDPOINT asks for them. Nothing in a span is what a client wrote: no target, no variables, no
+ * values of statements.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { TracingChannel } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  defaultTextMapGetter,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { Logger } from 'pino';
+import { type Exchange, restPath } from '../http/exchange.ts';
+import { release } from '../version.ts';
+import { operationSpans, requestSpans, statementSpans } from '../channels.ts';
+
+export interface Traces {
+  /** Delivers what is left, unless that takes too long, and ends. */
+  close(): Promise<void>;
+}
+
+/** How long, in milliseconds, the last spans may take on their way when the gateway closes. */
+const lastDelivery = 2_000;
+
+/** The methods that a span may name: a client can write any other. */
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/**
+ * Traces every request of this process from now on. The names of attributes are those of OpenTelemetry's semantic
+ * conventions; the other `OTEL_…` variables hold as its SDK documents them, such as OTEL_TRACES_SAMPLER.
+ * @param endpoint where OTLP is spoken over HTTP, such as `http://localhost:4318`.
+ */
+export function startTraces(endpoint: string, logger: Logger): Traces {
+  setGlobalErrorHandler((error) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.warn({ reason }, 'traces not delivered');
+  });
+  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
+  const provider = new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  const tracer = provider.getTracer('dovetail', release);
+  const propagator = new W3CTraceContextPropagator();
+  /** The span that what runs now belongs to. */
+  const current = new AsyncLocalStorage<Span | undefined>();
+
+  function startRequest({ exchange }: { exchange: Exchange }): Span {
+    const { request, response } = exchange;
+    const { method = '' } = request;
+    const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
+    const known = methods.has(method) ? method : '_OTHER';
+    const attributes = { 'http.request.method': known, 'dovetail.request': exchange.id };
+    const span = tracer.startSpan(known, { kind: SpanKind.SERVER, attributes }, parent);
+    // A stream goes on when its door is done with the request.
+    response.once('close', () => {
+      const route = routeOf(exchange);
+      if (route !== undefined) span.updateName(`${known} ${route}`).setAttribute('http.route', route);
+      if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
+      if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    });
+    return span;
+  }
+
+  /** A span within a request. What happens outside of any has none. */
+  function startWithin(name: string, kind: SpanKind, attributes: Record<string, string>): Span | undefined {
+    const parent = current.getStore();
+    return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
+  }
+
+  const unfollow = [
+    follow(requestSpans, current, startRequest, () => {}),
+    follow(
+      operationSpans,
+      current,
+      ({ label }) => {
+        const [type = ''] = label.split(' ', 1);
+        return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
+      },
+      (span) => span.end(),
+    ),
+    follow(
+      statementSpans,
+      current,
+      ({ text }) => {
+        const [operation = ''] = text.trimStart().split(/\s/, 1);
+        return startWithin(operation, SpanKind.CLIENT, {
+          'db.system.name': 'postgresql',
+          'db.operation.name': operation,
+          'db.query.text': text,
+        });
+      },
+      (span) => span.end(),
+    ),
+  ];
+
+  return {
+    async close() {
+      for (const undo of unfollow) undo();
+      // Whoever collects them may be away.
+      await Promise.race([
+        provider.shutdown().catch(() => {}),
+        sleep(lastDelivery, undefined, { ref: false }),
+      ]);
+    },
+  };
+}
+
+/**
+ * Begins a span with each run of the channel, and ends it with the run.
+ * @returns what stops it.
+ */
+function follow<Message extends object>(
+  channel: TracingChannel<unknown, Message>,
+  current: AsyncLocalStorage<Span | undefined>,
+  begin: (message: Message) => Span | undefined,
+  end: (span: Span) => void,
+): () => void {
+  const spans = new WeakMap<object, Span>();
+  channel.start.bindStore(current, (message) => {
+    const span = begin(message);
+    if (span) spans.set(message, span);
+    // What has no span of its own belongs to the one around it.
+    return span ?? current.getStore();
+  });
+  const listeners = {
+    start() {},
+    end() {},
+    asyncStart() {},
+    asyncEnd(message: object) {
+      const span = spans.get(message);
+      if (span) end(span);
+    },
+    error(message: { error: unknown }) {
+      // The message of an error may say anything, such as the values that broke a constraint.
+      spans.get(message)?.setStatus({ code: SpanStatusCode.ERROR });
+    },
+  };
+  channel.subscribe(listeners);
+  return () => {
+    channel.start.unbindStore(current);
+    channel.unsubscribe(listeners);
+  };
+}
+
+/** The route, in the words of the conventions: a path without what differs from record to record. */
+function routeOf({ door, operation }: Exchange): string | undefined {
+  if (door === 'graphql') return '/graphql';
+  return door === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;
+}
