@@ -72,7 +72,7 @@ export const settings = {
     'an integer from 1 to 256, or auto',
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
   ),
-  KEEP_ANSWERS_MB: setting(
+  RESPONSE_CACHE_MB: setting(
     'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
@@ -133,7 +133,7 @@ export const settings = {
     'an integer from 0 to 1000000000',
     integer(0, 1_000_000_000).default(6_000),
   ),
-  RATE_LIMIT_STRANGERS: setting(
+  RATE_LIMIT_ANONYMOUS: setting(
     'requests a minute for each address, of those without a valid token; 0 for no limit',
     'an integer from 0 to 1000000000',
     integer(0, 1_000_000_000).default(300),

@@ -8,29 +8,29 @@ import type { Database } from '../database/database.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Gate } from '../http/loadShedding.ts';
 import { createRateLimit, type RateLimit, type Standing } from '../http/rateLimit.ts';
-import { type Refusal, refusals } from '../http/errorResponse.ts';
+import { type HttpError, httpErrors } from '../http/errorResponse.ts';
 
 export interface Limits {
   /** For each token. */
   readonly tokens: RateLimit;
   /** For each address, of the requests without a token that is known. */
-  readonly strangers: RateLimit;
+  readonly anonymous: RateLimit;
   /** How many proxies there are between the gateway and the clients. */
   readonly trustedProxies: number;
 }
 
 /** What was found out: the viewer, null for a stranger, or why they are turned away. */
-export type Admission = { readonly viewer: Viewer | null } | { readonly refusal: Refusal };
+export type Admission = { readonly viewer: Viewer | null } | { readonly refusal: HttpError };
 
 /** @param database where gateways that share it tell each other what they counted. */
 export function createLimits(
-  config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_STRANGERS' | 'TRUST_PROXY'>,
+  config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_ANONYMOUS' | 'TRUST_PROXY'>,
   { embedded, pool }: Database,
 ): Limits {
   const shared = embedded ? undefined : pool;
   return {
     tokens: createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared }),
-    strangers: createRateLimit({ name: 'address', limit: config.RATE_LIMIT_STRANGERS, shared }),
+    anonymous: createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared }),
     trustedProxies: config.TRUST_PROXY,
   };
 }
@@ -41,23 +41,23 @@ export function createAdmission(
   limits: Limits,
   gate: Gate,
 ): (exchange: Exchange) => Promise<Admission> {
-  const { tokens, strangers, trustedProxies } = limits;
+  const { tokens, anonymous, trustedProxies } = limits;
   return async (exchange) => {
     const { request } = exchange;
     const { authorization } = request.headers;
     let viewer: Viewer | null | undefined = viewers.known(authorization);
-    if (!viewer && !gate(exchange)) return { refusal: refusals.tooBusy };
+    if (!viewer && !gate(exchange)) return { refusal: httpErrors.tooBusy };
     // Looked up before anything is counted: whoever has a token is no stranger, however many of those there are at the
     // address; nor is it anybody's fault when it could not be looked up.
     viewer ??= await viewers.authenticate(authorization);
     if (viewer) return admit(exchange, viewer, await tokens.spend(String(viewer.tokenId)));
-    return admit(exchange, null, await strangers.spend(addressOf(request, trustedProxies)));
+    return admit(exchange, null, await anonymous.spend(addressOf(request, trustedProxies)));
   };
 }
 
 function admit(exchange: Exchange, viewer: Viewer | null, { isExceeded, headers }: Standing): Admission {
   Object.assign(exchange.headers, headers);
-  return isExceeded ? { refusal: refusals.tooManyRequests } : { viewer };
+  return isExceeded ? { refusal: httpErrors.tooManyRequests } : { viewer };
 }
 
 /**

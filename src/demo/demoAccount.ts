@@ -31,8 +31,8 @@ export async function prepareDemo(
   if (!demo) return undefined;
 
   const file = join(dataDir, 'demo-token');
-  const kept = await readFile(file, 'utf8').catch(() => '');
-  if ((await findToken(sql, kept.trim()))?.userId === demo.id) return kept.trim();
+  const stored = await readFile(file, 'utf8').catch(() => '');
+  if ((await findToken(sql, stored.trim()))?.userId === demo.id) return stored.trim();
 
   // The file was lost or never written, or its token is not of this database or revoked. An earlier one, whose
   // secret nobody knows, gives its place to the new one.

@@ -19,7 +19,7 @@ import type { Config } from '../config.ts';
 import { clientError, messages } from '../errors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
-import { badRequest, breadthOf, complexityOf, overLimits, refusal } from './limits.ts';
+import { badRequest, breadthOf, complexityOf, overLimits, requestError } from './limits.ts';
 
 export interface Documents {
   /** @throws {AggregateError} of what is wrong with the document. */
@@ -28,7 +28,7 @@ export interface Documents {
    * The same for somebody without a token, who may ask for nothing but the schema. Nothing of it is remembered.
    * @throws a client error for any other document, valid or not.
    */
-  readForStranger(text: string): DocumentNode;
+  readAnonymous(text: string): DocumentNode;
   /** Why the operation that is named, with these variables, must not run. Undefined if it may. */
   tooComplex(
     document: DocumentNode,
@@ -89,7 +89,7 @@ export function createDocuments(config: Config): Documents {
       return runnable(found);
     },
 
-    readForStranger(text) {
+    readAnonymous(text) {
       const document = mayIntrospect ? parsed(text) : undefined;
       if (!document || document instanceof GraphQLError || !isIntrospection(document))
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
@@ -125,9 +125,9 @@ export function createDocuments(config: Config): Documents {
       return parse(text, { maxTokens: MAX_TOKENS });
     } catch (error) {
       // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
-      if (!(error instanceof GraphQLError)) return refusal('The operation is nested too deeply to be read');
+      if (!(error instanceof GraphQLError)) return requestError('The operation is nested too deeply to be read');
       return error.message.endsWith('Parsing aborted.')
-        ? refusal(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
+        ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
         : error;
     }
   }
@@ -139,13 +139,13 @@ export function createDocuments(config: Config): Documents {
       return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
         // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
         error.message === 'Validation aborted.'
-          ? refusal('The operation repeats its fields too often; each is needed only once')
+          ? requestError('The operation repeats its fields too often; each is needed only once')
           : error,
       );
     } catch (error) {
       // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
       if (!(error instanceof RangeError)) throw error;
-      return [refusal('The operation is nested too deeply to be checked')];
+      return [requestError('The operation is nested too deeply to be checked')];
     }
   }
 
@@ -158,7 +158,7 @@ export function createDocuments(config: Config): Documents {
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(document, operation, variables) : 0;
     return complexity > MAX_COMPLEXITY
-      ? refusal(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
+      ? requestError(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
       : undefined;
   }
 }

@@ -2,10 +2,10 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Answer } from '../http/response.ts';
+import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { largeAnswer } from '../pages/large.ts';
-import { type Page, pageAnswer } from '../pages/page.ts';
+import { largeResponse } from '../pages/large.ts';
+import { type Page, pageResponse } from '../pages/page.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
 export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
@@ -18,13 +18,13 @@ export function createExplorer(demoTokenFor: DemoTokenFor): Page {
   return (exchange) => {
     const demoToken = demoTokenFor(exchange.request);
     const page =
-      pages.get(demoToken) ?? largeAnswer(() => render(demoToken), 'Accept, Accept-Encoding, Host');
+      pages.get(demoToken) ?? largeResponse(() => render(demoToken), 'Accept, Accept-Encoding, Host');
     pages.set(demoToken, page);
     return page(exchange);
   };
 }
 
-async function render(demoToken: string | undefined): Promise<Answer> {
+async function render(demoToken: string | undefined): Promise<HttpResponse> {
   // Many megabytes, which nobody may ever ask for.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const headers = demoToken === undefined ? ownToken : otherToken;
@@ -38,7 +38,7 @@ async function render(demoToken: string | undefined): Promise<Answer> {
   })
     .trimStart()
     .replace('</head>', `<style>${stillTabs}</style></head>`);
-  return pageAnswer(html, {
+  return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
     'style-src': "'unsafe-inline'",
     'img-src': 'data:',

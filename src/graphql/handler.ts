@@ -7,15 +7,15 @@ import { isUtf8 } from 'node:buffer';
 import { once, setMaxListeners } from 'node:events';
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
-import { type Answer, jsonAnswer, revalidated, send } from '../http/response.ts';
+import { type HttpResponse, jsonResponse, revalidated, send } from '../http/response.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../http/body.ts';
 import { type ErrorCode, type ExecutionError, errorForClient, messages } from '../errors.ts';
 import { asksForPage, type Exchange } from '../http/exchange.ts';
 import type { Gate } from '../http/loadShedding.ts';
-import type { Computed, KeptAnswers } from '../http/responseCache.ts';
+import type { Computed, ResponseCache } from '../http/responseCache.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { refusals, refuse } from '../http/errorResponse.ts';
+import { httpErrors, errorResponse } from '../http/errorResponse.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
 import { asksForQuery, readPlainRequest } from './operations.ts';
@@ -39,7 +39,7 @@ const jsonType = 'application/json';
 const graphqlType = 'application/graphql-response+json';
 
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
-  kept: KeptAnswers;
+  responseCache: ResponseCache;
   gate: Gate;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
@@ -47,11 +47,11 @@ export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persist
   closing: AbortSignal;
 }
 
-export type GraphqlDoor = (exchange: Exchange, viewer: Viewer | null) => Promise<void>;
+export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<void>;
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
-export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
-  const { config, createContext, demoTokenFor, kept, gate, closing } = options;
+export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
+  const { config, createContext, demoTokenFor, responseCache, gate, closing } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
@@ -68,27 +68,27 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? '')) {
       return send(
         exchange,
-        refused(415, 'A POST takes a body of the type application/json', { Connection: 'close' }),
+        failure(415, 'A POST takes a body of the type application/json', { Connection: 'close' }),
       );
     }
     const body = isRead ? undefined : await readBody(request, config.MAX_BODY_KB * 1024);
     if (!isRead && !body) {
       const tooLarge = `The request body is larger than ${config.MAX_BODY_KB} KiB, the most that is allowed`;
-      return send(exchange, refused(413, tooLarge, { Connection: 'close' }));
+      return send(exchange, failure(413, tooLarge, { Connection: 'close' }));
     }
-    if (body && !isUtf8(body)) return send(exchange, refused(400, messages.bodyNotUtf8));
+    if (body && !isUtf8(body)) return send(exchange, failure(400, messages.bodyNotUtf8));
     if (viewer && body) {
-      const answer = await express(exchange, body, viewer);
-      if (answer) return send(exchange, answer);
+      const reply = await fastPath(exchange, body, viewer);
+      if (reply) return send(exchange, reply);
     }
     if (viewer && isRead) {
       const key = `GET ${request.headers.accept} ${target}`;
-      const found = kept.find(viewer.id, key);
+      const found = responseCache.find(viewer.id, key);
       if (found) return send(exchange, found);
       if (!gate(exchange)) return send(exchange, tooBusy);
       if (asksForQuery(target, documents, persisted)) {
-        const answer = await kept.compute(viewer.id, key, () => read(exchange, viewer));
-        return send(exchange, answer);
+        const reply = await responseCache.compute(viewer.id, key, () => read(exchange, viewer));
+        return send(exchange, reply);
       }
     }
     if (!gate(exchange)) return send(exchange, tooBusy);
@@ -96,12 +96,12 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
   };
 
   /** The express lane. Undefined for a request that is not for it. */
-  async function express(exchange: Exchange, body: Buffer, viewer: Viewer): Promise<Answer | undefined> {
-    const type = expressType(exchange.request);
+  async function fastPath(exchange: Exchange, body: Buffer, viewer: Viewer): Promise<HttpResponse | undefined> {
+    const type = fastPathType(exchange.request);
     if (!type) return undefined;
     // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
     const key = `POST ${type} ${body.toString('latin1')}`;
-    const found = kept.find(viewer.id, key);
+    const found = responseCache.find(viewer.id, key);
     if (found) return found;
     if (!gate(exchange)) return tooBusy;
 
@@ -110,15 +110,15 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     if (!operation) return undefined;
     exchange.operation = operation.label;
     if (operation.type === OperationTypeNode.QUERY) {
-      return kept.compute(viewer.id, key, async () => {
+      return responseCache.compute(viewer.id, key, async () => {
         const result = await operation.run(plain.variables, createContext(viewer));
         if (isWhole(result)) {
-          const answer = { ...answerOf(exchange, result, type), operation: operation.label };
-          return { answer, keep: !result.errors };
+          const reply = { ...responseOf(exchange, result, type), operation: operation.label };
+          return { reply, keep: !result.errors };
         }
         return {
           // Whoever shares this answer has asked for the same type, if in other words.
-          answer: await answerFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
+          reply: await responseFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
           keep: false,
         };
       });
@@ -126,27 +126,27 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     try {
       const result = await operation.run(plain.variables, createContext(viewer));
       // Without data nothing was executed, and Yoga says why.
-      return result.data === undefined ? undefined : answerOf(exchange, result, type);
+      return result.data === undefined ? undefined : responseOf(exchange, result, type);
     } finally {
       // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-      kept.changed(viewer.id);
+      responseCache.changed(viewer.id);
     }
   }
 
-  function answerOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): Answer {
+  function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): HttpResponse {
     const shown = errors?.map((error) => errorForClient(error, exchange.report));
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
-    return jsonAnswer(200, JSON.stringify({ errors: shown, data }), headers);
+    return jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
   }
 
   /** A query in the target of a GET, which clients may ask for conditionally. */
   async function read(exchange: Exchange, viewer: Viewer): Promise<Computed> {
     const context = newContext(exchange, viewer);
     const response = await ask(exchange, undefined, context);
-    const answer = { ...(await answerFrom(response)), operation: context.outcome.label };
+    const reply = { ...(await responseFrom(response)), operation: context.outcome.label };
     const keep =
       response.status === 200 && context.outcome.type === OperationTypeNode.QUERY && !context.outcome.failed;
-    return { answer: keep ? revalidated(answer, vary) : answer, keep };
+    return { reply: keep ? revalidated(reply, vary) : reply, keep };
   }
 
   async function general(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null): Promise<void> {
@@ -154,30 +154,30 @@ export function createGraphqlDoor(options: GraphqlOptions): GraphqlDoor {
     const gone = new AbortController();
     exchange.response.once('close', () => gone.abort());
     try {
-      const answer = await ask(exchange, body, context, { signal: gone.signal }).finally(() => {
+      const reply = await ask(exchange, body, context, { signal: gone.signal }).finally(() => {
         exchange.operation = context.outcome.label;
-        if (viewer && context.outcome.type === OperationTypeNode.MUTATION) kept.changed(viewer.id);
+        if (viewer && context.outcome.type === OperationTypeNode.MUTATION) responseCache.changed(viewer.id);
       });
-      if (viewer && isStream(answer)) await subscribe(exchange, answer, viewer);
-      else send(exchange, await answerFrom(answer));
+      if (viewer && isStream(reply)) await subscribe(exchange, reply, viewer);
+      else send(exchange, await responseFrom(reply));
     } catch (error) {
       if (!gone.signal.aborted) throw error;
     }
   }
 
   /** Every change of a user's data is work for each of their subscriptions, so there is a limit to their number. */
-  async function subscribe(exchange: Exchange, answer: Response, viewer: Viewer): Promise<void> {
+  async function subscribe(exchange: Exchange, reply: Response, viewer: Viewer): Promise<void> {
     const { MAX_SUBSCRIPTIONS } = config;
     const open = subscriptions.get(viewer.id) ?? 0;
     if (open >= MAX_SUBSCRIPTIONS) {
       // The stream that nobody reads need not end.
-      answer.body?.cancel().catch(() => {});
+      reply.body?.cancel().catch(() => {});
       const message = `There are ${open} subscriptions open; at most ${MAX_SUBSCRIPTIONS} are allowed`;
-      return send(exchange, refused(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS'));
+      return send(exchange, failure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS'));
     }
     subscriptions.set(viewer.id, open + 1);
     try {
-      await stream(exchange, answer, closing);
+      await stream(exchange, reply, closing);
     } finally {
       const left = (subscriptions.get(viewer.id) ?? 1) - 1;
       if (left > 0) subscriptions.set(viewer.id, left);
@@ -219,26 +219,26 @@ function isWhole({ data, errors }: ExecutionResult): boolean {
 }
 
 /** The media type that the express lane answers with, or undefined for a request that is not for it. */
-function expressType({ method, headers }: IncomingMessage): string | undefined {
+function fastPathType({ method, headers }: IncomingMessage): string | undefined {
   if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
   const accept = headers.accept ?? '*/*';
   if (accept.includes(graphqlType)) return graphqlType;
   return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
 }
 
-const tooBusy = refuse('graphql', refusals.tooBusy);
+const tooBusy = errorResponse('graphql', httpErrors.tooBusy);
 
 /** Headers that say how an answer comes in pieces, which does not hold for one that is whole. */
 const ofPieces = new Set(['content-length', 'transfer-encoding', 'connection']);
 
 /** Yoga's answer. Some of its refusals say no more than a status. */
-async function answerFrom(response: Response): Promise<Answer> {
+async function responseFrom(response: Response): Promise<HttpResponse> {
   const { status } = response;
   const body = Buffer.from(await response.arrayBuffer());
   const headers = Object.fromEntries(
     [...response.headers].filter(([name]) => !ofPieces.has(name.toLowerCase())),
   );
-  if (body.length === 0 && status >= 400) return refused(status, STATUS_CODES[status] ?? '', headers);
+  if (body.length === 0 && status >= 400) return failure(status, STATUS_CODES[status] ?? '', headers);
   return {
     status,
     headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },
@@ -247,13 +247,13 @@ async function answerFrom(response: Response): Promise<Answer> {
 }
 
 /** An answer to what is not a request for an operation. */
-function refused(
+function failure(
   status: number,
   message: string,
   headers?: Record<string, string>,
   code: ErrorCode = 'BAD_USER_INPUT',
-): Answer {
-  return refuse('graphql', { status, code, message }, headers);
+): HttpResponse {
+  return errorResponse('graphql', { status, code, message }, headers);
 }
 
 function isStream({ headers }: Response): boolean {
@@ -266,19 +266,19 @@ function isStream({ headers }: Response): boolean {
  */
 async function stream(
   { request, response, headers }: Exchange,
-  answer: Response,
+  reply: Response,
   closing: AbortSignal,
 ): Promise<void> {
-  if (response.headersSent) return answer.body?.cancel();
+  if (response.headersSent) return reply.body?.cancel();
   // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
-  const given = [...answer.headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
-  response.writeHead(answer.status, { ...Object.fromEntries(given), ...headers });
+  const given = [...reply.headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  response.writeHead(reply.status, { ...Object.fromEntries(given), ...headers });
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
-    answer.body?.cancel().catch(() => {});
+    reply.body?.cancel().catch(() => {});
     return void response.end();
   }
-  const reader = answer.body?.getReader();
+  const reader = reply.body?.getReader();
   const leave = () => {
     // The pending read of a stream that is cancelled need not end, so nothing waits for it.
     reader?.cancel().catch(() => {});

@@ -36,7 +36,7 @@ const unsizedList = 5;
 export const badRequest = { status: 400, spec: true };
 
 /** An error of the request as a whole, which says what the request would have to be. */
-export function refusal(message: string): GraphQLError {
+export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
 }
 
@@ -58,7 +58,7 @@ export function overLimits(
     directives > MAX_DIRECTIVES &&
       `The operation has ${directives} directives; at most ${MAX_DIRECTIVES} are allowed`,
   ];
-  return found.filter((message) => message !== false).map(refusal);
+  return found.filter((message) => message !== false).map(requestError);
 }
 
 /** How many fields lie beneath one another, through all fragments. */

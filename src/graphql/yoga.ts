@@ -127,7 +127,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
     },
     onParse({ context, params, setParsedDocument }) {
       const text = params.source.toString();
-      setParsedDocument(context.viewer ? documents.read(text) : documents.readForStranger(text));
+      setParsedDocument(context.viewer ? documents.read(text) : documents.readAnonymous(text));
     },
     // It was, when it was read.
     onValidate: ({ setResult }) => setResult([]),

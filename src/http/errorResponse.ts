@@ -1,10 +1,10 @@
 /** Refusals: what a request gets that does not come as far as its door, in the words of that door. */
 
-import { type Answer, jsonAnswer, textAnswer } from './response.ts';
+import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
-import type { Door } from './exchange.ts';
+import type { Endpoint } from './exchange.ts';
 
-export interface Refusal {
+export interface HttpError {
   readonly message: string;
   readonly code: ErrorCode;
   /** The HTTP status, where it says more than that of the code. */
@@ -12,7 +12,7 @@ export interface Refusal {
 }
 
 /** What the table of errors calls by other names than HTTP does. */
-export const refusals = {
+export const httpErrors = {
   badRequest: { code: 'BAD_USER_INPUT', message: messages.badRequest },
   methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
   tooSlow: { status: 408, code: 'BAD_USER_INPUT', message: messages.tooSlow },
@@ -20,16 +20,16 @@ export const refusals = {
   tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
   tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
-} as const satisfies Record<string, Refusal>;
+} as const satisfies Record<string, HttpError>;
 
 /** The refusal as an answer of the door that was meant. */
-export function refuse(
-  door: Door,
-  { message, code, status = statusOf[code] }: Refusal,
+export function errorResponse(
+  endpoint: Endpoint,
+  { message, code, status = statusOf[code] }: HttpError,
   headers?: Record<string, string>,
-): Answer {
-  if (door === 'page') return textAnswer(status, message, headers);
+): HttpResponse {
+  if (endpoint === 'page') return textResponse(status, message, headers);
   const body =
-    door === 'rest' ? { ok: false, error: message } : { errors: [{ message, extensions: { code } }] };
-  return jsonAnswer(status, JSON.stringify(body), headers);
+    endpoint === 'rest' ? { ok: false, error: message } : { errors: [{ message, extensions: { code } }] };
+  return jsonResponse(status, JSON.stringify(body), headers);
 }

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 
 /** What a request was meant for. */
-export type Door = 'rest' | 'graphql' | 'page';
+export type Endpoint = 'rest' | 'graphql' | 'page';
 
 export interface Exchange {
   /** Names the request in the log, and to the client as `X-Request-Id`. */
@@ -16,7 +16,7 @@ export interface Exchange {
   readonly target: string;
   /** The target without its query. */
   readonly path: string;
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   /**
    * What was asked for, as the log says it: a route without its id, or the kind and the root field of a GraphQL
    * operation. One of few, and never what a client wrote.
@@ -58,7 +58,7 @@ export function openExchange(
     response,
     target,
     path,
-    door: doorOf(path),
+    endpoint: endpointOf(path),
     operation: undefined,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => logger.error({ request: id, err: error }, 'request failed'),
@@ -72,10 +72,10 @@ export function openExchange(
 
 /** Writes the one line that each request has: nothing that a client wrote, nothing of a person. */
 export function logOutcome(logger: Logger, { exchange, status, duration }: Outcome): void {
-  const { id, request, door, operation } = exchange;
+  const { id, request, endpoint, operation } = exchange;
   const line = {
     request: id,
-    door,
+    endpoint,
     method: request.method,
     operation,
     status,
@@ -89,7 +89,7 @@ export function logOutcome(logger: Logger, { exchange, status, duration }: Outco
 /** Where the REST interface begins. */
 export const restPath = '/api/v1';
 
-function doorOf(path: string): Door {
+function endpointOf(path: string): Endpoint {
   if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
   return path === '/graphql' ? 'graphql' : 'page';
 }

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { send } from './response.ts';
 import type { Exchange } from './exchange.ts';
-import { refusals, refuse } from './errorResponse.ts';
+import { httpErrors, errorResponse } from './errorResponse.ts';
 
 /**
  * Must be asked by every request that will need the database, before it does. A request that is let in is answered
@@ -11,7 +11,7 @@ import { refusals, refuse } from './errorResponse.ts';
  */
 export type Gate = (exchange: Exchange) => boolean;
 
-export interface GateOptions {
+export interface LoadSheddingOptions {
   /** How many statements may wait for a connection, when some have for a while. */
   readonly maxWaiting: number;
   /** How long a request may take, in milliseconds, not counting what its own client takes to send it. */
@@ -31,19 +31,19 @@ const retryAfter = '1';
  * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
  * everybody wait and serves nobody more (the idea of CoDel, RFC 8289).
  */
-export function createGate(pool: Pick<pg.Pool, 'waitingCount'>, { maxWaiting, longest }: GateOptions): Gate {
+export function createLoadShedder(pool: Pick<pg.Pool, 'waitingCount'>, { maxWaiting, longest }: LoadSheddingOptions): Gate {
   const letIn = new WeakSet<Exchange>();
   let lastEmpty = 0;
 
   /** Answers the request if nobody has by then. */
   function limit(exchange: Exchange): void {
-    const { request, response, door } = exchange;
+    const { request, response, endpoint } = exchange;
     const timer = setTimeout(() => {
       // Who sends too slowly is dealt with elsewhere.
       if (!request.complete) return timer.refresh();
       if (response.headersSent) return;
       exchange.report(new Error(`there was no answer after ${longest} ms`));
-      send(exchange, refuse(door, refusals.internal));
+      send(exchange, errorResponse(endpoint, httpErrors.internal));
     }, longest);
     response.once('close', () => clearTimeout(timer));
   }

@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import type { Exchange } from './exchange.ts';
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
   readonly body: Buffer;
@@ -26,7 +26,7 @@ const json = 'application/json; charset=utf-8';
 const unstored = { 'Cache-Control': 'no-store' };
 
 /** An answer with a line of text. */
-export function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
+export function textResponse(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
   const body = Buffer.from(`${text}\n`);
   return {
     status,
@@ -41,11 +41,11 @@ export function textAnswer(status: number, text: string, headers: Record<string,
 }
 
 /** An answer with a body of JSON text. */
-export function jsonAnswer(
+export function jsonResponse(
   status: number,
   text: string,
   headers: Readonly<Record<string, string>> = {},
-): Answer {
+): HttpResponse {
   const body = Buffer.from(text);
   return {
     status,
@@ -66,22 +66,22 @@ export function jsonAnswer(
  * @param others what a 304 is to carry beside.
  */
 export function revalidated(
-  answer: Answer,
+  given: HttpResponse,
   vary: string,
   others: Readonly<Record<string, string>> = {},
-): Answer {
-  const etag = `"${hash('sha256', answer.body, 'base64url')}"`;
+): HttpResponse {
+  const etag = `"${hash('sha256', given.body, 'base64url')}"`;
   const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary, ...others };
-  return { ...answer, headers: { ...answer.headers, ...headers }, validator: { etag, headers } };
+  return { ...given, headers: { ...given.headers, ...headers }, validator: { etag, headers } };
 }
 
 /** Sends the answer, or 304 without its body when the client has it already. */
-export function send(exchange: Exchange, answer: Answer): void {
+export function send(exchange: Exchange, given: HttpResponse): void {
   const { request, response } = exchange;
-  const { status, headers, body, validator } = answer;
+  const { status, headers, body, validator } = given;
   // A request that could not be read to its end may have been answered before its door had an answer.
   if (response.headersSent) return;
-  exchange.operation ??= answer.operation;
+  exchange.operation ??= given.operation;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
     response.writeHead(304, joined(exchange, validator.headers)).end();
@@ -91,7 +91,7 @@ export function send(exchange: Exchange, answer: Answer): void {
 }
 
 /** All headers, with what the answer is said to vary by already (by CORS, which knows no answers). */
-function joined({ response, headers: others }: Exchange, headers: Answer['headers']): Answer['headers'] {
+function joined({ response, headers: others }: Exchange, headers: HttpResponse['headers']): HttpResponse['headers'] {
   const all = { ...headers, ...others };
   const vary = response.getHeader('Vary');
   if (vary !== undefined) all.Vary = headers.Vary === undefined ? String(vary) : `${headers.Vary}, ${vary}`;

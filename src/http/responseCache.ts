@@ -8,26 +8,26 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import type { Answer } from './response.ts';
+import type { HttpResponse } from './response.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 
-export interface KeptAnswers {
+export interface ResponseCache {
   readonly counters: Readonly<Counters>;
   /** How many answers there are, those that no longer hold included, and what they take. */
   usage(): { readonly entries: number; readonly bytes: number };
   /** The kept answer, if it still holds. */
-  find(viewerId: number, request: string): Answer | undefined;
+  find(viewerId: number, request: string): HttpResponse | undefined;
   /**
    * The answer of a read: computed, or shared with an identical request that is being computed. It is kept if
    * `compute` says so and nothing of the viewer's changed in the meantime.
    */
-  compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<Answer>;
+  compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
   /** Must be called after a write through this process, before it is acknowledged. */
   changed(viewerId: number): void;
 }
 
 export interface Computed {
-  readonly answer: Answer;
+  readonly response: HttpResponse;
   /** Whether the answer may be kept: errors may not. */
   readonly keep: boolean;
 }
@@ -43,7 +43,7 @@ interface Counters {
 
 interface Entry {
   readonly version: number;
-  readonly answer: Answer;
+  readonly response: HttpResponse;
 }
 
 /** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
@@ -53,31 +53,31 @@ const overhead = 1_000;
  * The answer with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
  * would keep for as long as it is kept.
  */
-function detached(answer: Answer): Answer {
-  const { body } = answer;
-  if (body.buffer.byteLength === body.length) return answer;
+function detached(response: HttpResponse): HttpResponse {
+  const { body } = response;
+  if (body.buffer.byteLength === body.length) return response;
   const own = Buffer.allocUnsafeSlow(body.length);
   own.set(body);
-  return { ...answer, body: own };
+  return { ...response, body: own };
 }
 
-export interface KeptOptions {
+export interface ResponseCacheOptions {
   /** How much memory the answers may take; 0 keeps none. */
   readonly maxBytes: number;
   /** How long an answer is kept, in seconds, whatever the feed says. */
   readonly maxAge: number;
 }
 
-export function createKeptAnswers(feed: ChangeFeed, { maxBytes, maxAge }: KeptOptions): KeptAnswers {
+export function createResponseCache(feed: ChangeFeed, { maxBytes, maxAge }: ResponseCacheOptions): ResponseCache {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, refused: 0 };
   const entries = new LRUCache<string, Entry>({
     maxSize: Math.max(maxBytes, 1),
     ttl: maxAge * 1_000,
     // Reads the clock once a second, and not for each answer.
     ttlResolution: 1_000,
-    sizeCalculation: ({ answer }, key) => answer.body.length + 2 * key.length + overhead,
+    sizeCalculation: ({ response }, key) => response.body.length + 2 * key.length + overhead,
   });
-  const underway = new Map<string, Promise<Answer>>();
+  const underway = new Map<string, Promise<HttpResponse>>();
 
   let clock = 0;
   /** The version of every viewer who has none of their own. */
@@ -105,12 +105,12 @@ export function createKeptAnswers(feed: ChangeFeed, { maxBytes, maxAge }: KeptOp
       const entry = entries.get(`${viewerId} ${request}`);
       if (!entry || !feed.listening || entry.version !== versionOf(viewerId)) return undefined;
       counters.hits++;
-      return entry.answer;
+      return entry.response;
     },
 
     compute(viewerId, request, compute) {
       counters.misses++;
-      if (maxBytes === 0 || !feed.listening) return compute().then(({ answer }) => answer);
+      if (maxBytes === 0 || !feed.listening) return compute().then(({ response }) => response);
 
       // The version is part of the key: a request that begins after a change must not share what began before.
       const version = versionOf(viewerId);
@@ -122,11 +122,11 @@ export function createKeptAnswers(feed: ChangeFeed, { maxBytes, maxAge }: KeptOp
         return shared;
       }
       const computing = compute()
-        .then(({ answer, keep }) => {
+        .then(({ response, keep }) => {
           if (keep && feed.listening && versionOf(viewerId) === version)
-            entries.set(key, { version, answer: detached(answer) });
+            entries.set(key, { version, response: detached(response) });
           else if (keep) counters.refused++;
-          return answer;
+          return response;
         })
         .finally(() => underway.delete(sharedKey));
       underway.set(sharedKey, computing);

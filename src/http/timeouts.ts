@@ -4,10 +4,10 @@ import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { send } from './response.ts';
 import type { Exchange } from './exchange.ts';
-import { type Refusal, refusals, refuse } from './errorResponse.ts';
+import { type HttpError, httpErrors, errorResponse } from './errorResponse.ts';
 
 /** How long, in milliseconds, a client is waited for. */
-export interface Patience {
+export interface Timeouts {
   /** For the whole head of a request. */
   readonly head: number;
   /** For the whole request. */
@@ -18,7 +18,7 @@ export interface Patience {
   readonly closing: number;
 }
 
-export const patience: Patience = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
+export const timeouts: Timeouts = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
 
 /** How long, in milliseconds, a client that was refused may take to read why before it is cut off. */
 const lastWords = 1_000;
@@ -31,7 +31,7 @@ export interface Connections {
 /** @param closing aborted when the gateway closes. */
 export function watchConnections(
   server: Server,
-  { head, request, silence, closing: grace }: Patience,
+  { head, request, silence, closing: grace }: Timeouts,
   closing: AbortSignal,
 ): Connections {
   /** The latest exchange of each connection. */
@@ -46,16 +46,16 @@ export function watchConnections(
   });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
-    const refusal = refusalOf(code);
+    const error = httpErrorOf(code);
     const exchange = latest.get(socket);
-    if (exchange && !exchange.request.complete) cutShort(socket, exchange, refusal);
+    if (exchange && !exchange.request.complete) cutShort(socket, exchange, error);
     // What came behind the request is at fault, so the request is answered first.
     else if (exchange && !exchange.response.writableFinished)
-      exchange.response.once('finish', () => endWith(socket, refusal));
-    else endWith(socket, refusal);
+      exchange.response.once('finish', () => endWith(socket, error));
+    else endWith(socket, error);
   });
   // A tunnel is the one thing that Node hands over instead of a request.
-  server.on('connect', (_request, socket) => endWith(socket, refusals.methodNotAllowed));
+  server.on('connect', (_request, socket) => endWith(socket, httpErrors.methodNotAllowed));
 
   closing.addEventListener('abort', () => {
     const sweep = setInterval(cutLaggards, Math.min(grace, 100));
@@ -65,7 +65,7 @@ export function watchConnections(
       if (performance.now() < end) return;
       for (const [socket, exchange] of latest) {
         if (!exchange) socket.destroy();
-        else if (!exchange.request.complete) cutShort(socket, exchange, refusals.tooSlow);
+        else if (!exchange.request.complete) cutShort(socket, exchange, httpErrors.tooSlow);
         else if (exchange.response.writableEnded) socket.destroy();
       }
     }
@@ -75,21 +75,21 @@ export function watchConnections(
 }
 
 /** What is wrong, by the codes of Node and of its parser. */
-function refusalOf(code: string | undefined): Refusal {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.tooSlow;
-  return code === 'HPE_HEADER_OVERFLOW' ? refusals.headersTooLarge : refusals.badRequest;
+function httpErrorOf(code: string | undefined): HttpError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
+  return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
 }
 
 /** Ends an exchange whose request will never be whole. */
-function cutShort(socket: Duplex, exchange: Exchange, refusal: Refusal): void {
+function cutShort(socket: Duplex, exchange: Exchange, error: HttpError): void {
   if (exchange.response.headersSent) socket.destroy();
-  else send(exchange, refuse(exchange.door, refusal, { Connection: 'close' }));
+  else send(exchange, errorResponse(exchange.endpoint, error, { Connection: 'close' }));
 }
 
 /** Answers on a connection without a request, in the envelope of the REST door, and ends it. */
-function endWith(socket: Duplex, refusal: Refusal): void {
+function endWith(socket: Duplex, error: HttpError): void {
   if (!socket.writable) return;
-  const { status, headers, body } = refuse('rest', refusal, {
+  const { status, headers, body } = errorResponse('rest', error, {
     Connection: 'close',
     Date: new Date().toUTCString(),
   });

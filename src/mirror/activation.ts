@@ -7,10 +7,10 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import { clientError, messages } from '../errors.ts';
 import { mirroredUser, transactionOn, writeRecords } from './mirror.ts';
 import { kindsOf } from './records.ts';
-import { isMissing, Refusal, type Timing, Unavailable, type Upstream, UpstreamError } from './upstream.ts';
+import { isMissing, HttpError, type Timing, Unavailable, type Upstream, UpstreamError } from './upstream.ts';
 
 /** A client is waiting: one repetition has to do. */
-export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, patience: 1_000 };
+export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, timeouts: 1_000 };
 
 /** What it comes to in milliseconds, at the most: a template may have to be read first. */
 export const longestActivation = 45_000;
@@ -54,7 +54,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     const kind = kindsOf(accountId).dttTemplates;
     const { data: record } = kind.record.safeParse(await upstream.get(`${kind.item}${templateId}`));
     if (record?.row.id !== templateId)
-      throw new Refusal(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
+      throw new HttpError(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
     await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
       throw new UpstreamError(`${kind.item}${templateId}: ${reason}`);
     });

@@ -16,7 +16,7 @@ import type { Kind, MirrorRecord, Row } from './records.ts';
 const nobody = 0;
 
 /** A user who is known by nothing but their id, as the owner of an imported template. */
-const strangerName = 'upstream-user-';
+const nameOfOtherUser = 'upstream-user-';
 
 export interface Counts {
   created: number;
@@ -68,7 +68,7 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
     const mirror = await checkMirror(client, source);
     if (!mirror) {
-      await addStranger(client, nobody);
+      await addOtherUser(client, nobody);
       await upsert(client, 'User', [account]);
       await client.query('INSERT INTO "Mirror" (source, "userId") VALUES ($1, $2)', [source, account.id]);
     } else if (mirror.userId !== account.id) {
@@ -188,7 +188,7 @@ export async function checkMirror(
   }
   const others = await client.query<{ username: string }>(
     'SELECT username FROM "User" WHERE id <> $1 AND username <> $2::text || id ORDER BY id LIMIT 1',
-    [mirror?.userId ?? nobody, strangerName],
+    [mirror?.userId ?? nobody, nameOfOtherUser],
   );
   const other = others.rows[0];
   if (other) {
@@ -270,7 +270,7 @@ async function replaceRecords(
 
   if (kind.table === 'DttTemplate') {
     for (const ownerId of new Set(rows.map((row) => Number(row.ownerId)))) {
-      if (ownerId !== accountId) await addStranger(client, ownerId);
+      if (ownerId !== accountId) await addOtherUser(client, ownerId);
     }
   }
   if (kind.table === 'DttSession') await addUnreadable(client, rows);
@@ -382,10 +382,10 @@ function list(columns: readonly string[], table?: string): string {
   return columns.map((column) => `${table ? `${table}.` : ''}"${column}"`).join(', ');
 }
 
-async function addStranger(client: pg.PoolClient, id: number): Promise<void> {
+async function addOtherUser(client: pg.PoolClient, id: number): Promise<void> {
   await client.query(
     'INSERT INTO "User" (id, username) VALUES ($1::int, $2::text || $1::int) ON CONFLICT DO NOTHING',
-    [id, strangerName],
+    [id, nameOfOtherUser],
   );
   await skipIds(client, 'User');
 }

@@ -19,7 +19,7 @@ export interface Item {
   readonly item: unknown;
 }
 
-const listAnswer = z.object({
+const listResponse = z.object({
   data: z.array(z.unknown()).max(pageSize),
   pagination: z
     .object({ limit: z.int().min(1) })
@@ -43,12 +43,12 @@ export async function* readPages(
   let last: number | undefined;
   let seen = new Set<number>();
   for (let page = 0, restarts = 0; page < maxPages; page++) {
-    const answer = listAnswer.safeParse(
+    const response = listResponse.safeParse(
       await upstream.get(`${path}?limit=${pageSize}&offset=${offset}`, signal),
     );
-    if (!answer.success)
+    if (!response.success)
       throw new UpstreamError(`GET ${path}: the answer is not a list of at most ${pageSize}`);
-    const { data, pagination } = answer.data;
+    const { data, pagination } = response.data;
     const items = data.map((item) => ({ id: identified.safeParse(item).data?.id, item }));
 
     if (last !== undefined && !items.some(({ id }) => id === last)) {

@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { add, type Counts, type Mirror } from './mirror.ts';
 import { type Item, readPages } from './pages.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { isMissing, isNotOffered, Refusal, type Upstream } from './upstream.ts';
+import { isMissing, isNotOffered, HttpError, type Upstream } from './upstream.ts';
 
 /** How many records are asked for at the same time. */
 const concurrency = 4;
@@ -148,7 +148,7 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
       skip(path, record ? `id: is ${record.row.id}` : firstIssue(error));
     } catch (error) {
       if (isMissing(error)) return 'missing';
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof HttpError)) throw error;
       skip(path, `it answered ${error.status}`);
     }
     return undefined;
@@ -157,8 +157,8 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
   /** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
   async function removeGone(): Promise<void> {
     const unseen = (await mirror.ids(kind)).filter((id) => !seen.has(id));
-    const answers = await pMap(unseen, fetchOne, { concurrency, signal });
-    const gone = unseen.filter((_id, index) => answers[index] === 'missing');
+    const responses = await pMap(unseen, fetchOne, { concurrency, signal });
+    const gone = unseen.filter((_id, index) => responses[index] === 'missing');
     if (gone.length > 0) await mirror.remove(kind, gone);
     tally.gone += gone.length;
   }

@@ -126,9 +126,9 @@ function parseAccount(path: string, data: unknown): Account {
 }
 
 /** Undefined for what the upstream does not have: the operation, or the record. */
-async function optional(answer: Promise<unknown>): Promise<unknown> {
+async function optional(response: Promise<unknown>): Promise<unknown> {
   try {
-    return await answer;
+    return await response;
   } catch (error) {
     if (isNotOffered(error) || isMissing(error)) return undefined;
     throw error;
@@ -207,8 +207,8 @@ async function pullAll(
   }
 
   async function activeLockTemplate(): Promise<{ id: number | null } | undefined> {
-    const answer = await optional(upstream.get('/lkbx/templates/active', signal));
-    return answer === null ? { id: null } : identified.safeParse(answer).data;
+    const response = await optional(upstream.get('/lkbx/templates/active', signal));
+    return response === null ? { id: null } : identified.safeParse(response).data;
   }
 
   /**

@@ -30,7 +30,7 @@ export interface Timing {
   readonly delay: number;
   readonly maxDelay: number;
   /** The longest `Retry-After` that is waited for. */
-  readonly patience: number;
+  readonly timeouts: number;
 }
 
 const defaultTiming: Timing = {
@@ -38,11 +38,11 @@ const defaultTiming: Timing = {
   retries: 8,
   delay: 500,
   maxDelay: 30_000,
-  patience: 5 * 60_000,
+  timeouts: 5 * 60_000,
 };
 
 /** The most that an answer may have, in bytes: a page of 100 sessions has less than a tenth of it. */
-const answerLimit = 4 * 1024 * 1024;
+const responseLimit = 4 * 1024 * 1024;
 
 const maxRedirects = 3;
 
@@ -62,7 +62,7 @@ export class Unavailable extends UpstreamError {
 }
 
 /** The upstream understood, and the answer is no. */
-export class Refusal extends UpstreamError {
+export class HttpError extends UpstreamError {
   override name = 'Refusal';
   readonly status: number;
   /** The message of the interface's error envelope, if the answer was one. */
@@ -76,14 +76,14 @@ export class Refusal extends UpstreamError {
 }
 
 /** Whether the upstream says that the record does not exist. The interface does not state the status. */
-export function isMissing(error: unknown): error is Refusal {
-  if (!(error instanceof Refusal) || error.said === undefined) return false;
+export function isMissing(error: unknown): error is HttpError {
+  if (!(error instanceof HttpError) || error.said === undefined) return false;
   return error.status === 404 || /not found/i.test(error.said);
 }
 
 /** Whether the upstream does not have the operation; its path may then look like that of an id. */
-export function isNotOffered(error: unknown): error is Refusal {
-  return error instanceof Refusal && ([404, 405, 501].includes(error.status) || error.said === 'Invalid ID');
+export function isNotOffered(error: unknown): error is HttpError {
+  return error instanceof HttpError && ([404, 405, 501].includes(error.status) || error.said === 'Invalid ID');
 }
 
 const envelope = z.discriminatedUnion('ok', [
@@ -99,7 +99,7 @@ export interface UpstreamOptions {
 
 export function createUpstream({ base, token, timing }: UpstreamOptions): Upstream {
   const root = base.replace(/\/+$/, '');
-  const { timeout, retries, delay, maxDelay, patience } = { ...defaultTiming, ...timing };
+  const { timeout, retries, delay, maxDelay, timeouts } = { ...defaultTiming, ...timing };
   let requests = 0;
   /** When the upstream wants to hear from us again: what it tells one request goes for all. */
   let pausedUntil = 0;
@@ -137,7 +137,7 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
         url,
         signal ? AbortSignal.any([signal, deadline]) : deadline,
       );
-      return readAnswer(what, response.status, await readBody(what, response), response.headers);
+      return readResponse(what, response.status, await readBody(what, response), response.headers);
     } catch (error) {
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
@@ -174,20 +174,20 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
     }
   }
 
-  function readAnswer(what: string, status: number, text: string, headers: Headers): unknown {
+  function readResponse(what: string, status: number, text: string, headers: Headers): unknown {
     // The interface's own 401 does not depend on the body: nothing else can be meant.
     if (status === 401) throw new Unauthorized(`${what}: the upstream does not accept the token`);
     if (status === 429 || status === 408 || status >= 500) {
       pauseFor(what, headers.get('Retry-After'));
       throw new Unavailable(`${what}: it answered ${status}`);
     }
-    const answer = envelope.safeParse(parseJson(text)).data;
-    if (answer?.ok === true && status < 300) return answer.data;
-    if (answer?.ok === false) {
-      const message = `${what}: it answered ${status} ${quote(answer.error)}`;
-      throw new Refusal(message, status, answer.error);
+    const response = envelope.safeParse(parseJson(text)).data;
+    if (response?.ok === true && status < 300) return response.data;
+    if (response?.ok === false) {
+      const message = `${what}: it answered ${status} ${quote(response.error)}`;
+      throw new HttpError(message, status, response.error);
     }
-    if (status >= 400) throw new Refusal(`${what}: it answered ${status}`, status, undefined);
+    if (status >= 400) throw new HttpError(`${what}: it answered ${status}`, status, undefined);
     throw new Unavailable(`${what}: it answered ${status} without the interface's envelope`);
   }
 
@@ -195,7 +195,7 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
   function pauseFor(what: string, retryAfter: string | null): void {
     if (retryAfter === null) return;
     const wait = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
-    if (wait > patience) {
+    if (wait > timeouts) {
       throw new UpstreamError(
         `${what}: it asks to wait for ${Math.ceil(wait / 1000)} s. Gave up: try again then.`,
       );
@@ -220,8 +220,8 @@ async function readBody(what: string, { body }: Response): Promise<string> {
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
-    if (size > answerLimit) {
-      throw new UpstreamError(`${what}: the answer is larger than ${answerLimit / 1024 / 1024} MiB`);
+    if (size > responseLimit) {
+      throw new UpstreamError(`${what}: the answer is larger than ${responseLimit / 1024 / 1024} MiB`);
     }
     chunks.push(chunk);
   }

@@ -2,14 +2,14 @@
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { revalidated, textAnswer } from '../http/response.ts';
+import { revalidated, textResponse } from '../http/response.ts';
 import { release } from '../version.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { largeAnswer } from './large.ts';
-import { type Page, pageAnswer } from './page.ts';
+import { largeResponse } from './large.ts';
+import { type Page, pageResponse } from './page.ts';
 
 /** The path of the document. */
 const documentPath = '/openapi.json';
@@ -23,11 +23,11 @@ export function createDocs(demoTokenFor: DemoTokenFor): Page {
     const { request, path } = exchange;
     const { method } = request;
     const large = files.get(path);
-    if (!large && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
+    if (!large && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
     if (method !== 'GET' && method !== 'HEAD')
-      return textAnswer(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
+      return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     if (large) return large(exchange);
-    return revalidated(pageAnswer(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
+    return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };
 }
 
@@ -53,7 +53,7 @@ const files: ReadonlyMap<string, Page> = new Map(
 );
 
 function file(type: string, read: () => Promise<string>): Page {
-  return largeAnswer(async () => {
+  return largeResponse(async () => {
     const body = Buffer.from(await read());
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
     return { status: 200, headers, body };

@@ -1,9 +1,9 @@
 /** The first page: what runs here, and where everything is. */
 
 import { hash } from 'node:crypto';
-import { type Answer, textAnswer } from '../http/response.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
 import { asksForPage, type Exchange } from '../http/exchange.ts';
-import { pageAnswer } from './page.ts';
+import { pageResponse } from './page.ts';
 
 /** Everything that can be looked at in a browser. */
 export const places = [
@@ -23,11 +23,11 @@ const summary = 'A GraphQL gateway over trainer devices, training programs and l
  * @param demoToken that of the demo account, where there is one that the client may see.
  * @param isThere whether there is a page at a path: settings may have switched it off.
  */
-export function homeAnswer(
+export function homePage(
   exchange: Exchange,
   demoToken: string | undefined,
   isThere: (path: string) => boolean,
-): Answer {
+): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
   // What a client says of the host goes into the answer, so it has to look like one.
   const { host = '' } = exchange.request.headers;
@@ -40,7 +40,7 @@ export function homeAnswer(
   const headers = { Vary: 'Accept, Host' };
   if (!asksForPage(exchange)) {
     const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-    return textAnswer(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
+    return textResponse(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
       ...headers,
       'Cache-Control': 'private, no-cache',
     });
@@ -71,7 +71,7 @@ ${commands.map((command) => `<pre tabindex="0"><code>${command}</code></pre>`).j
 </body>
 </html>`;
   const policy = { 'style-src': `'sha256-${hash('sha256', style, 'base64')}'`, 'img-src': 'data:' };
-  return pageAnswer(html, policy, headers);
+  return pageResponse(html, policy, headers);
 }
 
 const style = `

@@ -1,13 +1,13 @@
 /** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import { type Answer, jsonAnswer, revalidated } from '../http/response.ts';
+import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { readBody } from '../http/body.ts';
 import type { Context } from '../schema/context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { KeptAnswers } from '../http/responseCache.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
 import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
@@ -21,15 +21,15 @@ const highestInt = 2 ** 31 - 1;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
-  kept: KeptAnswers;
+  responseCache: ResponseCache;
   /** Those of `operations.graphql` unless told otherwise. */
   routes?: readonly Route[];
 }
 
 /** Answers a request; the target is what follows `/api/v1` in it, query included. */
-export type RestDoor = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<Answer>;
+export type RestHandler = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<HttpResponse>;
 
-export function createRestDoor({ createContext, kept, routes = shippedRoutes }: RestOptions): RestDoor {
+export function createRestHandler({ createContext, responseCache, routes = shippedRoutes }: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
@@ -44,17 +44,17 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
     const route = match.routes.find((candidate) => candidate.method === method);
     if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
     exchange.operation = route.label;
-    return answerTo(request, { route, target, query, id: match.id }, viewer).catch((error: unknown) => {
+    return responseTo(request, { route, target, query, id: match.id }, viewer).catch((error: unknown) => {
       exchange.report(error);
       return refusal(route, 500, messages.internal);
     });
   };
 
-  async function answerTo(
+  async function responseTo(
     request: IncomingMessage,
     { route, target, query, id: givenId }: Question,
     viewer: Viewer,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     if (route.body) {
       const body = await readBody(request, bodyLimit);
       if (!body) return refusal(route, 413, messages.bodyTooLarge, { Connection: 'close' });
@@ -81,16 +81,16 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
     }
 
     if (!route.isMutation) {
-      return kept.compute(viewer.id, target, async () => {
-        const answer = await run(route, variables, page, viewer);
-        return { answer, keep: answer.status === 200 };
+      return responseCache.compute(viewer.id, target, async () => {
+        const response = await run(route, variables, page, viewer);
+        return { response, keep: response.status === 200 };
       });
     }
     try {
       return await run(route, variables, page, viewer);
     } finally {
       // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-      kept.changed(viewer.id);
+      responseCache.changed(viewer.id);
     }
   }
 
@@ -99,7 +99,7 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
     variables: Readonly<Record<string, number>>,
     page: Page | undefined,
     viewer: Viewer,
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const { data, errors } = await route.run(variables, createContext(viewer));
     const [error] = errors ?? [];
     if (error) {
@@ -113,8 +113,8 @@ export function createRestDoor({ createContext, kept, routes = shippedRoutes }: 
     const result = data?.data ?? null;
     if (result === null && route.missing !== undefined) return refusal(route, 404, route.missing);
     const headers = route.deprecation?.headers;
-    const answer = { ...success(result, page, headers), operation: route.label };
-    return route.isMutation ? answer : revalidated(answer, 'Authorization', headers);
+    const response = { ...success(result, page, headers), operation: route.label };
+    return route.isMutation ? response : revalidated(response, 'Authorization', headers);
   }
 }
 
@@ -186,18 +186,18 @@ function includes(
   return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
 }
 
-function success(data: unknown, page: Page | undefined, headers?: Readonly<Record<string, string>>): Answer {
-  if (!page) return jsonAnswer(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+function success(data: unknown, page: Page | undefined, headers?: Readonly<Record<string, string>>): HttpResponse {
+  if (!page) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
   const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return jsonAnswer(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
 }
 
 /** A failure of a route, which carries what all of the route's answers do. */
-function refusal(route: Route, status: number, message: string, headers?: Record<string, string>): Answer {
+function refusal(route: Route, status: number, message: string, headers?: Record<string, string>): HttpResponse {
   return failure(status, message, { ...headers, ...route.deprecation?.headers });
 }
 
-function failure(status: number, message: string, headers?: Record<string, string>): Answer {
-  return jsonAnswer(status, JSON.stringify({ ok: false, error: message }), headers);
+function failure(status: number, message: string, headers?: Record<string, string>): HttpResponse {
+  return jsonResponse(status, JSON.stringify({ ok: false, error: message }), headers);
 }

@@ -99,7 +99,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 function prepareRoute(document: DocumentNode): Route['run'] {
   const spread = spreadPaths(document);
   const operation = prepare(
-    visit(document, { Directive: (node) => (isOfRestDoor(node) ? null : undefined) }),
+    visit(document, { Directive: (node) => (isRestDirective(node) ? null : undefined) }),
   );
   if (!operation)
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
@@ -121,7 +121,7 @@ export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
 }
 
-function isOfRestDoor(node: DirectiveNode): boolean {
+function isRestDirective(node: DirectiveNode): boolean {
   return node.name.value === 'http' || node.name.value === 'spread';
 }
 

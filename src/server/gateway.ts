@@ -7,7 +7,7 @@ import { type Config, SetupError } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
-import { createKeptAnswers } from '../http/responseCache.ts';
+import { createResponseCache } from '../http/responseCache.ts';
 import { listen } from '../http/listen.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { MetricsServer } from '../telemetry/metrics.ts';
@@ -47,13 +47,13 @@ export async function openGateway(config: Config): Promise<Gateway> {
     const demoToken = database.embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
     const following = await database.follow();
     feed = following;
-    const kept = createKeptAnswers(following, {
-      maxBytes: config.KEEP_ANSWERS_MB * 1024 * 1024,
+    const responseCache = createResponseCache(following, {
+      maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
       maxAge: config.CACHE_MAX_AGE,
     });
     if (!following.listening) logger.warn('changes are not heard of: nothing is answered from memory');
     const metering = config.METRICS_PORT === undefined ? undefined : await import('../telemetry/metrics.ts');
-    const metrics = metering?.createMetrics({ pool: database.pool, kept, feed: following });
+    const metrics = metering?.createMetrics({ pool: database.pool, responseCache, feed: following });
     // Those of workers are served by the process that started them.
     if (metrics && !cluster.isWorker) metricsServer = await metering?.serveMetrics(config, metrics.print);
     const closing = new AbortController();
@@ -61,7 +61,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       config,
       database,
       feed: following,
-      kept,
+      responseCache,
       logger,
       metrics,
       demoToken,

@@ -4,10 +4,10 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { createAdmission, createLimits } from '../auth/authenticate.ts';
-import { type Answer, send, textAnswer } from '../http/response.ts';
+import { type HttpResponse, send, textResponse } from '../http/response.ts';
 import { createViewers, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import { type Patience, patience as usualPatience, watchConnections } from '../http/timeouts.ts';
+import { type Timeouts, timeouts as defaultTimeouts, watchConnections } from '../http/timeouts.ts';
 import { createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createCors } from '../http/cors.ts';
 import { type Database, longestConnecting } from '../database/database.ts';
@@ -20,16 +20,16 @@ import {
   openExchange,
   restPath,
 } from '../http/exchange.ts';
-import { createGate } from '../http/loadShedding.ts';
-import { createGraphqlDoor } from '../graphql/handler.ts';
-import type { KeptAnswers } from '../http/responseCache.ts';
+import { createLoadShedder } from '../http/loadShedding.ts';
+import { createGraphqlHandler } from '../graphql/handler.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
-import { homeAnswer } from '../pages/home.ts';
+import { homePage } from '../pages/home.ts';
 import type { Page } from '../pages/page.ts';
-import { refusals, refuse } from '../http/errorResponse.ts';
-import { createRestDoor } from '../rest/handler.ts';
+import { httpErrors, errorResponse } from '../http/errorResponse.ts';
+import { createRestHandler } from '../rest/handler.ts';
 import { printedSchema } from '../schema/schema.ts';
 import { requestSpans } from '../channels.ts';
 import { longestActivation } from '../mirror/activation.ts';
@@ -38,36 +38,36 @@ export interface ServerOptions {
   config: Config;
   database: Database;
   feed: ChangeFeed;
-  kept: KeptAnswers;
+  responseCache: ResponseCache;
   logger: Logger;
   metrics?: Metrics | undefined;
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
   /** How long clients are waited for, if not as long as usual. */
-  patience?: Patience;
+  timeouts?: Timeouts;
   /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
   mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, database, feed, kept, logger, metrics, demoToken, closing, mirror } = options;
-  const { patience = usualPatience } = options;
+  const { config, database, feed, responseCache, logger, metrics, demoToken, closing, mirror } = options;
+  const { timeouts = defaultTimeouts } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const following = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
-  const gate = createGate(database.pool, {
+  const gate = createLoadShedder(database.pool, {
     maxWaiting: config.MAX_WAITING,
     longest: config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0),
   });
   const admit = createAdmission(viewers, createLimits(config, database), gate);
-  const doorOptions = {
-    kept,
+  const handlerOptions = {
+    responseCache,
     createContext: (viewer: Viewer) =>
       createContext(database.sql, viewer, createFollow(following, viewer), mirror?.upstream),
   };
-  const rest = createRestDoor(doorOptions);
+  const rest = createRestHandler(handlerOptions);
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const graphql = createGraphqlDoor({ ...doorOptions, gate, config, demoTokenFor, closing });
+  const graphql = createGraphqlHandler({ ...handlerOptions, gate, config, demoTokenFor, closing });
   const cors = createCors(config.CORS_ORIGINS);
 
   /** Loaded for the first who asks: most gateways are never asked for their reference. */
@@ -82,16 +82,16 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   /** What is neither door: pages and probes, by path. */
   const pages = new Map<string, Page>([
-    ['/', (exchange) => homeAnswer(exchange, demoTokenFor(exchange.request), hasPage)],
-    ['/healthz', () => textAnswer(200, 'alive')],
+    ['/', (exchange) => homePage(exchange, demoTokenFor(exchange.request), hasPage)],
+    ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],
   ]);
   if (config.INTROSPECTION === 'on') {
     pages.set('/openapi.json', docs).set('/docs', docs);
-    pages.set('/schema.graphql', () => textAnswer(200, printedSchema()));
+    pages.set('/schema.graphql', () => textResponse(200, printedSchema()));
   }
 
-  async function readiness(): Promise<Answer> {
+  async function readiness(): Promise<HttpResponse> {
     checking ??= isReachable(database).finally(() => {
       checking = undefined;
     });
@@ -100,7 +100,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
     // Told, but no reason to be unready: without its upstream the mirror still answers.
     if (mirror) lines.push(`upstream: ${mirror.status()}`);
-    return textAnswer(ready ? 200 : 503, lines.join('\n'));
+    return textResponse(ready ? 200 : 503, lines.join('\n'));
   }
 
   const handle: RequestListener = (request, response) => {
@@ -110,10 +110,10 @@ export function createGatewayServer(options: ServerOptions): Server {
     });
     connections.begin(exchange);
     metrics?.begin(exchange);
-    requestSpans.tracePromise(answer, { exchange }, undefined, exchange).catch((error: unknown) => {
+    requestSpans.tracePromise(respond, { exchange }, undefined, exchange).catch((error: unknown) => {
       exchange.report(error);
       if (response.headersSent) response.destroy();
-      else send(exchange, refuse(exchange.door, refusals.internal));
+      else send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
     });
   };
   const server = createServer(
@@ -123,32 +123,32 @@ export function createGatewayServer(options: ServerOptions): Server {
       keepAliveInitialDelay: 30_000,
       // Asked for below, in words of our own.
       requireHostHeader: false,
-      connectionsCheckingInterval: Math.min(patience.head, 1_000),
+      connectionsCheckingInterval: Math.min(timeouts.head, 1_000),
     },
     handle,
   );
-  const connections = watchConnections(server, patience, closing);
+  const connections = watchConnections(server, timeouts, closing);
   // Nothing but `100-continue` is known, and what else a client expects need not be met (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
   return server;
 
-  async function answer(exchange: Exchange): Promise<void> {
-    const { request, response, target, door } = exchange;
+  async function respond(exchange: Exchange): Promise<void> {
+    const { request, response, target, endpoint } = exchange;
     if (isMisaddressed(request))
-      return send(exchange, refuse(door, refusals.badRequest, { Connection: 'close' }));
+      return send(exchange, errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' }));
     // Not for pages: the token of the demo account stands in them.
-    if (door !== 'page' && !asksForPage(exchange) && cors(request, response)) return;
-    if (door === 'page') return send(exchange, await pageAt(exchange));
+    if (endpoint !== 'page' && !asksForPage(exchange) && cors(request, response)) return;
+    if (endpoint === 'page') return send(exchange, await pageAt(exchange));
 
     const admission = await admit(exchange);
-    if ('refusal' in admission) return send(exchange, refuse(door, admission.refusal));
+    if ('refusal' in admission) return send(exchange, errorResponse(endpoint, admission.refusal));
     const { viewer } = admission;
-    if (door === 'graphql') return graphql(exchange, viewer);
+    if (endpoint === 'graphql') return graphql(exchange, viewer);
     const below = target.slice(restPath.length);
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const found = viewer && isRead ? kept.find(viewer.id, below) : undefined;
+    const found = viewer && isRead ? responseCache.find(viewer.id, below) : undefined;
     if (found) return send(exchange, found);
-    if (!gate(exchange)) return send(exchange, refuse(door, refusals.tooBusy));
+    if (!gate(exchange)) return send(exchange, errorResponse(endpoint, httpErrors.tooBusy));
     send(exchange, await rest(exchange, below, viewer));
   }
 
@@ -156,10 +156,10 @@ export function createGatewayServer(options: ServerOptions): Server {
     return path === '/graphql' ? config.GRAPHIQL === 'on' : pages.has(path);
   }
 
-  async function pageAt(exchange: Exchange): Promise<Answer> {
+  async function pageAt(exchange: Exchange): Promise<HttpResponse> {
     const { path } = exchange;
     const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
-    if (!page) return textAnswer(404, `Nothing is here. Try /graphql or ${restPath}.`);
+    if (!page) return textResponse(404, `Nothing is here. Try /graphql or ${restPath}.`);
     exchange.operation = page === docs ? '/docs' : path;
     return page(exchange);
   }

@@ -16,7 +16,7 @@ import {
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
-import type { KeptAnswers } from '../http/responseCache.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
 import { listen } from '../http/listen.ts';
 import { release } from '../version.ts';
 
@@ -29,7 +29,7 @@ export interface Metrics {
 
 export interface MetricsOptions {
   readonly pool: pg.Pool;
-  readonly kept: KeptAnswers;
+  readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
 }
 
@@ -40,7 +40,7 @@ const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
  * Counts what passes through this process. No label takes what a client wrote, so that the series stay as few as
  * there are routes, root fields and pages.
  */
-export function createMetrics({ pool, kept, feed }: MetricsOptions): Metrics {
+export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   const underway = new Set<Exchange>();
@@ -48,13 +48,13 @@ export function createMetrics({ pool, kept, feed }: MetricsOptions): Metrics {
   const requests = new Counter({
     name: 'dovetail_requests_total',
     help: 'Requests that are over, by door, operation and status; those of unknown paths, strangers and invalid documents have no operation',
-    labelNames: ['door', 'operation', 'status'] as const,
+    labelNames: ['endpoint', 'operation', 'status'] as const,
     registers,
   });
   const durations = new Histogram({
     name: 'dovetail_request_duration_seconds',
     help: 'From the head of a request to the last byte of its answer; subscriptions are not among them',
-    labelNames: ['door', 'operation'] as const,
+    labelNames: ['endpoint', 'operation'] as const,
     buckets,
     registers,
   });
@@ -75,19 +75,19 @@ export function createMetrics({ pool, kept, feed }: MetricsOptions): Metrics {
   gauge('dovetail_database_connections_idle', 'Connections in the pool that are free', () => pool.idleCount);
   gauge('dovetail_database_waiting', 'Queries that wait for a connection', () => pool.waitingCount);
   new Counter({
-    name: 'dovetail_kept_reads_total',
+    name: 'dovetail_response_cache_reads_total',
     help: 'Reads answered from memory (hit) or not (miss); of the misses, those that shared a computation, and those not kept since something changed meanwhile (refused)',
     labelNames: ['result'] as const,
     registers,
     collect: collectBy((self: Counter<'result'>) => {
-      const { hits, misses, shared, refused } = kept.counters;
+      const { hits, misses, shared, refused } = responseCache.counters;
       self.reset();
       for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, refused }))
         self.inc({ result }, count);
     }),
   });
-  gauge('dovetail_kept_answers', 'Answers in memory', () => kept.usage().entries);
-  gauge('dovetail_kept_bytes', 'What the answers in memory take, in bytes', () => kept.usage().bytes);
+  gauge('dovetail_response_cache_entries', 'Answers in memory', () => responseCache.usage().entries);
+  gauge('dovetail_response_cache_bytes', 'What the answers in memory take, in bytes', () => responseCache.usage().bytes);
   gauge(
     'dovetail_feed_listening',
     'Whether the gateway hears its own announcements (1); while it does not, nothing is answered from memory',
@@ -121,13 +121,13 @@ export function createMetrics({ pool, kept, feed }: MetricsOptions): Metrics {
   /** What counts a kind of outcome, made when the first of them comes: there are few. */
   const tallies = new Map<string, (seconds: number) => void>();
   function tallyOf({ exchange, status: given }: Outcome): (seconds: number) => void {
-    const { door, operation = '' } = exchange;
+    const { endpoint, operation = '' } = exchange;
     const status = given === undefined ? 'left' : String(given);
-    const key = `${door} ${status} ${operation}`;
+    const key = `${endpoint} ${status} ${operation}`;
     const known = tallies.get(key);
     if (known) return known;
-    const count = requests.labels(door, operation, status);
-    const duration = isSubscription(exchange) ? undefined : durations.labels(door, operation);
+    const count = requests.labels(endpoint, operation, status);
+    const duration = isSubscription(exchange) ? undefined : durations.labels(endpoint, operation);
     const tally = (seconds: number) => {
       count.inc();
       duration?.observe(seconds);
@@ -173,13 +173,13 @@ export async function serveMetrics(
   config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
   print?: () => Promise<string>,
 ): Promise<MetricsServer> {
-  const answer = print ?? createAggregate();
+  const read = print ?? createAggregate();
   const server = createServer((request, response) => {
     if (request.url?.split('?', 1)[0] !== '/metrics') {
       response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Nothing is here. Try /metrics.\n');
       return;
     }
-    answer().then(
+    read().then(
       (text) => response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text),
       // A worker that dies while it is asked does not answer.
       () => response.writeHead(503).end(),

@@ -157,7 +157,7 @@ function follow<Message extends object>(
 }
 
 /** The route, in the words of the conventions: a path without what differs from record to record. */
-function routeOf({ door, operation }: Exchange): string | undefined {
-  if (door === 'graphql') return '/graphql';
-  return door === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;
+function routeOf({ endpoint, operation }: Exchange): string | undefined {
+  if (endpoint === 'graphql') return '/graphql';
+  return endpoint === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;
 }

@@ -30,13 +30,13 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 async function withGateway(
-  limits: { tokens?: number; strangers?: number; proxies?: number },
+  limits: { tokens?: number; anonymous?: number; proxies?: number },
   test: (gateway: TestGateway) => Promise<void>,
 ): Promise<void> {
-  const { tokens = 0, strangers = 0, proxies = 0 } = limits;
+  const { tokens = 0, anonymous = 0, proxies = 0 } = limits;
   const settings = {
     RATE_LIMIT: String(tokens),
-    RATE_LIMIT_STRANGERS: String(strangers),
+    RATE_LIMIT_ANONYMOUS: String(anonymous),
     TRUST_PROXY: String(proxies),
   };
   const gateway = await openTestGateway(await openBeside(database), { settings });
@@ -44,7 +44,7 @@ async function withGateway(
 }
 
 const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
-const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status);
+const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
 
 describe('a token', () => {
   it('has so many requests a minute, those answered from memory included, and each answer says how many are left', () =>
@@ -56,7 +56,7 @@ describe('a token', () => {
         expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
         expect(headers.get('Retry-After')).toBeNull();
       }
-      expect(gateway.kept.counters.hits).toBe(3);
+      expect(gateway.responseCache.counters.hits).toBe(3);
 
       const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
       expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
@@ -93,7 +93,7 @@ describe('a token', () => {
 
 describe('an address', () => {
   it('guesses so many tokens a minute', () =>
-    withGateway({ strangers: 5 }, async (gateway) => {
+    withGateway({ anonymous: 5 }, async (gateway) => {
       const guesses = await Promise.all(
         Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
       );
@@ -107,11 +107,11 @@ describe('an address', () => {
     }));
 
   it('does not use up anything with tokens that are valid, however many requests bring one at once', () =>
-    withGateway({ strangers: 2 }, async (gateway) => {
-      const answers = await Promise.all(
+    withGateway({ anonymous: 2 }, async (gateway) => {
+      const responses = await Promise.all(
         Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
       );
-      expect(new Set(statuses(answers))).toEqual(new Set([200]));
+      expect(new Set(statuses(responses))).toEqual(new Set([200]));
       for (const expected of [401, 401, 429])
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
       // A token that is known already is let in all the same.
@@ -119,7 +119,7 @@ describe('an address', () => {
     }));
 
   it('that has used up everything keeps nobody out whose token is valid, known already or not', () =>
-    withGateway({ strangers: 1 }, async (gateway) => {
+    withGateway({ anonymous: 1 }, async (gateway) => {
       expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
       for (const expected of [401, 429])
         expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
@@ -132,7 +132,7 @@ describe('an address', () => {
     }));
 
   it('is not charged for tokens that could not be looked up', () =>
-    withGateway({ strangers: 1 }, async (gateway) => {
+    withGateway({ anonymous: 1 }, async (gateway) => {
       const away = vi.spyOn(pg.Pool.prototype, 'query').mockRejectedValue(new Error('the database is away'));
       for (const token of [alice.token, guess(1), guess(2)])
         expect((await rest(gateway, token, '/users/me')).status).toBe(500);
@@ -142,13 +142,13 @@ describe('an address', () => {
     }));
 
   it('counts for introspection, which needs no token', () =>
-    withGateway({ strangers: 2 }, async (gateway) => {
+    withGateway({ anonymous: 2 }, async (gateway) => {
       const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
       expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
     }));
 
   it('is the one that the proxy tells', () =>
-    withGateway({ strangers: 1, proxies: 1 }, async (gateway) => {
+    withGateway({ anonymous: 1, proxies: 1 }, async (gateway) => {
       const from = (address: string) =>
         rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
       expect((await from('203.0.113.1')).status).toBe(401);
@@ -186,7 +186,7 @@ describe('an address', () => {
 });
 
 describe('who asks', () => {
-  const config = { RATE_LIMIT: 2, RATE_LIMIT_STRANGERS: 1, TRUST_PROXY: 0 };
+  const config = { RATE_LIMIT: 2, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 };
   // As much of a database as limits are shared with.
   const alone = { embedded: true, pool: {} } as unknown as Database;
   const viewerOf: Record<string, { id: number; tokenId: number }> = {
@@ -256,12 +256,12 @@ it('what is counted is told to other gateways over one database, of which an emb
     const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
     // As much of a database as limits are shared with.
     const shared = { embedded, pool: { query } } as unknown as Database;
-    const { tokens, strangers } = createLimits(
-      { RATE_LIMIT: 1, RATE_LIMIT_STRANGERS: 1, TRUST_PROXY: 0 },
+    const { tokens, anonymous } = createLimits(
+      { RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 },
       shared,
     );
     await tokens.spend('1');
-    await strangers.spend('1');
+    await anonymous.spend('1');
     expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
   }
 });

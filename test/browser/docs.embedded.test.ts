@@ -18,10 +18,10 @@ it('tries a route with the demo token, which is filled in already', async () => 
   });
   await route.locator('.opblock-summary-control').click();
   await route.getByRole('button', { name: 'Execute' }).click();
-  const answer = route.locator('.live-responses-table');
-  await answer.getByText('"Beginner Program"').waitFor();
-  expect(await answer.locator('tbody td.response-col_status').innerText()).toMatch(/^200/);
-  await answer.scrollIntoViewIfNeeded();
+  const response = route.locator('.live-responses-table');
+  await response.getByText('"Beginner Program"').waitFor();
+  expect(await response.locator('tbody td.response-col_status').innerText()).toMatch(/^200/);
+  await response.scrollIntoViewIfNeeded();
   await keepScreenshot(page, 'docs');
   expect(complaints).toEqual([]);
 });

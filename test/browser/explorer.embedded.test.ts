@@ -20,12 +20,12 @@ async function shown(page: Page, place: string): Promise<string> {
   return (await page.locator(place).innerText()).replaceAll('\u00a0', ' ');
 }
 
-async function expectAnswer(page: Page, text: string): Promise<void> {
+async function expectResponse(page: Page, text: string): Promise<void> {
   const look = async () => {
-    const answer = await shown(page, '.result-window');
+    const response = await shown(page, '.result-window');
     // For a moment after a change of tabs GraphiQL asks for the operation of the tab before.
-    if (answer.includes('Cannot infer operation')) await run(page);
-    return answer;
+    if (response.includes('Cannot infer operation')) await run(page);
+    return response;
   };
   await expect.poll(look, { timeout: 10_000, interval: 300 }).toContain(text);
 }
@@ -35,17 +35,17 @@ const run = (page: Page) => page.getByRole('button', { name: 'Execute query' }).
 it('runs every example on the demo account, follows what it changes, has the docs, and completes what is typed', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
   await expect.poll(() => page.title()).toBe('Dovetail');
-  const answers = [
+  const responses = [
     ['Devices', '"username": "demo"'],
     ['ActiveTemplate', '"name": "Beginner Program"'],
     ['LockHistory', '"name": "Weekend Lock"'],
     ['Activate', '"name": "Endurance"'],
     ['Follow', '"name": "Endurance"'],
   ] as const;
-  for (const [tab, answer] of answers) {
+  for (const [tab, response] of responses) {
     await page.getByRole('tab', { name: tab }).getByText(tab).click();
     await run(page);
-    await expectAnswer(page, answer);
+    await expectResponse(page, response);
     await keepScreenshot(page, `explorer-${tab}`);
   }
   await graphqlOnce(
@@ -53,7 +53,7 @@ it('runs every example on the demo account, follows what it changes, has the doc
     gateway.token,
     'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
   );
-  await expectAnswer(page, '"name": "Beginner Program"');
+  await expectResponse(page, '"name": "Beginner Program"');
   await page.getByRole('button', { name: 'Stop query' }).click();
 
   await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
@@ -75,7 +75,7 @@ it('has no token to ask with under a name that somebody else has given to the ga
   await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
   expect((await page.content()).includes(gateway.token)).toBe(false);
   await run(page);
-  await expectAnswer(page, '"Unauthorized"');
+  await expectResponse(page, '"Unauthorized"');
   await keepScreenshot(page, 'explorer-token');
   // The browser says so whenever an answer is a 401, and that it trusts no such name.
   expect(complaints.splice(0)).toEqual([
@@ -86,6 +86,6 @@ it('has no token to ask with under a name that somebody else has given to the ga
   await page.getByText('"Bearer YOUR_API_TOKEN"').dblclick();
   await page.keyboard.type(gateway.token);
   await run(page);
-  await expectAnswer(page, '"username": "demo"');
+  await expectResponse(page, '"username": "demo"');
   expect(complaints).toEqual([]);
 });

@@ -17,11 +17,11 @@ it('leads to everything, by day and by night', async () => {
     await keepScreenshot(page, `home-${colorScheme}`);
   }
   for (const { path, name } of places) {
-    const [answer] = await Promise.all([
+    const [response] = await Promise.all([
       page.waitForResponse(`${gateway.url}${path}`),
       page.getByRole('link', { name }).click(),
     ]);
-    expect(answer.status()).toBe(200);
+    expect(response.status()).toBe(200);
     await page.goBack();
   }
   expect(complaints).toEqual([]);

@@ -42,11 +42,11 @@ function createdBy({ code, stdout, stderr }: Awaited<ReturnType<typeof runCli>>)
 
 describe('dovetail token', () => {
   it('creates, lists and revokes while no gateway runs', async () => {
-    const kept = createdBy(await token('create', '--user', 'demo', '--name', 'kept'));
+    const remaining = createdBy(await token('create', '--user', 'demo', '--name', 'kept'));
     const created = await token('create', '--user', 'demo', '--name', 'revoked', '--json');
     const revoked: { id: number; token: string } = JSON.parse(created.stdout);
     expect(revoked).toEqual({
-      id: Number(kept.id) + 1,
+      id: Number(remaining.id) + 1,
       user: 'demo',
       name: 'revoked',
       token: expect.stringMatching(/^dvt_[\w-]{43}$/),
@@ -58,12 +58,12 @@ describe('dovetail token', () => {
     });
     expect((await list()).slice(0, 2)).toMatchObject([
       { id: revoked.id, name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
-      { id: Number(kept.id), name: 'kept', lastUsedAt: null, revokedAt: null },
+      { id: Number(remaining.id), name: 'kept', lastUsedAt: null, revokedAt: null },
     ]);
     // The folder is free again after each.
     const database = await openFolder();
     try {
-      expect(await findToken(database.sql, kept.secret)).toMatchObject({ id: Number(kept.id) });
+      expect(await findToken(database.sql, remaining.secret)).toMatchObject({ id: Number(remaining.id) });
       expect(await findToken(database.sql, revoked.token)).toBeNull();
     } finally {
       await database.close();

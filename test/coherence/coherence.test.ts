@@ -105,9 +105,9 @@ afterAll(async () => {
 function slowDown(): void {
   const query = pg.Pool.prototype.query;
   vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (this: pg.Pool, ...given: unknown[]) {
-    const answer = Reflect.apply(query, this, given);
+    const response = Reflect.apply(query, this, given);
     const delay = this !== own && Math.random() < 0.3 ? Math.random() * 8 : 0;
-    return delay === 0 ? answer : Promise.resolve(answer).then((rows) => sleep(delay, rows));
+    return delay === 0 ? response : Promise.resolve(response).then((rows) => sleep(delay, rows));
   });
 }
 
@@ -161,13 +161,13 @@ async function read(place: number, account: Account, request: Read, temp?: Issue
   };
 }
 
-async function activateAt(place: number, account: Account, index: number, door: 'REST' | 'GraphQL') {
+async function activateAt(place: number, account: Account, index: number, endpoint: 'REST' | 'GraphQL') {
   const { gateway, floor } = at(gateways, place % gateways.length);
   const register = `User ${account.userId}`;
   const templateId = at(account.dttTemplates, index);
   const known = [acknowledged, ...gateways.map((watched) => watched.floor)];
   const after = Math.max(...known.map(({ counts }) => counts.get(register) ?? 0));
-  await activate(gateway, account, templateId, door);
+  await activate(gateway, account, templateId, endpoint);
   const activation = { userId: account.userId, templateId, after };
   floor.activations.push(activation);
   acknowledged.activations.push(activation);
@@ -204,7 +204,7 @@ type Step = {
       readonly times: number;
       readonly token: 'lasting' | 'temporary';
     }
-  | { readonly kind: 'activate'; readonly template: number; readonly door: 'REST' | 'GraphQL' }
+  | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
   | { readonly kind: 'write'; readonly table: Table; readonly asReplica: boolean; readonly held?: Holding }
   | { readonly kind: 'import'; readonly wanted: boolean; readonly held?: Holding }
   | { readonly kind: 'token'; readonly makes: boolean }
@@ -243,7 +243,7 @@ const stepOf = {
     ...where,
     kind: fc.constant('activate' as const),
     template: fc.nat(2),
-    door: fc.constantFrom('REST' as const, 'GraphQL' as const),
+    endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
   }),
   // On the embedded engine a transaction has the engine to itself, so that nothing can happen while it is open.
   write: fc.record(
@@ -317,7 +317,7 @@ async function take(next: Step, seen: Seen[]): Promise<void> {
     const temp = next.token === 'temporary' ? temporary.get(account)?.at(-1) : undefined;
     for (let time = 0; time < next.times; time++)
       seen.push(await read(next.place, account, at(reads, next.request), temp));
-  } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.door);
+  } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.endpoint);
   else if (next.kind === 'cut') await line?.terminate();
   else acknowledged.raise(await change(next, account));
 }
@@ -438,7 +438,7 @@ describe('no read answers with something older than its gateway knew', () => {
   it('out of memory, for the most part', () => {
     // Otherwise all this would have shown that PostgreSQL is coherent.
     const sum = (counter: keyof TestGateway['kept']['counters']) =>
-      gateways.reduce((total, { gateway }) => total + gateway.kept.counters[counter], 0);
+      gateways.reduce((total, { gateway }) => total + gateway.responseCache.counters[counter], 0);
     expect(sum('hits')).toBeGreaterThan(50);
     expect(sum('misses')).toBeGreaterThan(50);
     expect(sum('refused')).toBeGreaterThan(0);
@@ -449,8 +449,8 @@ describe('no read answers with something older than its gateway knew', () => {
     skip(pgbouncerVersion === undefined, 'pgbouncer is not installed');
     const { gateway } = at(gateways, 3);
     expect(gateway.feed.listening).toBe(false);
-    expect(gateway.kept.counters).toMatchObject({ hits: 0, shared: 0 });
-    expect(gateway.kept.counters.misses).toBeGreaterThan(50);
+    expect(gateway.responseCache.counters).toMatchObject({ hits: 0, shared: 0 });
+    expect(gateway.responseCache.counters.misses).toBeGreaterThan(50);
   });
 });
 
@@ -469,9 +469,9 @@ describe('a feed that was cut without a word', () => {
     line?.release();
     await expect.poll(() => first.feed.listening, { interval: 5, timeout: 10_000 }).toBe(true);
     expect(await findStale(own, await readNewest())).toEqual([]);
-    const { hits } = first.kept.counters;
+    const { hits } = first.responseCache.counters;
     await readAll();
-    expect(first.kept.counters.hits).toBeGreaterThan(hits);
+    expect(first.responseCache.counters.hits).toBeGreaterThan(hits);
   });
 });
 

@@ -107,15 +107,15 @@ export async function activate(
   { url, log }: TestGateway,
   { token }: Account,
   id: number,
-  door: 'REST' | 'GraphQL',
+  endpoint: 'REST' | 'GraphQL',
 ) {
   const [path, body] =
-    door === 'REST'
+    endpoint === 'REST'
       ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
       : ['/graphql', { query: `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }` }];
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-  const answer = await response.json();
-  if (response.status !== 200 || 'errors' in answer)
-    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(answer)} ${log.at(-1)}`);
+  const reply = await response.json();
+  if (response.status !== 200 || 'errors' in reply)
+    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);
 }

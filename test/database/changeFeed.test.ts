@@ -405,18 +405,18 @@ describe('a change', () => {
     // PostgreSQL folds equal notifications of a transaction into one.
     expect(await announcedBy(transaction)).toEqual(change('DttDevice'));
 
-    const stranger = new pg.Client(database.pool.options);
-    await stranger.connect();
-    const simple = () => stranger.query(`UPDATE "DttDevice" SET "apiHits" = 5 WHERE id = ${id}`);
+    const anonymous = new pg.Client(database.pool.options);
+    await anonymous.connect();
+    const simple = () => anonymous.query(`UPDATE "DttDevice" SET "apiHits" = 5 WHERE id = ${id}`);
     expect(await announcedBy(simple)).toEqual(change('DttDevice'));
     const prepared = () =>
-      stranger.query({
+      anonymous.query({
         name: 'hits',
         text: 'UPDATE "DttDevice" SET "apiHits" = $1 WHERE id = $2',
         values: [6, id],
       });
     expect(await announcedBy(prepared)).toEqual(change('DttDevice'));
-    await stranger.end();
+    await anonymous.end();
   });
 
   it('is told to everybody who follows, until they stop', async () => {

@@ -83,8 +83,8 @@ async function useAll(asked: TestGateway): Promise<void> {
   const { id, token } = await createToken(database.client, 'alice', 'pooled');
   const paths = ['/users/me', '/dtt', '/dtt/templates', '/dtt/sessions', '/lkbx', '/lkbx/sessions', '/ossm'];
   const reads = Array.from({ length: 6 }, () => paths).flat();
-  const answers = await Promise.all(reads.map((path) => rest(asked, token, path)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  const responses = await Promise.all(reads.map((path) => rest(asked, token, path)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   const queries = Array.from(
     { length: 10 },
     (_, first) => `{ dttSessions(first: ${first + 1}) { nodes { id segments { id } } } }`,
@@ -113,8 +113,8 @@ describe('behind PgBouncer in transaction mode', () => {
       const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
       await useAll(behind);
       expect(behind.feed.listening).toBe(false);
-      expect(behind.kept.counters.hits).toBe(0);
-      expect(behind.kept.usage().entries).toBe(0);
+      expect(behind.responseCache.counters.hits).toBe(0);
+      expect(behind.responseCache.usage().entries).toBe(0);
       expect(behind.log).toEqual([]);
       expect(await readiness(behind)).toEqual({
         status: 200,
@@ -194,7 +194,7 @@ describe('behind PgBouncer in session mode', () => {
     expect(behind.feed.listening).toBe(true);
     expect(await readiness(behind)).toEqual({ status: 200, text: 'ready\n' });
     for (let time = 0; time < 2; time++) await rest(behind, alice.token, '/ossm');
-    expect(behind.kept.counters.hits).toBeGreaterThan(0);
+    expect(behind.responseCache.counters.hits).toBeGreaterThan(0);
     const chip = async () => {
       const { body } = await rest(behind, alice.token, `/ossm/${alice.ossmDevices[0]}`);
       return body.data;

@@ -98,11 +98,11 @@ it.each([
 });
 
 it('a role with hostile defaults activates a template, many times at once', async () => {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
       postJson(hostile, alice.token, `/dtt/templates/${alice.dttTemplates[index % 3]}`, { isActive: true }),
     ),
   );
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
   expect(hostile.log).toEqual([]);
 });

@@ -151,8 +151,8 @@ describe('the demo account', () => {
 
   it('gets a new token when its own was revoked', async () => {
     const before = await prepare();
-    const [kept] = await listTokens(database.client, 'demo');
-    await revokeToken(database.client, kept?.id ?? 0);
+    const [responseCache] = await listTokens(database.client, 'demo');
+    await revokeToken(database.client, responseCache?.id ?? 0);
     const token = await prepare();
     expect(token).not.toBe(before);
     expect(await viewerOf(token)).not.toBeNull();

@@ -50,7 +50,7 @@ export async function watchGateway(
         PORT: String(port),
         LOG_LEVEL: 'fatal',
         RATE_LIMIT: '0',
-        RATE_LIMIT_STRANGERS: '0',
+        RATE_LIMIT_ANONYMOUS: '0',
         ...settings,
       },
       stdio: ['ignore', 'ignore', 'pipe'],

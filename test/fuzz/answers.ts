@@ -3,7 +3,7 @@
 import { type ErrorCode, statusOf } from '../../src/errors.ts';
 import type { FuzzRequest } from './requests.ts';
 
-export interface FuzzAnswer {
+export interface FuzzResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
@@ -19,26 +19,26 @@ export interface Marks {
 /** The first thing that is wrong with the answer, if anything is. */
 export function findFault(
   request: FuzzRequest,
-  answer: FuzzAnswer,
+  response: FuzzResponse,
   others: readonly Marks[],
 ): string | undefined {
-  const { status, headers, body } = answer;
+  const { status, headers, body } = response;
   if (!known.has(status)) return `the status is ${status}`;
   const text = `${JSON.stringify(headers)}${body}`;
   const word = others.find((other) => text.includes(other.word))?.word;
   if (word !== undefined) return `it says ${word}`;
   if (status === 304 || request.method === 'HEAD') return body === '' ? undefined : 'it has a body';
   const type = String(headers['content-type']);
-  if (request.target.startsWith('/graphql')) return faultOfGraphql(type, answer, others);
+  if (request.target.startsWith('/graphql')) return faultOfGraphql(type, response, others);
   if (!/^\/api\/v1($|[/?])/.test(request.target))
     return type.startsWith('text/plain') ? undefined : `it is ${type}`;
   if (type !== 'application/json; charset=utf-8') return `it is ${type}`;
-  return faultOfRest(answer, others);
+  return faultOfRest(response, others);
 }
 
 const known = new Set([200, 304, 400, 401, 404, 405, 406, 408, 413, 415]);
 
-function faultOfRest({ status, body }: FuzzAnswer, others: readonly Marks[]): string | undefined {
+function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   const envelope = parse(body);
   const keys = isRecord(envelope) ? Object.keys(envelope).join() : 'none';
   if (!isRecord(envelope)) return 'it is no envelope';
@@ -55,7 +55,7 @@ function faultOfRest({ status, body }: FuzzAnswer, others: readonly Marks[]): st
 
 function faultOfGraphql(
   type: string,
-  { status, body }: FuzzAnswer,
+  { status, body }: FuzzResponse,
   others: readonly Marks[],
 ): string | undefined {
   if (status === 200 && type.startsWith('text/html'))

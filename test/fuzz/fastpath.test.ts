@@ -112,8 +112,8 @@ const noOperation = new GraphQLError('Could not determine what operation to exec
 });
 
 /** Asks the gateway, and counts which way the request took. */
-async function answer(target: string, options: RequestInit): Promise<string> {
-  const before = { ...executions, hits: gateway.kept.counters.hits };
+async function response(target: string, options: RequestInit): Promise<string> {
+  const before = { ...executions, hits: gateway.responseCache.counters.hits };
   const response = await fetch(`${gateway.url}${target}`, {
     ...options,
     headers: { Authorization: `Bearer ${alice.token}`, ...options.headers },
@@ -121,7 +121,7 @@ async function answer(target: string, options: RequestInit): Promise<string> {
   const result: ExecutionResult = await response.json();
   counts.executions++;
   if (result.errors) counts.failed++;
-  if (gateway.kept.counters.hits > before.hits) counts.cached++;
+  if (gateway.responseCache.counters.hits > before.hits) counts.cached++;
   else if (executions.compiled > before.compiled) counts.compiled++;
   else if (executions.repeated > before.repeated) counts.repeated++;
   else if (executions.interpreted > before.interpreted) counts.interpreted++;
@@ -148,12 +148,12 @@ async function compare({ text, requests }: DrawnDocument): Promise<void> {
     const headers = { 'Content-Type': 'application/json', Accept: accepts[index % 2] ?? '' };
     for (const way of ['by POST', 'by POST again', 'by POST once more']) {
       await before();
-      differs(way, await answer('/graphql', { method: 'POST', headers, body }), right, text, request);
+      differs(way, await response('/graphql', { method: 'POST', headers, body }), right, text, request);
     }
     const target = targetOf(text, request);
     if (writes || index > 0 || target.length > 8_000) continue;
     for (const way of ['by GET', 'by GET again'])
-      differs(way, await answer(target, { headers: { Accept: headers.Accept } }), right, text, request);
+      differs(way, await response(target, { headers: { Accept: headers.Accept } }), right, text, request);
   }
 }
 
@@ -173,10 +173,10 @@ function targetOf(text: string, { operationName, variables }: DrawnRequest): str
  * Whether both answers are null because of errors beneath several root fields. Which of them make it into the answer
  * before one makes it null is a race, with graphql-js itself.
  */
-function isRace(...answers: string[]): boolean {
+function isRace(...responses: string[]): boolean {
   const roots = new Set<unknown>();
-  for (const answer of answers) {
-    const { data, errors } = JSON.parse(answer);
+  for (const response of responses) {
+    const { data, errors } = JSON.parse(response);
     if (data !== null || errors.length === 0) return false;
     for (const error of errors) roots.add(JSON.parse(error).path?.[0]);
   }

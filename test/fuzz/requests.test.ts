@@ -16,7 +16,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../support/processes.ts';
-import { type FuzzAnswer, findFault, type Marks } from './answers.ts';
+import { type FuzzResponse, findFault, type Marks } from './answers.ts';
 import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
 
@@ -61,9 +61,9 @@ beforeAll(async () => {
       PORT: '0',
       LOG_LEVEL: 'error',
       // Small, so that it is full, and its memory level, before it is measured.
-      KEEP_ANSWERS_MB: '4',
+      RESPONSE_CACHE_MB: '4',
       RATE_LIMIT: '0',
-      RATE_LIMIT_STRANGERS: '0',
+      RATE_LIMIT_ANONYMOUS: '0',
     }),
   );
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
@@ -106,7 +106,7 @@ async function openAccount(database: TestDatabase, { word, firstId }: Marks): Pr
   return createAccount(database.client, word);
 }
 
-function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
+function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzResponse> {
   const authorization = viewer === 'nobody' ? {} : { authorization: `Bearer ${accounts[viewer].token}` };
   // Of some methods Node does not say by itself that a body follows.
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
@@ -145,13 +145,13 @@ const statuses = new Map<number, number>();
 async function check(request: FuzzRequest): Promise<void> {
   const others = { alice: [bobMarks], bob: [aliceMarks], nobody: [aliceMarks, bobMarks] }[request.viewer];
   for (let time = 1; time <= request.times; time++) {
-    const answer = await ask(request);
+    const response = await ask(request);
     sent++;
-    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
-    const fault = findFault(request, answer, others);
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    const fault = findFault(request, response, others);
     if (fault !== undefined)
       throw new Error(
-        `${fault}, the ${time}. time:\n${answer.body.slice(0, 2_000)}\n${gateway.output.stderr.slice(-3_000)}`,
+        `${fault}, the ${time}. time:\n${response.body.slice(0, 2_000)}\n${gateway.output.stderr.slice(-3_000)}`,
       );
   }
 }

@@ -28,10 +28,10 @@ describe('a server of GraphQL over HTTP', () => {
   it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
     '%s: %s',
     async (_id, _name, audit) => {
-      for (const lane of ['at first', 'again']) {
+      for (const path of ['at first', 'again']) {
         const result = await audit.fn();
         const reason = 'reason' in result ? result.reason : undefined;
-        expect({ status: result.status, reason }, lane).toEqual({ status: 'ok', reason: undefined });
+        expect({ status: result.status, reason }, path).toEqual({ status: 'ok', reason: undefined });
       }
     },
   );

@@ -45,7 +45,7 @@ describe('a document', () => {
 
   it('is not prepared when a stranger asked for it', () => {
     const documents = createDocuments(readConfig({}));
-    documents.readForStranger('{ __typename }');
+    documents.readAnonymous('{ __typename }');
     expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();
   });
 

@@ -269,11 +269,11 @@ describe('without a token', () => {
     expect((await rest(other, token, '/dtt')).status).toBe(200);
     await client.user.delete({ where: { id } });
 
-    for (const lane of ['Yoga', 'compiled', 'compiled again']) {
-      const answer = await graphqlOnce(other, token, '{ viewer { username } }');
-      expect(answer.status, lane).toBe(401);
-      expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer');
-      expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    for (const path of ['Yoga', 'compiled', 'compiled again']) {
+      const response = await graphqlOnce(other, token, '{ viewer { username } }');
+      expect(response.status, path).toBe(401);
+      expect(response.headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
     const { status, headers, body } = await rest(other, token, '/users/me');
     expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });

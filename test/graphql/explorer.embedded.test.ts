@@ -32,19 +32,19 @@ describe('the examples', () => {
   });
 
   it('have answers on the demo account', async () => {
-    const answers = [];
+    const responses = [];
     for (const text of examples) {
       if (/^subscription/m.test(text)) {
         const events = await subscribe(gateway, gateway.token, text);
-        answers.push(await events.next());
+        responses.push(await events.next());
         events.leave();
       } else {
         const { data, errors } = await graphql(gateway, gateway.token, text);
         expect(errors).toBeUndefined();
-        answers.push(data);
+        responses.push(data);
       }
     }
-    expect(answers).toMatchObject([
+    expect(responses).toMatchObject([
       { viewer: { username: 'demo' }, dttDevices: { totalCount: 3, nodes: [{}, {}, {}] } },
       { activeDttTemplate: { name: 'Beginner Program', sessions: { totalCount: 12 } } },
       { lockSessions: { totalCount: 6, pageInfo: { hasNextPage: true } } },

@@ -81,9 +81,9 @@ describe('GET', () => {
       expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
       expect(response.headers.get('ETag')).not.toBeNull();
     }
-    const { hits } = gateway.kept.counters;
+    const { hits } = gateway.responseCache.counters;
     await (await get({ query, operationName: 'Viewer' })).text();
-    expect(gateway.kept.counters.hits).toBe(hits + 1);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
     expect((await get({ query })).headers.get('ETag')).toBeNull();
   });
 
@@ -99,7 +99,7 @@ describe('GET', () => {
 
 /** Posts three times, since each takes another lane: Yoga, then compiled, then from memory. All must answer alike. */
 async function post(body: string, headers: Record<string, string> = {}) {
-  const answers = [];
+  const responses = [];
   for (let time = 0; time < 3; time++) {
     const response = await fetch(`${gateway.url}/graphql`, {
       method: 'POST',
@@ -107,10 +107,10 @@ async function post(body: string, headers: Record<string, string> = {}) {
       body,
     });
     const type = response.headers.get('Content-Type');
-    answers.push({ status: response.status, type, ...(await response.json()) });
+    responses.push({ status: response.status, type, ...(await response.json()) });
   }
-  for (const answer of answers) expect(answer).toEqual(answers[0]);
-  return answers[0];
+  for (const response of responses) expect(response).toEqual(responses[0]);
+  return responses[0];
 }
 
 describe('POST', () => {
@@ -173,21 +173,21 @@ describe('POST', () => {
     ['a name of nothing', { operationName: 'Nobody' }],
   ])('refuses %s however often it comes, also of a query that was asked before', async (_, odd) => {
     expect((await post(JSON.stringify({ query }))).data).toEqual(data);
-    const { errors, ...answer } = await post(JSON.stringify({ query, ...odd }));
-    expect(answer).not.toHaveProperty('data');
+    const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
+    expect(response).not.toHaveProperty('data');
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
   });
 
   it('is answered for this viewer alone, and kept by no cache', async () => {
-    for (const lane of ['Yoga', 'compiled', 'from memory']) {
+    for (const path of ['Yoga', 'compiled', 'from memory']) {
       const response = await fetch(`${gateway.url}/graphql`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
         body: JSON.stringify({ query: '{ viewer { rank username } }' }),
       });
       await response.text();
-      expect(response.headers.get('Cache-Control'), lane).toBe('no-store');
-      if (lane !== 'Yoga') expect(response.headers.get('Vary')).toBe('Authorization, Accept');
+      expect(response.headers.get('Cache-Control'), path).toBe('no-store');
+      if (path !== 'Yoga') expect(response.headers.get('Vary')).toBe('Authorization, Accept');
     }
   });
 });

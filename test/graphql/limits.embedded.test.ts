@@ -283,9 +283,9 @@ describe('a mutation that asks for too much', () => {
     const [id] = alice.dttTemplates;
     const document = `mutation ($n: Int!) { activateTemplate(databaseId: ${id}) { template {
       sessions(first: $n) { nodes { template { sessions(first: $n) { nodes { id name } } } } } } } }`;
-    for (const lane of ['at first', 'again', 'and again']) {
+    for (const path of ['at first', 'again', 'and again']) {
       const { data, errors } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
-      expect(data, lane).toBeUndefined();
+      expect(data, path).toBeUndefined();
       expect(errors?.map(({ message }) => message)).toEqual([complexity(20_304)]);
     }
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
@@ -398,8 +398,8 @@ describe('where the schema is nobody’s business', () => {
     const open = await graphql(gateway, alice.token, '{ veiwer { id } }');
     expect(open.errors?.map((error) => error.message)).toEqual([`${message} Did you mean "viewer"?`]);
     // Without a token what looks like introspection is read, and nothing suggested either.
-    const stranger = await graphql(gateway, undefined, '{ __viewer }');
-    expect(stranger.errors?.map((error) => error.message)).toEqual([
+    const anonymous = await graphql(gateway, undefined, '{ __viewer }');
+    expect(anonymous.errors?.map((error) => error.message)).toEqual([
       'Cannot query field "__viewer" on type "Query".',
     ]);
   });

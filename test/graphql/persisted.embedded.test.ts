@@ -46,7 +46,7 @@ const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { versio
 
 /** Three times, since each takes another lane: Yoga, then compiled, then from memory. */
 async function post(gateway: TestGateway, body: object, token: string | undefined = alice.token) {
-  const answers = [];
+  const responses = [];
   for (let time = 0; time < 3; time++) {
     const response = await fetch(`${gateway.url}/graphql`, {
       method: 'POST',
@@ -57,10 +57,10 @@ async function post(gateway: TestGateway, body: object, token: string | undefine
       },
       body: JSON.stringify(body),
     });
-    answers.push({ status: response.status, ...(await response.json()) });
+    responses.push({ status: response.status, ...(await response.json()) });
   }
-  for (const answer of answers) expect(answer).toEqual(answers[0]);
-  return answers[0];
+  for (const response of responses) expect(response).toEqual(responses[0]);
+  return responses[0];
 }
 
 const refused = (message: string) => ({

@@ -23,7 +23,7 @@ afterAll(async () => {
   await closed?.close();
 });
 
-const doors = ['/graphql?query={viewer{username}}', '/api/v1/users/me'];
+const endpoints = ['/graphql?query={viewer{username}}', '/api/v1/users/me'];
 
 const ask = (gateway: TestGateway, path: string, init: RequestInit = {}) =>
   fetch(gateway.url + path, {
@@ -45,79 +45,79 @@ const preflight = (gateway: TestGateway, path: string, origin: string) =>
 const said = ({ headers }: Response) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
 
-describe.each(doors)('at %s', (path) => {
+describe.each(endpoints)('at %s', (path) => {
   it.each([app, local])('a page of %s may ask, and read what it needs', async (origin) => {
-    const answer = await ask(open, path, { headers: { Origin: origin } });
-    expect(answer.status).toBe(200);
-    expect(said(answer)).toEqual({
+    const response = await ask(open, path, { headers: { Origin: origin } });
+    expect(response.status).toBe(200);
+    expect(said(response)).toEqual({
       'access-control-allow-origin': origin,
       'access-control-expose-headers':
         'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Deprecation,Sunset,Link',
     });
-    expect(answer.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Origin$/);
+    expect(response.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Origin$/);
 
-    const etag = answer.headers.get('ETag') ?? '';
+    const etag = response.headers.get('ETag') ?? '';
     const again = await ask(open, path, { headers: { Origin: origin, 'If-None-Match': etag } });
     expect(again.status).toBe(304);
     expect(again.headers.get('Access-Control-Allow-Origin')).toBe(origin);
-    expect(again.headers.get('Vary')).toBe(answer.headers.get('Vary'));
+    expect(again.headers.get('Vary')).toBe(response.headers.get('Vary'));
   });
 
   it('it may read why it was refused', async () => {
-    const answer = await ask(open, path, { headers: { Origin: app, Authorization: 'Bearer x' } });
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('Access-Control-Allow-Origin')).toBe(app);
+    const response = await ask(open, path, { headers: { Origin: app, Authorization: 'Bearer x' } });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('Access-Control-Allow-Origin')).toBe(app);
   });
 
   it('its browser is told before', async () => {
-    const answer = await preflight(open, path, app);
-    expect(answer.status).toBe(204);
-    expect(said(answer)).toMatchObject({
+    const response = await preflight(open, path, app);
+    expect(response.status).toBe(204);
+    expect(said(response)).toMatchObject({
       'access-control-allow-origin': app,
       'access-control-allow-methods': 'GET,HEAD,POST',
       'access-control-allow-headers':
         'Authorization,Content-Type,If-None-Match,X-Request-Id,traceparent,tracestate',
       'access-control-max-age': '7200',
     });
-    expect(answer.headers.get('Vary')).toBe('Origin');
+    expect(response.headers.get('Vary')).toBe('Origin');
   });
 
   it.each(['https://evil.example', 'https://app.example.com.evil.example', `${app}:8443`, 'null', '*'])(
     'a page of %s may not',
     async (origin) => {
-      for (const answer of [
+      for (const response of [
         await ask(open, path, { headers: { Origin: origin } }),
         await preflight(open, path, origin),
       ]) {
-        expect(answer.headers.get('Access-Control-Allow-Origin')).toBeNull();
-        expect(answer.headers.get('Access-Control-Allow-Credentials')).toBeNull();
-        expect(answer.headers.get('Vary')).toMatch(/Origin$/);
+        expect(response.headers.get('Access-Control-Allow-Origin')).toBeNull();
+        expect(response.headers.get('Access-Control-Allow-Credentials')).toBeNull();
+        expect(response.headers.get('Vary')).toMatch(/Origin$/);
       }
     },
   );
 
   it('no page may, unless its origin is named', async () => {
-    for (const answer of [
+    for (const response of [
       await ask(closed, path, { headers: { Origin: app } }),
       await preflight(closed, path, app),
     ])
-      expect(said(answer)).toEqual({});
+      expect(said(response)).toEqual({});
   });
 
   it('whatever is no page is answered as ever', async () => {
-    const answer = await ask(open, path);
-    expect(answer.status).toBe(200);
-    expect(said(answer)).toEqual({});
+    const response = await ask(open, path);
+    expect(response.status).toBe(200);
+    expect(said(response)).toEqual({});
     // A cache must not give it to a page.
-    expect(answer.headers.get('Vary')).toMatch(/Origin$/);
+    expect(response.headers.get('Vary')).toMatch(/Origin$/);
   });
 });
 
 it.each(['/', '/docs', '/graphql'])(
   'a page of the gateway is read by none of another origin: %s',
   async (path) => {
-    const answer = await ask(open, path, { headers: { Origin: app, Accept: 'text/html' } });
-    expect(answer.headers.get('Content-Type')).toMatch(/^text\/html/);
-    expect(said(answer)).toEqual({});
+    const response = await ask(open, path, { headers: { Origin: app, Accept: 'text/html' } });
+    expect(response.headers.get('Content-Type')).toMatch(/^text\/html/);
+    expect(said(response)).toEqual({});
   },
 );

@@ -1,7 +1,7 @@
 import { GraphQLError, Kind } from 'graphql';
 import { describe, expect, it, vi } from 'vitest';
 import { clientError, codeOf, type ExecutionError, errorForClient, statusOf } from '../../src/errors.ts';
-import { refusals, refuse } from '../../src/http/errorResponse.ts';
+import { httpErrors, errorResponse } from '../../src/http/errorResponse.ts';
 
 it('each code of an error has its HTTP status', () => {
   expect(statusOf).toEqual({
@@ -106,11 +106,11 @@ describe('a refusal', () => {
       graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
       page: `${message}\n`,
     };
-    for (const door of ['rest', 'graphql', 'page'] as const) {
-      const answer = refuse(door, refusals[name], given);
-      expect(answer).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
-      expect(answer.body.toString()).toBe(bodies[door]);
-      expect(String(answer.headers['Content-Type'])).toMatch(door === 'page' ? /^text\/plain/ : /json/);
+    for (const endpoint of ['rest', 'graphql', 'page'] as const) {
+      const response = errorResponse(endpoint, httpErrors[name], given);
+      expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
+      expect(response.body.toString()).toBe(bodies[endpoint]);
+      expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
     }
   });
 });

@@ -69,9 +69,9 @@ describe('the line of a request', () => {
     ['a file of a page', () => '/docs/start.js', {}, 'page', '/docs', 200],
     ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
     ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
-  ])('says the door, the operation and the status of %s', async (_, path, init, door, operation, status) => {
+  ])('says the door, the operation and the status of %s', async (_, path, init, endpoint, operation, status) => {
     const { line, text } = await lineOf(path(), init);
-    expect(line).toMatchObject({ level: 30, msg: 'answered', door, status, method: init.method ?? 'GET' });
+    expect(line).toMatchObject({ level: 30, msg: 'answered', endpoint, status, method: init.method ?? 'GET' });
     expect(line.operation).toBe(operation);
     expect(line.ms).toBeGreaterThan(0);
     expect(line.request).toMatch(usableId);
@@ -145,10 +145,10 @@ describe('an exchange', () => {
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
     ['http://elsewhere?http://x/graphql', 'page', '?http://x/graphql', ''],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
-  ])('for %s is with %s', async (target, door, expected, path) => {
+  ])('for %s is with %s', async (target, endpoint, expected, path) => {
     handle = ({ response }) => response.end();
     await ask(target);
-    expect(seen).toMatchObject({ door, target: expected, path, operation: undefined });
+    expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
   });
 
   it('has an id of its own, unless the client has one for it', async () => {
@@ -182,7 +182,7 @@ describe('an exchange', () => {
     expect(line).toMatchObject({
       level,
       request: seen.id,
-      door: 'rest',
+      endpoint: 'rest',
       method: 'GET',
       operation: 'GET /dtt',
       status,

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { openRaw, parseAnswers, type RawAnswer } from '../support/rawHttp.ts';
+import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 
-const patience = { head: 700, request: 1_500, silence: 5_000, closing: 300 };
+const timeouts = { head: 700, request: 1_500, silence: 5_000, closing: 300 };
 
 let gateway: TestGateway;
 let alice: Account;
 beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { patience });
+  gateway = await openTestGateway(undefined, { timeouts });
   alice = await createAccount(gateway.database.client, 'alice');
 });
 afterAll(() => gateway?.close());
@@ -31,7 +31,7 @@ afterEach(async () => {
 
 it('a connection on which nothing happens for too long is dropped', async () => {
   const impatient = await openTestGateway(await openBeside(gateway.database), {
-    patience: { ...patience, silence: 300 },
+    timeouts: { ...timeouts, silence: 300 },
   });
   const response = await fetch(`${impatient.url}/graphql`, {
     method: 'POST',
@@ -65,7 +65,7 @@ const tooLarge = (target: string, length: string) =>
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
 /** Checks that the answer is a refusal as the door words it. */
-function expectRefusal({ status, headers, body }: RawAnswer, expected: number, envelope: Envelope): void {
+function expectError({ status, headers, body }: RawResponse, expected: number, envelope: Envelope): void {
   expect({ status, body }).toMatchObject({ status: expected });
   expect(headers['x-content-type-options'] ?? headers.connection).toMatch(/nosniff|close/);
   if (envelope === 'page') {
@@ -91,7 +91,7 @@ function expectRefusal({ status, headers, body }: RawAnswer, expected: number, e
 }
 
 /** Sends the bytes and asks to close behind them; the answers, once the gateway has closed. */
-async function answersTo(bytes: string, pieces = 1): Promise<RawAnswer[]> {
+async function responsesTo(bytes: string, pieces = 1): Promise<RawResponse[]> {
   const { socket, ended } = await openRaw(gateway.url);
   const size = Math.ceil(bytes.length / pieces);
   for (let at = 0; at < bytes.length; at += size) {
@@ -99,7 +99,7 @@ async function answersTo(bytes: string, pieces = 1): Promise<RawAnswer[]> {
     if (pieces > 1) await sleep(1);
   }
   socket.write(`GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-  return parseAnswers(await ended());
+  return parseResponses(await ended());
 }
 
 const long = 'x'.repeat(100_000);
@@ -286,8 +286,8 @@ describe('is refused', () => {
     ],
     ['nothing acceptable', () => post('/graphql', right, `${json}Accept: image/png\r\n`), 406, 'graphql'],
   ])('%s', async (_, bytes, status, envelope) => {
-    const [refusal] = await answersTo(bytes());
-    expectRefusal(refusal ?? expect.fail('there was no answer'), status, envelope);
+    const [refusal] = await responsesTo(bytes());
+    expectError(refusal ?? expect.fail('there was no answer'), status, envelope);
   });
 
   // What is left of a body would be read, however much it is, and what comes behind a doubtful head is doubtful too.
@@ -314,14 +314,14 @@ describe('is refused', () => {
   ])('%s, and the connection closed', async (_, bytes, status) => {
     const { socket, ended } = await openRaw(gateway.url);
     socket.write(bytes());
-    const [refusal, ...others] = parseAnswers(await ended());
+    const [refusal, ...others] = parseResponses(await ended());
     expect(refusal).toMatchObject({ status, headers: { connection: 'close' } });
     expect(others).toEqual([]);
   });
 
   it('a mistake behind a request, which is answered first', async () => {
-    const answers = await answersTo(`${get('/api/v1/users/me')}${get('/api/v1/dtt')}secret\r\n\r\n`);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 400]);
+    const responses = await responsesTo(`${get('/api/v1/users/me')}${get('/api/v1/dtt')}secret\r\n\r\n`);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 400]);
   });
 });
 
@@ -344,21 +344,21 @@ describe('is answered', () => {
       [200],
     ],
   ])('%s', async (_, bytes, statuses) => {
-    const answers = await answersTo(bytes());
-    expect(answers.map(({ status }) => status)).toEqual([...statuses, 200]);
+    const responses = await responsesTo(bytes());
+    expect(responses.map(({ status }) => status)).toEqual([...statuses, 200]);
   });
 
   it('a request in many pieces', async () => {
     const bytes = post('/graphql', right);
-    const answers = await answersTo(bytes, 30);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    const responses = await responsesTo(bytes, 30);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('HTTP/1.0, and the connection closed', async () => {
     const { socket, ended } = await openRaw(gateway.url);
     socket.write(get('/api/v1/users/me', '', 'HTTP/1.0'));
-    const [answer] = parseAnswers(await ended());
-    expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+    const [response] = parseResponses(await ended());
+    expect(response).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 
   it('an upgrade that there is not, as a plain request', async () => {
@@ -378,22 +378,22 @@ describe('is waited for, but not for ever:', () => {
       ['a body of GraphQL', post('/graphql', right).slice(0, -1), 'graphql'],
       ['a body of chunks', chunked('/graphql', '5\r\n{"que\r\n'), 'graphql'],
     ];
-    const answers = given.map(async ([name, bytes, envelope]) => {
+    const responses = given.map(async ([name, bytes, envelope]) => {
       const { socket, ended } = await openRaw(gateway.url);
       socket.write(bytes);
-      const [refusal, ...others] = parseAnswers(await ended());
-      expectRefusal(refusal ?? expect.fail(`there was no answer to ${name}`), 408, envelope);
+      const [refusal, ...others] = parseResponses(await ended());
+      expectError(refusal ?? expect.fail(`there was no answer to ${name}`), 408, envelope);
       expect(others, name).toEqual([]);
     });
     const refusedLongAgo = async () => {
       const { socket, ended } = await openRaw(gateway.url);
       socket.write(`POST /api/v1/dtt HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n`);
       const upload = setInterval(() => socket.write('x'), 20);
-      const refusals = parseAnswers(await ended());
+      const httpErrors = parseResponses(await ended());
       clearInterval(upload);
-      expect(refusals.map(({ status }) => status)).toEqual([401]);
+      expect(httpErrors.map(({ status }) => status)).toEqual([401]);
     };
-    await Promise.all([...answers, refusedLongAgo()]);
+    await Promise.all([...responses, refusedLongAgo()]);
   });
 });
 
@@ -436,9 +436,9 @@ describe('closing', () => {
     ],
   ])('is not held up by %s', async (_, bytes, status) => {
     const closing = new AbortController();
-    const slow = { ...patience, head: 60_000, request: 60_000 };
+    const slow = { ...timeouts, head: 60_000, request: 60_000 };
     const other = await openTestGateway(await openBeside(gateway.database), {
-      patience: slow,
+      timeouts: slow,
       closing: closing.signal,
     });
     const { socket, ended } = await openRaw(other.url);
@@ -447,9 +447,9 @@ describe('closing', () => {
     await sleep(50);
     const began = performance.now();
     closing.abort();
-    const answers = parseAnswers(await ended());
+    const responses = parseResponses(await ended());
     clearInterval(upload);
-    expect(answers.map((answer) => answer.status)).toEqual(status === undefined ? [] : [status]);
+    expect(responses.map((response) => response.status)).toEqual(status === undefined ? [] : [status]);
     expect(performance.now() - began).toBeGreaterThan(200);
     expect(performance.now() - began).toBeLessThan(2_000);
     await other.close();

@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openDatabase } from '../../src/database/database.ts';
 
 import { openExchange } from '../../src/http/exchange.ts';
-import { createGate } from '../../src/http/loadShedding.ts';
+import { createLoadShedder } from '../../src/http/loadShedding.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
@@ -52,9 +52,9 @@ async function release(): Promise<void> {
   holder = undefined;
 }
 
-async function timed<T>(asking: Promise<T>): Promise<{ answer: T; took: number }> {
+async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number }> {
   const began = performance.now();
-  return { answer: await asking, took: performance.now() - began };
+  return { response: await asking, took: performance.now() - began };
 }
 
 describe('while as many statements wait as may', () => {
@@ -67,10 +67,10 @@ describe('while as many statements wait as may', () => {
   afterAll(() => gateway?.close());
 
   it('a request that needs the database gets a 503 at once, what is kept is served, and afterwards all is well', async () => {
-    const keptQuery = '{ viewer { username } }';
+    const cachedQuery = '{ viewer { username } }';
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
     // Twice, since it is kept the second time.
-    for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, keptQuery);
+    for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
     const before = await rest(gateway, alice.token, '/dtt/templates/active');
 
     await hold('LOCK TABLE "DttSession"');
@@ -84,8 +84,8 @@ describe('while as many statements wait as may', () => {
     await sleep(150);
 
     const refused = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=1'));
-    expect(refused.answer).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
-    expect(refused.answer.headers.get('Retry-After')).toBe('1');
+    expect(refused.response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+    expect(refused.response.headers.get('Retry-After')).toBe('1');
     expect(refused.took).toBeLessThan(1_000);
     // Whose token has to be looked up, and who wants to write.
     expect((await rest(gateway, bob.token, '/users/me')).status).toBe(503);
@@ -99,7 +99,7 @@ describe('while as many statements wait as may', () => {
     });
 
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    expect((await graphqlOnce(gateway, alice.token, keptQuery)).status).toBe(200);
+    expect((await graphqlOnce(gateway, alice.token, cachedQuery)).status).toBe(200);
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     expect(pool.waitingCount).toBe(maxWaiting);
 
@@ -122,8 +122,8 @@ describe('a statement', () => {
     const [template] = alice.dttTemplates;
     const activate = () => postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
     await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
-    const { answer, took } = await timed(activate());
-    expect(answer).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
+    const { response, took } = await timed(activate());
+    expect(response).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
     expect(took).toBeLessThan(2_000);
     const { rowCount } = await database.pool.query(
       `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
@@ -140,8 +140,8 @@ describe('a statement', () => {
     const gateway = await openTestGateway(await open(line.url));
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
     line.hold();
-    const { answer, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
-    expect(answer.status).toBe(500);
+    const { response, took } = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=2'));
+    expect(response.status).toBe(500);
     expect(took).toBeLessThan(4_000);
     line.release();
     await expect
@@ -170,7 +170,7 @@ describe('the gate', () => {
   beforeEach(async () => {
     log = [];
     const logger = createLogger('error', { write: (line: string) => log.push(line) });
-    const gate = createGate(pool, { maxWaiting: 2, longest: 50 });
+    const gate = createLoadShedder(pool, { maxWaiting: 2, longest: 50 });
     server = createServer((incoming, response) => {
       const exchange = openExchange(incoming, response, logger, () => {});
       if (!gate(exchange)) response.writeHead(503).end();
@@ -213,14 +213,14 @@ describe('the gate', () => {
     // Several times as long as an answer may take.
     await sleep(250);
     sending.end();
-    const [answer] = await answered;
-    expect(answer.statusCode).toBe(200);
+    const [response] = await answered;
+    expect(response.statusCode).toBe(200);
     expect(log).toEqual([]);
   });
 
   it('that let a request in does not think again, nor counts its time anew', async () => {
     pool.waitingCount = 0;
-    const gate = createGate(pool, { maxWaiting: 2, longest: 50 });
+    const gate = createLoadShedder(pool, { maxWaiting: 2, longest: 50 });
     const logger = createLogger('silent');
     // As much of a request and its answer as is looked at.
     const incoming = { headers: {}, url: '/' } as IncomingMessage;

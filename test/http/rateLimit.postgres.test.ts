@@ -144,13 +144,13 @@ describe('a limit', () => {
     const { counted, shared, query } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 40, shared });
     counted.set('x:alice', { points: 20, expire: now + 30_000 });
-    const answer = query.getMockImplementation();
+    const response = query.getMockImplementation();
     let tell = () => {};
     query.mockImplementationOnce(async (...given) => {
       await new Promise<void>((settle) => {
         tell = settle;
       });
-      return answer?.(...given) ?? { rows: [] };
+      return response?.(...given) ?? { rows: [] };
     });
     await spendAll(limit, 3);
     tell();

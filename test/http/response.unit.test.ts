@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Answer, jsonAnswer, revalidated, send, textAnswer } from '../../src/http/response.ts';
+import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from '../../src/http/response.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 
 describe.each([
-  ['textAnswer', textAnswer, 'text/plain; charset=utf-8', '…\n'],
-  ['jsonAnswer', jsonAnswer, 'application/json; charset=utf-8', '…'],
+  ['textAnswer', textResponse, 'text/plain; charset=utf-8', '…\n'],
+  ['jsonAnswer', jsonResponse, 'application/json; charset=utf-8', '…'],
 ] as const)('%s', (_, make, type, body) => {
   it('says what it is, and how many bytes', () => {
-    const answer = make(200, '…');
-    expect(answer.body.toString()).toBe(body);
-    expect(answer).toMatchObject({ status: 200 });
-    expect(answer.headers).toEqual({ 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
+    const response = make(200, '…');
+    expect(response.body.toString()).toBe(body);
+    expect(response).toMatchObject({ status: 200 });
+    expect(response.headers).toEqual({ 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
   });
 
   it.each([
@@ -31,7 +31,7 @@ describe.each([
 
 describe('revalidated', () => {
   it('has the same tag for the same bytes, and what a 304 needs beside it', () => {
-    const one = revalidated(jsonAnswer(200, '1'), 'Authorization', { Deprecation: '@1' });
+    const one = revalidated(jsonResponse(200, '1'), 'Authorization', { Deprecation: '@1' });
     const headers = {
       ETag: expect.stringMatching(/^"[\w-]{43}"$/),
       'Cache-Control': 'private, no-cache',
@@ -39,9 +39,9 @@ describe('revalidated', () => {
       Deprecation: '@1',
     };
     expect(one.validator).toEqual({ etag: one.headers.ETag, headers });
-    expect(one.headers).toEqual({ ...jsonAnswer(200, '1').headers, ...headers });
-    expect(revalidated(jsonAnswer(200, '1'), 'Accept').headers.ETag).toBe(one.headers.ETag);
-    expect(revalidated(jsonAnswer(200, '2'), 'Accept').headers.ETag).not.toBe(one.headers.ETag);
+    expect(one.headers).toEqual({ ...jsonResponse(200, '1').headers, ...headers });
+    expect(revalidated(jsonResponse(200, '1'), 'Accept').headers.ETag).toBe(one.headers.ETag);
+    expect(revalidated(jsonResponse(200, '2'), 'Accept').headers.ETag).not.toBe(one.headers.ETag);
   });
 });
 
@@ -56,11 +56,11 @@ describe('send', () => {
     });
   });
   afterAll(() => exchanges?.close());
-  const sending = (answer: Answer) => {
-    handle = (exchange) => send(exchange, answer);
+  const sending = (response: HttpResponse) => {
+    handle = (exchange) => send(exchange, response);
   };
   const ask = (headers: Record<string, string> = {}) => fetch(exchanges.url, { headers });
-  const plain = jsonAnswer(200, '"…"');
+  const plain = jsonResponse(200, '"…"');
   const tagged = revalidated(plain, 'Authorization');
   const tag = String(tagged.headers.ETag);
 
@@ -112,18 +112,18 @@ describe('send', () => {
     ['another tag', tagged, '"x"'],
     ['a part of the tag', tagged, tag.slice(0, -2)],
     ['anything, of an answer that has no tag', plain, '*'],
-  ])('answers in full to who has %s', async (_, answer, condition) => {
-    sending(answer);
+  ])('answers in full to who has %s', async (_, response, condition) => {
+    sending(response);
     expect((await ask({ 'If-None-Match': condition })).status).toBe(200);
   });
 
   it.each([
     ['nothing', plain, 'Origin'],
     ['something', tagged, 'Authorization, Origin'],
-  ])('adds to %s what the answer varies by already', async (_, answer, expected) => {
+  ])('adds to %s what the answer varies by already', async (_, response, expected) => {
     handle = (exchange) => {
       exchange.response.setHeader('Vary', 'Origin');
-      send(exchange, answer);
+      send(exchange, response);
     };
     for (const headers of [{}, { 'If-None-Match': tag }])
       expect((await ask(headers)).headers.get('Vary')).toBe(expected);
@@ -133,7 +133,7 @@ describe('send', () => {
     const again = vi.fn();
     handle = (exchange) => {
       send(exchange, plain);
-      send(exchange, textAnswer(500, 'again'));
+      send(exchange, textResponse(500, 'again'));
       again();
     };
     expect((await ask()).status).toBe(200);

@@ -1,8 +1,8 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Answer, jsonAnswer } from '../../src/http/response.ts';
-import { type Computed, createKeptAnswers } from '../../src/http/responseCache.ts';
+import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
+import { type Computed, createResponseCache } from '../../src/http/responseCache.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -24,14 +24,14 @@ const maxAge = 300;
 
 function open(maxBytes = mebibyte) {
   const fake = createFakeFeed();
-  return { ...fake, kept: createKeptAnswers(fake.feed, { maxBytes, maxAge }) };
+  return { ...fake, responseCache: createResponseCache(fake.feed, { maxBytes, maxAge }) };
 }
 
 type Opened = ReturnType<typeof open>;
 
-const answerOf = (text: string): Answer => jsonAnswer(200, JSON.stringify(text));
-const textOf = (answer: Answer | undefined): unknown => answer && JSON.parse(answer.body.toString());
-const good = (text: string) => async (): Promise<Computed> => ({ answer: answerOf(text), keep: true });
+const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
+const textOf = (response: HttpResponse | undefined): unknown => response && JSON.parse(response.body.toString());
+const good = (text: string) => async (): Promise<Computed> => ({ response: responseOf(text), keep: true });
 
 /** A computation that ends when the test says so. */
 function pending() {
@@ -43,141 +43,141 @@ function pending() {
   });
   return {
     compute: () => promise,
-    finish: (text: string) => settle({ answer: answerOf(text), keep: true }),
+    finish: (text: string) => settle({ response: responseOf(text), keep: true }),
     fail: () => fail(new Error('the database is away')),
   };
 }
 
 describe('an answer', () => {
   it('is kept for the viewer and the request that it was computed for, and nobody else', async () => {
-    const { kept } = open();
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(textOf(await kept.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
-    expect(kept.find(alice, '/dtt?limit=1')).toBeUndefined();
-    expect(kept.find(bob, '/dtt')).toBeUndefined();
+    const { responseCache } = open();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.find(alice, '/dtt?limit=1')).toBeUndefined();
+    expect(responseCache.find(bob, '/dtt')).toBeUndefined();
     // Neither is the end of a viewer's id mistaken for the beginning of a request.
-    expect(kept.find(11, '/dtt')).toBeUndefined();
+    expect(responseCache.find(11, '/dtt')).toBeUndefined();
   });
 
   it('holds until something of the viewer’s changes, and stays gone', async () => {
-    const { kept, announce } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
     announce(bob);
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
     announce(alice);
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
   });
 
   it('holds until this process writes, whatever the feed says', async () => {
-    const { kept } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
-    await kept.compute(bob, '/dtt', good('his')); // is not touched
-    kept.changed(alice);
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(textOf(kept.find(bob, '/dtt'))).toBe('his');
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    await responseCache.compute(bob, '/dtt', good('his')); // is not touched
+    responseCache.changed(alice);
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(textOf(responseCache.find(bob, '/dtt'))).toBe('his');
   });
 
   it('holds until anything may have changed', async () => {
-    const { kept, announce, announceAll } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
+    const { responseCache, announce, announceAll } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
     announce(bob);
-    await kept.compute(bob, '/dtt', good('his'));
+    await responseCache.compute(bob, '/dtt', good('his'));
     announceAll();
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(kept.find(bob, '/dtt')).toBeUndefined();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.find(bob, '/dtt')).toBeUndefined();
   });
 
   it('is not kept when the viewer’s data changed while it was computed', async () => {
     for (const change of ['announced', 'written here', 'anything'] as const) {
-      const { kept, announce, announceAll } = open();
+      const { responseCache, announce, announceAll } = open();
       const slow = pending();
-      const computing = kept.compute(alice, '/dtt', slow.compute);
+      const computing = responseCache.compute(alice, '/dtt', slow.compute);
       if (change === 'announced') announce(alice);
-      else if (change === 'written here') kept.changed(alice);
+      else if (change === 'written here') responseCache.changed(alice);
       else announceAll();
       slow.finish('old');
       expect(textOf(await computing), change).toBe('old');
-      expect(kept.find(alice, '/dtt'), change).toBeUndefined();
-      expect(kept.counters.refused, change).toBe(1);
+      expect(responseCache.find(alice, '/dtt'), change).toBeUndefined();
+      expect(responseCache.counters.refused, change).toBe(1);
     }
   });
 
   it('is kept when somebody else’s data changed while it was computed', async () => {
-    const { kept, announce } = open();
+    const { responseCache, announce } = open();
     const slow = pending();
-    const computing = kept.compute(alice, '/dtt', slow.compute);
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
     announce(bob);
     slow.finish('trainers');
     await computing;
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
-    expect(kept.counters.refused).toBe(0);
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.counters.refused).toBe(0);
   });
 
   it('that was overtaken does not replace the one that overtook it', async () => {
-    const { kept, announce } = open();
+    const { responseCache, announce } = open();
     const slow = pending();
-    const computing = kept.compute(alice, '/dtt', slow.compute);
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
     announce(alice);
-    await kept.compute(alice, '/dtt', good('new'));
+    await responseCache.compute(alice, '/dtt', good('new'));
     slow.finish('old');
     await computing;
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
   });
 
   it('is not kept when it is an error', async () => {
-    const { kept } = open();
-    const failed = async () => ({ answer: jsonAnswer(404, '"missing"'), keep: false });
-    expect(textOf(await kept.compute(alice, '/dtt/9', failed))).toBe('missing');
-    expect(kept.find(alice, '/dtt/9')).toBeUndefined();
-    expect(kept.counters.refused).toBe(0);
+    const { responseCache } = open();
+    const failed = async () => ({ response: jsonResponse(404, '"missing"'), keep: false });
+    expect(textOf(await responseCache.compute(alice, '/dtt/9', failed))).toBe('missing');
+    expect(responseCache.find(alice, '/dtt/9')).toBeUndefined();
+    expect(responseCache.counters.refused).toBe(0);
   });
 
   it('that cannot be computed leaves nothing behind', async () => {
-    const { kept } = open();
+    const { responseCache } = open();
     const slow = pending();
     const computing = [
-      kept.compute(alice, '/dtt', slow.compute),
-      kept.compute(alice, '/dtt', good('not asked')),
+      responseCache.compute(alice, '/dtt', slow.compute),
+      responseCache.compute(alice, '/dtt', good('not asked')),
     ];
     slow.fail();
     expect((await Promise.allSettled(computing)).map(({ status }) => status)).toEqual([
       'rejected',
       'rejected',
     ]);
-    expect(textOf(await kept.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
   });
 });
 
 describe('identical requests in flight', () => {
   it('share one computation', async () => {
-    const { kept } = open();
+    const { responseCache } = open();
     const slow = pending();
     let computations = 0;
     const compute = () => {
       computations++;
       return slow.compute();
     };
-    const computing = Promise.all(Array.from({ length: 10 }, () => kept.compute(alice, '/dtt', compute)));
+    const computing = Promise.all(Array.from({ length: 10 }, () => responseCache.compute(alice, '/dtt', compute)));
     slow.finish('trainers');
     expect(new Set((await computing).map(textOf))).toEqual(new Set(['trainers']));
     expect(computations).toBe(1);
-    expect(kept.counters).toEqual({ hits: 0, misses: 10, shared: 9, refused: 0 });
+    expect(responseCache.counters).toEqual({ hits: 0, misses: 10, shared: 9, refused: 0 });
   });
 
   it('of different viewers share nothing', async () => {
-    const { kept } = open();
+    const { responseCache } = open();
     const slow = pending();
-    const first = kept.compute(alice, '/dtt', slow.compute);
-    expect(textOf(await kept.compute(bob, '/dtt', good('his')))).toBe('his');
+    const first = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(bob, '/dtt', good('his')))).toBe('his');
     slow.finish('hers');
     expect(textOf(await first)).toBe('hers');
   });
 
   it.each([
     ['announced', ({ announce }: Opened) => announce(alice)],
-    ['written here', ({ kept }: Opened) => kept.changed(alice)],
+    ['written here', ({ responseCache }: Opened) => responseCache.changed(alice)],
     ['of anything', ({ announceAll }: Opened) => announceAll()],
     [
       'across a loss of the feed',
@@ -188,79 +188,79 @@ describe('identical requests in flight', () => {
     ],
   ])('do not share what began before a change with what began after it: one %s', async (_, change) => {
     const opened = open();
-    const { kept } = opened;
+    const { responseCache } = opened;
     const before = pending();
     const after = pending();
-    const first = kept.compute(alice, '/dtt', before.compute);
+    const first = responseCache.compute(alice, '/dtt', before.compute);
     change(opened);
-    const second = kept.compute(alice, '/dtt', after.compute);
-    const third = kept.compute(alice, '/dtt', good('not asked'));
+    const second = responseCache.compute(alice, '/dtt', after.compute);
+    const third = responseCache.compute(alice, '/dtt', good('not asked'));
     // In this order, so that what is old is there when the others could take it.
     before.finish('old');
     expect(textOf(await first)).toBe('old');
-    const fourth = kept.compute(alice, '/dtt', good('not asked'));
+    const fourth = responseCache.compute(alice, '/dtt', good('not asked'));
     after.finish('new');
     expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
   });
 });
 
 describe('while the feed is down', () => {
   it('nothing is served from memory, nor shared, nor kept', async () => {
-    const { kept, lose } = open();
-    await kept.compute(alice, '/dtt', good('old'));
+    const { responseCache, lose } = open();
+    await responseCache.compute(alice, '/dtt', good('old'));
     lose();
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
     const slow = pending();
-    const computing = kept.compute(alice, '/dtt', slow.compute);
-    expect(textOf(await kept.compute(alice, '/dtt', good('own')))).toBe('own');
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
     slow.finish('slow');
     await computing;
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(kept.counters.shared).toBe(0);
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.counters.shared).toBe(0);
   });
 
   it('what is computed across its loss or its return is not kept', async () => {
-    const { kept, lose, regain } = open();
+    const { responseCache, lose, regain } = open();
     const across = pending();
-    const computing = kept.compute(alice, '/dtt', across.compute);
+    const computing = responseCache.compute(alice, '/dtt', across.compute);
     lose();
     const during = pending();
-    const computingToo = kept.compute(alice, '/users/me', during.compute);
+    const computingToo = responseCache.compute(alice, '/users/me', during.compute);
     regain();
     across.finish('old');
     during.finish('old');
     await Promise.all([computing, computingToo]);
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(kept.find(alice, '/users/me')).toBeUndefined();
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.find(alice, '/users/me')).toBeUndefined();
   });
 
   it('what was kept before stays gone when it is back', async () => {
-    const { kept, lose, regain } = open();
-    await kept.compute(alice, '/dtt', good('old'));
+    const { responseCache, lose, regain } = open();
+    await responseCache.compute(alice, '/dtt', good('old'));
     lose();
     regain();
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    await kept.compute(alice, '/dtt', good('new'));
-    expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    await responseCache.compute(alice, '/dtt', good('new'));
+    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
   });
 });
 
 describe('the maximum age', () => {
   it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
-    const { kept } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
     const clock = stopClock();
     try {
       for (let age = 0; age < maxAge - 10; age += 10) {
         clock.advance(10);
-        expect(textOf(kept.find(alice, '/dtt'))).toBe('trainers');
+        expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
       }
       // The clock is read once a second.
       clock.advance(12);
-      expect(kept.find(alice, '/dtt')).toBeUndefined();
-      await kept.compute(alice, '/dtt', good('new'));
-      expect(textOf(kept.find(alice, '/dtt'))).toBe('new');
+      expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+      await responseCache.compute(alice, '/dtt', good('new'));
+      expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
     } finally {
       clock.restore();
     }
@@ -272,63 +272,63 @@ describe('memory', () => {
   const long = (letter: string) => good(letter.repeat(size));
 
   it('is bounded in bytes: what was not asked for the longest goes first', async () => {
-    const { kept } = open(5.5 * size);
-    for (const path of ['/1', '/2', '/3', '/4']) await kept.compute(alice, path, long('x'));
-    kept.find(alice, '/1');
-    await kept.compute(alice, '/5', long('x'));
-    const isKept = (path: string) => kept.find(alice, path) !== undefined;
-    expect(['/1', '/2', '/3', '/4', '/5'].filter(isKept)).toEqual(['/1', '/3', '/4', '/5']);
+    const { responseCache } = open(5.5 * size);
+    for (const path of ['/1', '/2', '/3', '/4']) await responseCache.compute(alice, path, long('x'));
+    responseCache.find(alice, '/1');
+    await responseCache.compute(alice, '/5', long('x'));
+    const isCached = (path: string) => responseCache.find(alice, path) !== undefined;
+    expect(['/1', '/2', '/3', '/4', '/5'].filter(isCached)).toEqual(['/1', '/3', '/4', '/5']);
   });
 
   it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
-    const { kept } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
-    const { body } = kept.find(alice, '/dtt') ?? expect.fail('it was not kept');
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const { body } = responseCache.find(alice, '/dtt') ?? expect.fail('it was not kept');
     expect(body.buffer.byteLength).toBe(body.length);
     expect(JSON.parse(body.toString())).toBe('trainers');
     // The text, what is asked (two bytes a character), and what an entry costs beside.
     const bytes = '"trainers"'.length + 2 * `${alice} /dtt`.length + 1_000;
-    expect(kept.usage()).toEqual({ entries: 1, bytes });
+    expect(responseCache.usage()).toEqual({ entries: 1, bytes });
   });
 
   it('counts what is asked, too: a long query takes its place', async () => {
-    const { kept } = open(3 * size);
-    await kept.compute(alice, '/short', good('x'));
-    await kept.compute(alice, `/long${'q'.repeat(size)}`, good('x'));
-    await kept.compute(alice, `/longer${'q'.repeat(size)}`, good('x'));
-    expect(kept.find(alice, '/short')).toBeUndefined();
+    const { responseCache } = open(3 * size);
+    await responseCache.compute(alice, '/short', good('x'));
+    await responseCache.compute(alice, `/long${'q'.repeat(size)}`, good('x'));
+    await responseCache.compute(alice, `/longer${'q'.repeat(size)}`, good('x'));
+    expect(responseCache.find(alice, '/short')).toBeUndefined();
   });
 
   it('keeps no answer that is larger than the bound, and serves it all the same', async () => {
-    const { kept } = open(size);
-    expect(textOf(await kept.compute(alice, '/1', long('x')))).toHaveLength(size);
-    expect(kept.find(alice, '/1')).toBeUndefined();
+    const { responseCache } = open(size);
+    expect(textOf(await responseCache.compute(alice, '/1', long('x')))).toHaveLength(size);
+    expect(responseCache.find(alice, '/1')).toBeUndefined();
   });
 
   it('of none keeps nothing, and shares nothing', async () => {
-    const { kept } = open(0);
+    const { responseCache } = open(0);
     const slow = pending();
-    const computing = kept.compute(alice, '/dtt', slow.compute);
-    expect(textOf(await kept.compute(alice, '/dtt', good('own')))).toBe('own');
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
     slow.finish('slow');
     await computing;
-    expect(kept.find(alice, '/dtt')).toBeUndefined();
-    expect(kept.counters.shared).toBe(0);
+    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.counters.shared).toBe(0);
   });
 });
 
 describe('the counters', () => {
   it('tell hits, misses and what was not stored apart', async () => {
-    const { kept, announce } = open();
-    await kept.compute(alice, '/dtt', good('trainers'));
-    kept.find(alice, '/dtt');
-    kept.find(alice, '/dtt');
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    responseCache.find(alice, '/dtt');
+    responseCache.find(alice, '/dtt');
     const slow = pending();
-    const computing = kept.compute(alice, '/users/me', slow.compute);
+    const computing = responseCache.compute(alice, '/users/me', slow.compute);
     announce(alice);
     slow.finish('old');
     await computing;
-    expect(kept.counters).toEqual({ hits: 2, misses: 2, shared: 0, refused: 1 });
+    expect(responseCache.counters).toEqual({ hits: 2, misses: 2, shared: 0, refused: 1 });
   });
 });
 
@@ -351,8 +351,8 @@ describe('an activation that is committed and then fails', () => {
     };
     // A feed that says nothing of what is written.
     const { feed } = createFakeFeed();
-    const kept = createKeptAnswers(feed, { maxBytes: mebibyte, maxAge });
-    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, kept });
+    const responseCache = createResponseCache(feed, { maxBytes: mebibyte, maxAge });
+    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, responseCache });
   });
   afterAll(() => gateway?.close());
 

@@ -4,10 +4,10 @@ import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { patience as usual, watchConnections } from '../../src/http/timeouts.ts';
+import { timeouts as usual, watchConnections } from '../../src/http/timeouts.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 
-const patience = { head: 1, request: 2, silence: 3, closing: 1_000 };
+const timeouts = { head: 1, request: 2, silence: 3, closing: 1_000 };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'] });
@@ -20,7 +20,7 @@ afterEach(() => {
 function open() {
   const server = Object.assign(new EventEmitter(), { headersTimeout: 0, requestTimeout: 0, timeout: 0 });
   const closing = new AbortController();
-  const connections = watchConnections(server as unknown as Server, patience, closing.signal);
+  const connections = watchConnections(server as unknown as Server, timeouts, closing.signal);
   /** As much of a socket as is used. */
   const connect = () => {
     const socket = Object.assign(new EventEmitter(), {
@@ -35,7 +35,7 @@ function open() {
   };
   type FakeSocket = ReturnType<typeof connect>;
   const begin = (socket: FakeSocket, request: object, response: object = {}) => {
-    const answer = Object.assign(new EventEmitter(), {
+    const given = Object.assign(new EventEmitter(), {
       headersSent: false,
       writableEnded: false,
       writableFinished: false,
@@ -46,9 +46,9 @@ function open() {
     });
     const asked = { socket: socket as unknown as Socket, headers: {}, complete: true, ...request };
     // As much of an exchange as is looked at.
-    const exchange = { door: 'rest', headers: {}, request: asked, response: answer };
+    const exchange = { endpoint: 'rest', headers: {}, request: asked, response: given };
     connections.begin(exchange as unknown as Exchange);
-    return answer;
+    return given;
   };
   return { server, closing, connect, begin };
 }
@@ -68,7 +68,7 @@ describe('when the gateway closes', () => {
     const streaming = connect();
     begin(streaming, { complete: false }, { headersSent: true });
     closing.abort();
-    vi.advanceTimersByTime(patience.closing - 1);
+    vi.advanceTimersByTime(timeouts.closing - 1);
     for (const socket of [silent, answered, streaming]) expect(socket.destroy).not.toHaveBeenCalled();
     vi.advanceTimersByTime(101);
     for (const socket of [silent, answered, streaming]) expect(socket.destroy).toHaveBeenCalled();
@@ -79,7 +79,7 @@ describe('when the gateway closes', () => {
     const socket = connect();
     const { writeHead } = begin(socket, { complete: false });
     closing.abort();
-    vi.advanceTimersByTime(patience.closing + 100);
+    vi.advanceTimersByTime(timeouts.closing + 100);
     expect(writeHead).toHaveBeenCalledWith(408, expect.objectContaining({ Connection: 'close' }));
   });
 
@@ -90,7 +90,7 @@ describe('when the gateway closes', () => {
     begin(socket, {}, { headersSent: true, writableEnded: true });
     const { writeHead } = begin(socket, {});
     closing.abort();
-    vi.advanceTimersByTime(10 * patience.closing);
+    vi.advanceTimersByTime(10 * timeouts.closing);
     expect(writeHead).not.toHaveBeenCalled();
     expect(socket.destroy).not.toHaveBeenCalled();
   });
@@ -100,7 +100,7 @@ describe('when the gateway closes', () => {
     const socket = connect();
     socket.emit('close');
     closing.abort();
-    vi.advanceTimersByTime(10 * patience.closing);
+    vi.advanceTimersByTime(10 * timeouts.closing);
     expect(socket.destroy).not.toHaveBeenCalled();
   });
 

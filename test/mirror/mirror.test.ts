@@ -41,15 +41,15 @@ const everything = pathsWith(
 /** What shows every kind of change. */
 const enough = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
 
-async function answersOf(gateway: TestGateway, token: string, paths: readonly string[]) {
-  const answers: Record<string, string> = {};
+async function responsesOf(gateway: TestGateway, token: string, paths: readonly string[]) {
+  const responses: Record<string, string> = {};
   for (const path of paths) {
     const response = await fetch(`${gateway.url}/api/v1${path}`, {
       headers: { Authorization: `Bearer ${token}` },
     });
-    answers[path] = `${response.status} ${await response.text()}`;
+    responses[path] = `${response.status} ${await response.text()}`;
   }
-  return answers;
+  return responses;
 }
 
 /** Opens the mirror with the way back to the upstream, and compares every answer with the source's. */
@@ -63,8 +63,8 @@ async function openMirror() {
 }
 
 async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
-  expect(await answersOf(mirror.gateway, mirror.token, paths)).toEqual(
-    await answersOf(scene.source, scene.sourceToken, paths),
+  expect(await responsesOf(mirror.gateway, mirror.token, paths)).toEqual(
+    await responsesOf(scene.source, scene.sourceToken, paths),
   );
 }
 
@@ -443,12 +443,12 @@ describe('an activation on a mirror', () => {
     });
     const error = 'The upstream cannot be reached; nothing was changed here';
     expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
-    const answer = await graphql(
+    const response = await graphql(
       mirror.gateway,
       mirror.token,
       'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
     );
-    expect(answer.errors?.[0]).toMatchObject({ message: error, extensions: { code: 'BAD_GATEWAY' } });
+    expect(response.errors?.[0]).toMatchObject({ message: error, extensions: { code: 'BAD_GATEWAY' } });
     expect(await contents(scene.target)).toEqual(before);
   });
 

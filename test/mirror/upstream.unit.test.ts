@@ -5,7 +5,7 @@ import {
   createUpstream,
   isMissing,
   isNotOffered,
-  Refusal,
+  HttpError,
   Unauthorized,
   type Upstream,
   UpstreamError,
@@ -25,16 +25,16 @@ beforeEach(async () => {
 afterEach(() => server?.close());
 
 /** Answers each request with the next of the answers, and the last one from then on. */
-function answerWith(...answers: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
+function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
   server.misbehave = (_request, response) => {
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    return reply(response, answer?.status ?? 200, answer?.body ?? good, answer?.headers);
+    const scripted = responses.length > 1 ? responses.shift() : responses[0];
+    return reply(response, scripted?.status ?? 200, scripted?.body ?? good, scripted?.headers);
   };
 }
 
 describe('the client of an upstream', () => {
   it('answers the data of the envelope, and shows the token to the upstream alone', async () => {
-    answerWith({ status: 200 });
+    respondWith({ status: 200 });
     expect(await upstream.get('/users/me')).toBe('good');
     expect(server.requests).toEqual(['GET /users/me']);
     expect(server.authorizations).toEqual([`Bearer ${token}`]);
@@ -56,7 +56,7 @@ describe('the client of an upstream', () => {
   });
 
   it('stops at once when the token is not accepted', async () => {
-    answerWith({ status: 401, body: { ok: false, error: 'Unauthorized' } });
+    respondWith({ status: 401, body: { ok: false, error: 'Unauthorized' } });
     await expect(upstream.get('/dtt')).rejects.toThrow(Unauthorized);
     expect(server.requests).toHaveLength(1);
   });
@@ -67,7 +67,7 @@ describe('the client of an upstream', () => {
     ['500', 500],
     ['503', 503],
   ])('repeats a request after %s', async (_name, status) => {
-    answerWith({ status }, { status }, { status: 200 });
+    respondWith({ status }, { status }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
     expect(server.requests).toHaveLength(3);
     expect(upstream.requestCount()).toBe(3);
@@ -78,12 +78,12 @@ describe('the client of an upstream', () => {
     ['half of a JSON text', '{"ok":true,"data":'],
     ['JSON without the envelope', '[1,2]'],
   ])('repeats a request after %s', async (_name, body) => {
-    answerWith({ status: 200, body }, { status: 200 });
+    respondWith({ status: 200, body }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
   });
 
   it('gives up after its limit, with a line that says what happened', async () => {
-    answerWith({ status: 503 });
+    respondWith({ status: 503 });
     await expect(upstream.get('/dtt')).rejects.toThrow(
       'GET /dtt: it answered 503. Gave up after 5 attempts.',
     );
@@ -91,7 +91,7 @@ describe('the client of an upstream', () => {
   });
 
   it('waits for twice as long before each repetition, within its limit, and at random', async () => {
-    answerWith({ status: 503 });
+    respondWith({ status: 503 });
     const timing = { ...shortTiming, delay: 20, maxDelay: 50 };
     const random = vi.spyOn(Math, 'random').mockReturnValue(0.2);
     const timers = vi.spyOn(globalThis, 'setTimeout');
@@ -112,10 +112,10 @@ describe('the client of an upstream', () => {
     [400, good, 'it answered 400'],
     [404, '<h1>Not Found</h1>', 'it answered 404'],
   ])('takes %i with %j for a no, at once', async (status, body, message) => {
-    answerWith({ status, body });
+    respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    expect(error).toEqual(new Refusal(`GET /dtt: ${message}`, status, said));
+    expect(error).toEqual(new HttpError(`GET /dtt: ${message}`, status, said));
     expect(error).toMatchObject({ name: 'Refusal', status, said });
     expect(server.requests).toHaveLength(1);
   });
@@ -123,15 +123,15 @@ describe('the client of an upstream', () => {
   it.each([
     ['a redirect to nowhere', { status: 302 }],
     ['an answer that has moved', { status: 304, body: '' }],
-  ])('gives up after %s', async (_name, answer) => {
-    answerWith({ body: '<html>', ...answer });
+  ])('gives up after %s', async (_name, scripted) => {
+    respondWith({ body: '<html>', ...scripted });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      `GET /dtt: it answered ${answer.status} without the interface's envelope. Gave up after 5 attempts.`,
+      `GET /dtt: it answered ${scripted.status} without the interface's envelope. Gave up after 5 attempts.`,
     );
   });
 
   it('takes an answer that says where it is for an answer', async () => {
-    answerWith({ status: 201, headers: { Location: '/elsewhere' } });
+    respondWith({ status: 201, headers: { Location: '/elsewhere' } });
     expect(await upstream.get('/dtt')).toBe('good');
   });
 
@@ -157,10 +157,10 @@ describe('the client of an upstream', () => {
   });
 
   it('waits as long as Retry-After says, with all its requests', async () => {
-    answerWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
+    respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
     // As long as it would wait at the most.
-    const patient = createUpstream({ base: server.base, token, timing: { ...shortTiming, patience: 1_000 } });
+    const patient = createUpstream({ base: server.base, token, timing: { ...shortTiming, timeouts: 1_000 } });
     const first = patient.get('/dtt');
     await sleep(200);
     await Promise.all([first, patient.get('/ossm')]);
@@ -170,13 +170,13 @@ describe('the client of an upstream', () => {
   it('understands a date in Retry-After', async () => {
     // Dates of HTTP have no fractions of a second, so this is between one and two seconds ahead.
     const date = new Date(Date.now() + 2000).toUTCString();
-    answerWith({ status: 503, headers: { 'Retry-After': date } }, { status: 200 });
+    respondWith({ status: 503, headers: { 'Retry-After': date } }, { status: 200 });
     await upstream.get('/dtt');
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 10);
   });
 
   it('gives up when it is told to wait for longer than it has patience', async () => {
-    answerWith({ status: 429, headers: { 'Retry-After': '3600' } });
+    respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
     expect(server.requests).toHaveLength(1);
   });
@@ -199,11 +199,11 @@ describe('the client of an upstream', () => {
   it('follows a redirect within the upstream, and takes the token nowhere else', async () => {
     const elsewhere = await openProxy();
     elsewhere.misbehave = (_request, response) => reply(response, 200, good);
-    answerWith({ status: 308, headers: { Location: '/api/v1/moved' } }, { status: 200 });
+    respondWith({ status: 308, headers: { Location: '/api/v1/moved' } }, { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
-    answerWith({ status: 302, headers: { Location: `${elsewhere.base}/dtt` } });
+    respondWith({ status: 302, headers: { Location: `${elsewhere.base}/dtt` } });
     await expect(upstream.get('/dtt')).rejects.toThrow(`redirects to "${elsewhere.base}/dtt"`);
-    answerWith({ status: 302, headers: { Location: '/api/v1/dtt' } });
+    respondWith({ status: 302, headers: { Location: '/api/v1/dtt' } });
     server.requests.length = 0;
     await expect(upstream.get('/dtt')).rejects.toThrow('which is not followed');
     expect(server.requests).toHaveLength(4);
@@ -215,7 +215,7 @@ describe('the client of an upstream', () => {
   it.each([301, 302, 303, 307, 308])(
     'sends nothing that changes something a second time because of a redirect, %i within the upstream',
     async (status) => {
-      answerWith({ status, headers: { Location: '/api/v1/dtt/templates/2' } }, { status: 200 });
+      respondWith({ status, headers: { Location: '/api/v1/dtt/templates/2' } }, { status: 200 });
       await expect(upstream.post('/dtt/templates/1', { isActive: true })).rejects.toThrow(
         `POST /dtt/templates/1: it redirects to "${new URL(server.base).origin}/api/v1/dtt/templates/2", which is not followed`,
       );
@@ -224,24 +224,24 @@ describe('the client of an upstream', () => {
   );
 
   it('quotes a refusal without the token and without control characters', async () => {
-    answerWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
+    respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof HttpError)) throw error;
     expect(error.message).toMatch(/^GET \/dtt: it answered 403 "No {2}\[31m\*\*\* x+"$/);
     expect(error.message.length).toBeLessThan(300);
   });
 
   it('shows no part of a token at which a quote is cut off', async () => {
-    answerWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
+    respondWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
     await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it answered 403 "x{195}\*\*\*"$/);
   });
 
   it('ends when it is told to, also while it waits', async () => {
-    answerWith({ status: 429, headers: { 'Retry-After': '1' } });
+    respondWith({ status: 429, headers: { 'Retry-After': '1' } });
     const end = new AbortController();
-    const answer = upstream.get('/dtt', end.signal);
+    const scripted = upstream.get('/dtt', end.signal);
     setTimeout(() => end.abort(), 50);
-    await expect(answer).rejects.toThrow('aborted');
+    await expect(scripted).rejects.toThrow('aborted');
     expect(server.requests).toHaveLength(1);
   });
 
@@ -258,8 +258,8 @@ describe('the client of an upstream', () => {
         return true;
       };
     });
-    const answers = [impatient.get('/dtt', end.signal), impatient.post('/dtt', {}, end.signal)];
-    const outcomes = Promise.allSettled(answers);
+    const responses = [impatient.get('/dtt', end.signal), impatient.post('/dtt', {}, end.signal)];
+    const outcomes = Promise.allSettled(responses);
     await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
     end.abort();
     await closed;
@@ -271,7 +271,7 @@ describe('the client of an upstream', () => {
 });
 
 describe('what an upstream refuses', () => {
-  const refusal = (status: number, said?: string) => new Refusal('no', status, said);
+  const refusal = (status: number, said?: string) => new HttpError('no', status, said);
 
   it.each([
     [refusal(404, 'gone'), true],
@@ -408,7 +408,7 @@ describe('the pages of a list', () => {
 
   it('fail when the list repeats itself', async () => {
     const data = upTo(100).map((id) => ({ id }));
-    answerWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
+    respondWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
     await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself');
     expect(server.requests).toHaveLength(2);
   });
@@ -418,7 +418,7 @@ describe('the pages of a list', () => {
     ['more than was asked for', { data: upTo(101).map((id) => ({ id })) }],
     ['null', null],
   ])('fail when the answer is %s', async (_name, data) => {
-    answerWith({ status: 200, body: { ok: true, data } });
+    respondWith({ status: 200, body: { ok: true, data } });
     await expect(readIds()).rejects.toThrow('GET /dtt: the answer is not a list of at most 100');
   });
 });

@@ -5,7 +5,7 @@ import type { SyncReport } from '../../src/mirror/sync.ts';
 import { openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
 
 /** Fields of an OSSM device, as JSON: some of these values no JavaScript value stands for. What is kept, if it is. */
-const kept: [field: string, json: string, value: unknown][] = [
+const accepted: [field: string, json: string, value: unknown][] = [
   ['lastVisited', '"1000-01-01T00:00:00Z"', '1000-01-01T00:00:00.000Z'],
   ['lastVisited', '"9999-12-31T23:59:59.999Z"', '9999-12-31T23:59:59.999Z'],
   ['lastVisited', '"2026-01-01T00:00:00.999999999Z"', '2026-01-01T00:00:00.999Z'],
@@ -79,7 +79,7 @@ type Fields = Record<string, string | number>;
 const print = (fields: Fields) => `{${Object.entries(fields).map(([name, json]) => `"${name}":${json}`)}}`;
 
 const lists: Record<string, Fields[]> = {
-  '/ossm': [...kept, ...skipped].map(([field, json], index) => ({ ...device(index + 1), [field]: json })),
+  '/ossm': [...accepted, ...skipped].map(([field, json], index) => ({ ...device(index + 1), [field]: json })),
   '/lkbx': [
     ...numbers.map(([json], index) => ({ ...device(index + 1), hueShift: json })),
     { ...device(numbers.length + 1), macAddress: '"longer than the column"' },
@@ -107,7 +107,7 @@ beforeAll(async () => {
 afterAll(() => scene?.close());
 
 describe('a mirrored record', () => {
-  it.each(kept.map(([field, json, value], index) => [field, json, value, index + 1] as const))(
+  it.each(accepted.map(([field, json, value], index) => [field, json, value, index + 1] as const))(
     'is kept with %s %s',
     async (field, _, value, id) => {
       const row = await scene.target.client.ossmDevice.findUnique({ where: { id } });
@@ -118,10 +118,10 @@ describe('a mirrored record', () => {
   it('is skipped with any other, and counted', async () => {
     const rows = await scene.target.client.ossmDevice.findMany({ select: { id: true } });
     expect(rows.map(({ id }) => id).sort((one, other) => one - other)).toEqual(
-      kept.map((_, index) => index + 1),
+      accepted.map((_, index) => index + 1),
     );
     expect(report.tallies.get('OSSM devices')).toMatchObject({
-      created: kept.length,
+      created: accepted.length,
       skipped: skipped.length,
     });
   });

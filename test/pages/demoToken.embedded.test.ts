@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDemoTokenFor } from '../../src/pages/demoToken.ts';
 import { type DemoGateway, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { openRaw, parseAnswers } from '../support/rawHttp.ts';
+import { openRaw, parseResponses } from '../support/rawHttp.ts';
 
 const token = 'dvt_of-the-demo-account';
 
@@ -119,8 +119,8 @@ describe('the page', () => {
   const pageAt = async ({ url }: TestGateway, path: string, host: string, accept: string) => {
     const { socket, ended } = await openRaw(url);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`);
-    const [answer] = parseAnswers(await ended());
-    return answer ?? expect.fail('there was no answer');
+    const [response] = parseResponses(await ended());
+    return response ?? expect.fail('there was no answer');
   };
 
   it.each([

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { homeAnswer, places } from '../../src/pages/home.ts';
+import { homePage, places } from '../../src/pages/home.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -26,10 +26,10 @@ it('leads a browser to everything that is there', async () => {
   const page = await response.text();
   const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path);
   expect(links).toEqual(places.map(({ path }) => path));
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     links.map((path) => fetch(`${gateway.url}${path}`, { headers: browser })),
   );
-  expect(answers.map(({ status }) => status)).toEqual(links.map(() => 200));
+  expect(responses.map(({ status }) => status)).toEqual(links.map(() => 200));
 });
 
 it('runs no script, loads nothing, and is framed by nobody', async () => {
@@ -49,10 +49,10 @@ it('is laid out by the one style that its policy names', async () => {
 
 describe('for whoever asks', () => {
   /** What is answered where neither the reference nor its document is. */
-  function answerTo(method: string, headers: Record<string, string>, token?: string) {
+  function responseTo(method: string, headers: Record<string, string>, token?: string) {
     // What the page reads of a request.
     const exchange = { request: { method, headers } } as unknown as Exchange;
-    const { status, headers: sent, body } = homeAnswer(exchange, token, (path) => !/docs|openapi/.test(path));
+    const { status, headers: sent, body } = homePage(exchange, token, (path) => !/docs|openapi/.test(path));
     return { status, headers: sent, text: body.toString() };
   }
 
@@ -61,7 +61,7 @@ describe('for whoever asks', () => {
     ['HEAD', browser.Accept, 'text/html; charset=utf-8'],
     ['GET', '*/*', 'text/plain; charset=utf-8'],
   ])('has with %s as %s what there is, and the address that was asked', async (method, accept, type) => {
-    const { status, headers, text } = answerTo(method, { accept, host: '[::1]:4321' });
+    const { status, headers, text } = responseTo(method, { accept, host: '[::1]:4321' });
     expect({ status, headers }).toEqual({
       status: 200,
       headers: expect.objectContaining({
@@ -79,7 +79,7 @@ describe('for whoever asks', () => {
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
     'has an address that will do for the host %j',
     (host) => {
-      const { text } = answerTo('GET', { ...(host !== undefined && { host }) }, 'dvt_x');
+      const { text } = responseTo('GET', { ...(host !== undefined && { host }) }, 'dvt_x');
       expect(text).toContain("curl localhost:4000/graphql \\\n  -H 'Authorization: Bearer dvt_x'");
     },
   );
@@ -97,10 +97,10 @@ it('is plain text in a terminal, with commands that work as they are', async () 
   const page = await response.text();
   for (const { path } of places) expect(page).toContain(`  ${path} `);
   const commands = page.match(/^curl .*(?:\n {2}.*)*$/gm) ?? [];
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     commands.map((command) => promisify(execFile)('sh', ['-c', command.replace('curl', 'curl -sS')])),
   );
-  expect(answers.map(({ stdout }) => JSON.parse(stdout))).toEqual([
+  expect(responses.map(({ stdout }) => JSON.parse(stdout))).toEqual([
     { data: { viewer: { username: 'alice' } } },
     { ok: true, data: null },
   ]);

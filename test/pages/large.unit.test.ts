@@ -3,9 +3,9 @@ import { Socket } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { jsonAnswer } from '../../src/http/response.ts';
+import { jsonResponse } from '../../src/http/response.ts';
 import { openExchange } from '../../src/http/exchange.ts';
-import { largeAnswer } from '../../src/pages/large.ts';
+import { largeResponse } from '../../src/pages/large.ts';
 
 /** Somebody asks, with this Accept-Encoding. */
 function exchangeWith(encoding: string) {
@@ -16,9 +16,9 @@ function exchangeWith(encoding: string) {
 
 it('is made again for the next who asks when it could not be made, and then never again', async () => {
   let made = 0;
-  const page = largeAnswer(async () => {
+  const page = largeResponse(async () => {
     if (++made === 1) throw new Error('a file could not be read');
-    return jsonAnswer(200, `{"made":${made}}`);
+    return jsonResponse(200, `{"made":${made}}`);
   });
   await expect(async () => page(exchangeWith(''))).rejects.toThrow('a file could not be read');
   for (let time = 0; time < 3; time++) {
@@ -30,13 +30,13 @@ it('is made again for the next who asks when it could not be made, and then neve
 it('is made once for each form, however many ask for it at the same time', async () => {
   let made = 0;
   const text = '{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}';
-  const page = largeAnswer(async () => {
+  const page = largeResponse(async () => {
     made++;
-    return jsonAnswer(200, text);
+    return jsonResponse(200, text);
   }, 'Accept-Encoding, Host');
-  const answers = await Promise.all(['gzip', 'gzip', 'br', ''].map((each) => page(exchangeWith(each))));
+  const responses = await Promise.all(['gzip', 'gzip', 'br', ''].map((each) => page(exchangeWith(each))));
   expect(made).toBe(2);
-  const [zipped, , plain] = answers;
+  const [zipped, , plain] = responses;
   expect(gunzipSync(zipped?.body ?? '').toString()).toBe(text);
   expect(zipped?.headers).toMatchObject({
     'Content-Encoding': 'gzip',

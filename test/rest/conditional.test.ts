@@ -45,7 +45,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { username rank } }' })}`;
 
 /** The GETs of both doors. */
-const doors: readonly [string, string, string][] = [
+const endpoints: readonly [string, string, string][] = [
   ['REST', '/api/v1/users/me', 'Authorization'],
   ['GraphQL', graphqlPath, 'Authorization, Accept'],
 ];
@@ -74,7 +74,7 @@ async function changeRank(): Promise<void> {
   await heard;
 }
 
-describe.each(doors)('a GET of the %s door', (_, path, vary) => {
+describe.each(endpoints)('a GET of the %s door', (_, path, vary) => {
   it('carries a strong tag, and what a cache has to know', async () => {
     const first = await ask(path);
     expect(first.status).toBe(200);
@@ -82,7 +82,7 @@ describe.each(doors)('a GET of the %s door', (_, path, vary) => {
     expect(first.headers['cache-control']).toBe('private, no-cache');
     expect(first.headers.vary).toBe(vary);
     const again = await ask(path);
-    expect(aboutAnswer(again)).toEqual(aboutAnswer(first));
+    expect(aboutResponse(again)).toEqual(aboutResponse(first));
     expect(again.body).toBe(first.body);
   });
 
@@ -124,11 +124,11 @@ describe.each(doors)('a GET of the %s door', (_, path, vary) => {
       ['GET', 'HEAD'],
     ] as const) {
       await changeRank();
-      const answers = { [first]: await ask(path, {}, first), [second]: await ask(path, {}, second) };
-      const [head, get] = [answers.HEAD, answers.GET];
+      const responses = { [first]: await ask(path, {}, first), [second]: await ask(path, {}, second) };
+      const [head, get] = [responses.HEAD, responses.GET];
       expect(head?.body).toBe('');
       expect(get?.body).toContain('alice');
-      expect(aboutAnswer(head)).toEqual(aboutAnswer(get));
+      expect(aboutResponse(head)).toEqual(aboutResponse(get));
       expect(Number(head?.headers['content-length'])).toBe(get?.body.length);
     }
   });
@@ -189,7 +189,7 @@ describe('a 304', () => {
     vi.restoreAllMocks();
   });
 
-  it.each(doors)('of the %s door does not touch the database', async (_, path) => {
+  it.each(endpoints)('of the %s door does not touch the database', async (_, path) => {
     statements = [];
     await changeRank();
     const tag = await tagOf(path);
@@ -235,10 +235,10 @@ describe('an answer that is not of a successful read', () => {
     ['a query that is none', `/graphql?${new URLSearchParams({ query: '{' })}`, 200],
   ])('carries no tag, and is not taken for one: %s', async (_, path, status) => {
     for (const condition of [{}, { 'If-None-Match': '*' }]) {
-      const answer = await ask(path, condition);
-      expect(answer.status).toBe(status);
-      expect(answer.headers).not.toHaveProperty('etag');
-      expect(answer.body).not.toBe('');
+      const response = await ask(path, condition);
+      expect(response.status).toBe(status);
+      expect(response.headers).not.toHaveProperty('etag');
+      expect(response.body).not.toBe('');
     }
   });
 
@@ -277,9 +277,9 @@ describe('an answer that is not of a successful read', () => {
 describe('a GraphQL GET', () => {
   it('has an answer of its own for each type that a client accepts', async () => {
     const types = ['application/json', 'application/graphql-response+json'];
-    const answers = [];
-    for (const Accept of [...types, ...types]) answers.push(await ask(graphqlPath, { Accept }));
-    expect(answers.map(({ headers }) => headers['content-type']?.split(';')[0])).toEqual([
+    const responses = [];
+    for (const Accept of [...types, ...types]) responses.push(await ask(graphqlPath, { Accept }));
+    expect(responses.map(({ headers }) => headers['content-type']?.split(';')[0])).toEqual([
       ...types,
       ...types,
     ]);
@@ -287,14 +287,14 @@ describe('a GraphQL GET', () => {
 
   it('is answered from memory the second time', async () => {
     await ask(graphqlPath);
-    const { hits } = gateway.kept.counters;
+    const { hits } = gateway.responseCache.counters;
     await ask(graphqlPath);
-    expect(gateway.kept.counters.hits).toBe(hits + 1);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
   });
 });
 
 /** The headers that say something about the answer, rather than about the moment or the request. */
-function aboutAnswer(answer: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
-  const { date, 'x-request-id': id, ratelimit, ...others } = answer?.headers ?? {};
+function aboutResponse(response: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
+  const { date, 'x-request-id': id, ratelimit, ...others } = response?.headers ?? {};
   return others;
 }

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../../src/http/response.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { openExchange } from '../../src/http/exchange.ts';
-import { createRestDoor } from '../../src/rest/handler.ts';
+import { createRestHandler } from '../../src/rest/handler.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
@@ -59,12 +59,12 @@ let fault: Error | undefined;
 
 beforeAll(async () => {
   gateway = await openTestGateway();
-  const { database, kept } = gateway;
+  const { database, responseCache } = gateway;
   alice = await createAccount(database.client, 'alice');
   const viewer = { id: alice.userId, tokenId: 1 };
-  const door = createRestDoor({
+  const endpoint = createRestHandler({
     routes,
-    kept,
+    responseCache,
     createContext: (each) => {
       if (fault) throw fault;
       return createContext(database.sql, each, async function* () {}, undefined);
@@ -73,7 +73,7 @@ beforeAll(async () => {
   server = createServer(async (request, response) => {
     const exchange = openExchange(request, response, pino({ level: 'silent' }), () => {});
     const { target } = exchange;
-    send(exchange, kept.find(viewer.id, target) ?? (await door(exchange, target, viewer)));
+    send(exchange, responseCache.find(viewer.id, target) ?? (await endpoint(exchange, target, viewer)));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
@@ -108,9 +108,9 @@ describe('an answer of a deprecated route', () => {
   it('says so, computed or kept, whole or not', async () => {
     const computed = await ask('/old');
     expect(computed).toMatchObject({ status: 200, told: toldOfList });
-    const { hits } = gateway.kept.counters;
+    const { hits } = gateway.responseCache.counters;
     expect(await ask('/old')).toEqual(computed);
-    expect(gateway.kept.counters.hits).toBe(hits + 1);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
     const conditional = { headers: { 'If-None-Match': computed.etag ?? '' } };
     expect(await ask('/old', conditional)).toMatchObject({ status: 304, told: toldOfList });
     expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, told: toldOfList });
@@ -138,8 +138,8 @@ describe('an answer of a deprecated route', () => {
   });
 
   it('says so after a change', async () => {
-    const answer = await ask(`/old/${alice.dttTemplates[0]}`, post({ isActive: true }));
-    expect(answer).toMatchObject({ status: 200, told: { Deprecation: '@1782777600' } });
+    const response = await ask(`/old/${alice.dttTemplates[0]}`, post({ isActive: true }));
+    expect(response).toMatchObject({ status: 200, told: { Deprecation: '@1782777600' } });
   });
 
   it('is the only one that does', async () => {

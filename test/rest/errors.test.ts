@@ -292,10 +292,10 @@ describe('the body of an activation', () => {
 
   it('leaves it to the id when it is right', async () => {
     for (const id of [...isOdd, ...isTooHigh, 2 ** 31 - 1, ...bob.dttTemplates]) {
-      const answer = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
+      const response = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
         isActive: true,
       });
-      expect({ id, status: answer.status, body: answer.body }).toEqual({
+      expect({ id, status: response.status, body: response.body }).toEqual({
         id,
         status: 404,
         body: failed('Template not found or not owned by user'),
@@ -308,16 +308,16 @@ describe('the body of an activation', () => {
     'may be sent as %s',
     async (type) => {
       const { client } = gateway.database;
-      const answer = await ask(path(), { method: 'POST', headers: { 'Content-Type': type }, body: right });
-      expect(recordOf(answer).isActive).toBe(true);
+      const response = await ask(path(), { method: 'POST', headers: { 'Content-Type': type }, body: right });
+      expect(recordOf(response).isActive).toBe(true);
       await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
     },
   );
 
   it('may hold more than it has to', async () => {
     const { client } = gateway.database;
-    const answer = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
-    expect(recordOf(answer)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
+    const response = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
+    expect(recordOf(response)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
     await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
   });
 
@@ -348,9 +348,9 @@ describe('when something unexpected happens', () => {
       expect(body).toEqual(failed('Internal server error'));
 
       const { repeated } = executions;
-      for (const lane of ['Yoga', 'compiled']) {
+      for (const path of ['Yoga', 'compiled']) {
         const { data, errors } = await graphqlOnce(gateway, alice.token, '{ dttDevices { totalCount } }');
-        expect(data, lane).toBeNull();
+        expect(data, path).toBeNull();
         expect(errors).toEqual([
           {
             message: 'Internal server error',

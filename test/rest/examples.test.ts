@@ -30,32 +30,32 @@ const fields: Readonly<Record<Exclude<keyof typeof examples, 'about'>, string>> 
   'GET /lkbx/session/current': 'activeLockSession',
   'GET /ossm/1': 'ossmDevice(databaseId: 1)',
 };
-const { about: _, ...answers } = examples;
-const cases = Object.entries(answers).map(([route, answer]) => ({
+const { about: _, ...responses } = examples;
+const cases = Object.entries(responses).map(([route, response]) => ({
   route,
   path: route.replace(/^GET /, ''),
   field: Object.entries(fields).find(([name]) => name === route)?.[1] ?? '',
-  answer: answer as Example | Example[],
+  response: response as Example | Example[],
 }));
 
 type Example = { [field: string]: string | number | boolean | null | Example[] };
 
-describe.each(cases)('the example of $route', ({ path, field, answer }) => {
+describe.each(cases)('the example of $route', ({ path, field, response }) => {
   it('is what the REST door answers', async () => {
     const given = await rest(gateway, token, path);
-    const data = Array.isArray(answer) ? listOf(given).data : given.body.data;
+    const data = Array.isArray(response) ? listOf(given).data : given.body.data;
     expect(given.status).toBe(200);
-    expect(withInstants(data)).toMatchObject(withInstants(answer));
+    expect(withInstants(data)).toMatchObject(withInstants(response));
   });
 
   it('is what the GraphQL door answers', async () => {
-    const query = Array.isArray(answer)
-      ? `{ data: ${field} { nodes ${selectionOf(answer[0] ?? {})} } }`
-      : `{ data: ${field} ${selectionOf(answer)} }`;
+    const query = Array.isArray(response)
+      ? `{ data: ${field} { nodes ${selectionOf(response[0] ?? {})} } }`
+      : `{ data: ${field} ${selectionOf(response)} }`;
     const { data, errors } = await graphql(gateway, token, query);
     expect(errors).toBeUndefined();
     // A GraphQL answer has exactly what was asked for.
-    expect(withInstants(Array.isArray(answer) ? data.data.nodes : data.data)).toEqual(withInstants(answer));
+    expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(withInstants(response));
   });
 });
 

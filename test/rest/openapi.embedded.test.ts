@@ -14,7 +14,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { withId } from '../support/restAnswers.ts';
 import { createJudge, describeShipped } from '../support/openapiDocument.ts';
-import type { GivenAnswer } from '../support/watchAnswers.ts';
+import type { SentResponse } from '../support/watchAnswers.ts';
 
 /** The document of operations that are written in a test. */
 const describeText = (text: string) =>
@@ -87,7 +87,7 @@ describe('the document', () => {
 describe('what holds answers against the document', () => {
   const judge = createJudge(describeShipped());
   const json = { 'content-type': 'application/json; charset=utf-8' };
-  const right: GivenAnswer = {
+  const right: SentResponse = {
     method: 'GET',
     target: '/lkbx/templates/active',
     status: 200,
@@ -95,7 +95,7 @@ describe('what holds answers against the document', () => {
     body: '{"ok":true,"data":{"id":1,"name":"n","duration":1,"isBreakEnabled":true}}',
   };
 
-  it.each<[string, Partial<GivenAnswer>]>([
+  it.each<[string, Partial<SentResponse>]>([
     ['an answer with data', {}],
     ['an answer to HEAD', { method: 'HEAD' }],
     ['null where null is an answer', { body: '{"ok":true,"data":null}' }],
@@ -106,7 +106,7 @@ describe('what holds answers against the document', () => {
     expect(judge({ ...right, ...given })).toBeUndefined();
   });
 
-  it.each<[string, Partial<GivenAnswer>]>([
+  it.each<[string, Partial<SentResponse>]>([
     ['a field that is missing', { body: right.body.replace('"duration":1,', '') }],
     ['a field too many', { body: right.body.replace('"id":1', '"id":1,"x":1') }],
     ['a field of another type', { body: right.body.replace('"id":1', '"id":"1"') }],

@@ -279,7 +279,7 @@ describe('the routes', () => {
       const headers = { Authorization: `Bearer ${alice.token}` };
       const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => fetch(url, { method, headers })));
       expect(head?.status).toBe(200);
-      expect(aboutAnswer(head)).toEqual(aboutAnswer(get));
+      expect(aboutResponse(head)).toEqual(aboutResponse(get));
       expect(head?.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
       expect(await head?.text()).toBe('');
       expect(await get?.text()).not.toBe('');
@@ -477,25 +477,25 @@ describe('an operation of the routes', () => {
     const [route] = load(`query X($id: Int!) @http(method: GET, path: "/x") {
       data: dttSession(databaseId: $id) { name template @spread { title: name } passed trainer { owner @spread { league } apiHits } } }`);
     const { sql } = gateway.database;
-    const answer = async (index: number) => {
+    const response = async (index: number) => {
       const context = createContext(sql, { id: alice.userId, tokenId: 1 }, async function* () {}, undefined);
       return JSON.stringify((await route?.run({ id: alice.dttSessions[index] ?? 0 }, context))?.data);
     };
     const trainer = { league: 0, apiHits: 0 };
-    expect(await answer(1)).toBe(
+    expect(await response(1)).toBe(
       JSON.stringify({
         data: { name: 'Session 1 of alice', title: 'Program 1 of alice', passed: false, trainer },
       }),
     );
-    expect(await answer(5)).toBe(
+    expect(await response(5)).toBe(
       JSON.stringify({ data: { name: 'Session 5 of alice', template: null, passed: false, trainer } }),
     );
-    expect(await answer(99)).toBe(JSON.stringify({ data: null }));
+    expect(await response(99)).toBe(JSON.stringify({ data: null }));
   });
 });
 
 /** The headers that say something about the answer, rather than about the moment, the connection or the request. */
-function aboutAnswer(response: Response | undefined): Record<string, string> {
+function aboutResponse(response: Response | undefined): Record<string, string> {
   const {
     date,
     connection,

@@ -47,7 +47,7 @@ interface Outcome {
 }
 
 /** The two doors, each with how it activates a template of Alice's. */
-const doors: readonly [string, (id: number) => Promise<Outcome>][] = [
+const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   [
     'REST',
     async (id) => {
@@ -103,7 +103,7 @@ const scheduleType = async () => {
 
 const refusal = { error: 'Template not found or not owned by user' };
 
-describe.each(doors)('activating a template through %s', (_, activate) => {
+describe.each(endpoints)('activating a template through %s', (_, activate) => {
   it.each<[ScheduleType, boolean]>([
     ['auto', true],
     ['weekly', true],
@@ -171,7 +171,7 @@ describe('fifty activations at once, through both doors', () => {
     // A template may have been replaced by another by the time its own answer is read, so only what the
     // activation itself says is looked at here.
     const release = await holdViewer();
-    const answers = Promise.all(
+    const responses = Promise.all(
       templates.map(async ({ id }, index) => {
         if (index % 2 === 0) {
           const { status, body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, {
@@ -191,7 +191,7 @@ describe('fifty activations at once, through both doors', () => {
     // Time for as many as there are connections to come up to the row, so that they do meet there.
     await setTimeout(200);
     await release();
-    const outcomes = await answers;
+    const outcomes = await responses;
     expect(outcomes.map(({ status, id }) => ({ status, id }))).toEqual(
       templates.map(({ id }) => ({ status: 200, id })),
     );
@@ -227,7 +227,7 @@ const waiting = (count: number) =>
     { timeout: 8_000 },
   );
 
-describe.each(doors)('an activation through %s that meets another transaction', (_, activate) => {
+describe.each(endpoints)('an activation through %s that meets another transaction', (_, activate) => {
   needsEngine('postgres', 'the embedded engine runs one transaction after the other');
 
   /** A transaction of somebody else. */
@@ -287,7 +287,7 @@ describe('activations over connections whose transactions are by default', () =>
     const other = await openTestGateway(await openBeside(gateway.database));
     try {
       const release = await holdViewer();
-      const answers = Promise.all(
+      const responses = Promise.all(
         Array.from({ length: 8 }, (_, index) => {
           const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
           return postJson(other, alice.token, path, { isActive: true });
@@ -295,7 +295,7 @@ describe('activations over connections whose transactions are by default', () =>
       );
       await waiting(8);
       await release();
-      expect((await answers).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+      expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
     } finally {
       await other.close();
       await alter('RESET default_transaction_isolation');

@@ -18,7 +18,7 @@ afterAll(() => gateway?.close());
 const user = { username: 'alice', rank: 0 };
 
 /** Each is asked with its variables one after the other: what was right for one must not tell on the next. */
-const conditional: [name: string, document: string, answers: [variables: object, data: object][]][] = [
+const conditional: [name: string, document: string, responses: [variables: object, data: object][]][] = [
   [
     'a fragment that is conditional in one place, and not in another',
     `query ($a: Boolean!) { viewer { league ...F @include(if: $a) } users(first: 1) { nodes { ...F } } }
@@ -102,11 +102,11 @@ describe('an operation', () => {
 });
 
 describe('an operation that comes again', () => {
-  it.each([...conditional, ...oddlyNamed])('is answered as at first: %s', async (_, document, answers) => {
-    for (const [variables, data] of answers) {
-      const answer = await graphql(gateway, alice.token, document, { ...variables });
-      expect(answer.errors).toBeUndefined();
-      expect(JSON.stringify(answer.data)).toBe(JSON.stringify(data));
+  it.each([...conditional, ...oddlyNamed])('is answered as at first: %s', async (_, document, responses) => {
+    for (const [variables, data] of responses) {
+      const response = await graphql(gateway, alice.token, document, { ...variables });
+      expect(response.errors).toBeUndefined();
+      expect(JSON.stringify(response.data)).toBe(JSON.stringify(data));
     }
   });
 

@@ -54,8 +54,8 @@ const sides = () => [
 ];
 
 /** What an answer says about the other account: nothing, except for the imported template's own texts. */
-function expectNothingOf(other: Account, answer: string): void {
-  const ownWords = answer.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
+function expectNothingOf(other: Account, response: string): void {
+  const ownWords = response.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
   expect(ownWords).not.toContain(other.username);
 }
 
@@ -130,11 +130,11 @@ async function allOwned(account: Account): Promise<Readonly<Record<string, reado
 describe('through REST', () => {
   it('neither sees anything of the other', async () => {
     for (const { viewer, other } of sides()) {
-      const answers = await readRest(viewer, viewer);
-      for (const answer of answers) expectNothingOf(other, answer);
+      const responses = await readRest(viewer, viewer);
+      for (const response of responses) expectNothingOf(other, response);
       // There was something to search: every path answered, and most answers name their owner.
-      expect(answers.filter((answer) => !answer.includes('"ok":true'))).toEqual([]);
-      expect(answers.filter((answer) => answer.includes(viewer.username)).length).toBeGreaterThan(30);
+      expect(responses.filter((response) => !response.includes('"ok":true'))).toEqual([]);
+      expect(responses.filter((response) => response.includes(viewer.username)).length).toBeGreaterThan(30);
     }
   });
 
@@ -187,9 +187,9 @@ describe('through GraphQL', () => {
       for (const { viewer, other } of sides()) {
         const { data, errors } = await graphql(gateway, viewer.token, `{ ${selectionOf(field, 3)} }`);
         expect(errors).toBeUndefined();
-        const answer = JSON.stringify(data);
-        expectNothingOf(other, answer);
-        expect(answer).toContain(viewer.username);
+        const response = JSON.stringify(data);
+        expectNothingOf(other, response);
+        expect(response).toContain(viewer.username);
         const ids = await allOwned(viewer);
         for (const { __typename, databaseId } of recordsIn(data)) {
           const isOwn = ids[__typename]?.includes(databaseId);

@@ -21,19 +21,19 @@ function open(isValid = async () => true) {
   return {
     ...fake,
     changes,
-    setValid(answer: () => Promise<boolean>) {
-      isValid = answer;
+    setValid(response: () => Promise<boolean>) {
+      isValid = response;
     },
   };
 }
 
 /** A check of the token whose answer is the test's. */
 function pending() {
-  let answer: (isValid: boolean) => void = () => {};
+  let response: (isValid: boolean) => void = () => {};
   const answered = new Promise<boolean>((settle) => {
-    answer = settle;
+    response = settle;
   });
-  return { isValid: () => answered, answer: (isValid: boolean) => answer(isValid) };
+  return { isValid: () => answered, response: (isValid: boolean) => response(isValid) };
 }
 
 const value = { done: false, value: undefined };
@@ -97,7 +97,7 @@ describe('following', () => {
     const first = changes.next();
     announce(alice.id);
     expect(await isSettled(first)).toBe(false);
-    token.answer(true);
+    token.response(true);
     expect(await first).toEqual(value);
     // What is read now is what the change left.
     expect(await isSettled(changes.next())).toBe(false);
@@ -112,7 +112,7 @@ describe('following', () => {
     announce(alice.id, 'ApiToken');
     announce(alice.id);
     expect(await isSettled(next)).toBe(false);
-    token.answer(false);
+    token.response(false);
     expect(await next).toEqual(end);
   });
 
@@ -128,7 +128,7 @@ describe('following', () => {
     announce(alice.id, 'ApiToken');
     const next = changes.next();
     expect(await isSettled(next)).toBe(false);
-    token.answer(isValid);
+    token.response(isValid);
     expect(await next).toEqual(expected);
     expect(await isSettled(changes.next())).toBe(!isValid);
   });
@@ -142,7 +142,7 @@ describe('following', () => {
     announce(alice.id, 'ApiToken');
     setValid(async () => false);
     announce(alice.id, 'ApiToken');
-    token.answer(true);
+    token.response(true);
     expect(await next).toEqual(end);
   });
 

@@ -9,7 +9,7 @@ import { endProcesses, type ServedGateway, serve } from '../support/processes.ts
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
-const patience = { timeout: 30_000, interval: 50 };
+const timeouts = { timeout: 30_000, interval: 50 };
 
 let database: TestDatabase;
 let alice: Account;
@@ -44,7 +44,7 @@ async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promis
     const pids = [...answering(gateway)];
     expect(pids).toHaveLength(count);
     return pids;
-  }, patience);
+  }, timeouts);
 }
 
 describe('several workers', () => {
@@ -76,7 +76,7 @@ describe('several workers', () => {
         const { body } = await ask(gateway, '/dtt/templates/active');
         expect(body.data.id).toBe(template);
       }
-    }, patience);
+    }, timeouts);
 
     const metricsUrl = /Metrics {3}(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
     const counted = async () => {
@@ -85,7 +85,7 @@ describe('several workers', () => {
       return lines.map((line) => Number(line.split(' ').at(-1)));
     };
     const asked = linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
-    await vi.waitFor(async () => expect(await counted()).toEqual([asked]), patience);
+    await vi.waitFor(async () => expect(await counted()).toEqual([asked]), timeouts);
 
     process.kill(first, 'SIGKILL');
     await vi.waitFor(
@@ -98,12 +98,12 @@ describe('several workers', () => {
             msg: expect.stringMatching(/replaced/),
           }),
         ),
-      patience,
+      timeouts,
     );
     // The one that is left answers, and then the one in place of the dead.
     await askUntilAnsweredBy(gateway, 3);
 
-    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), patience);
+    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
 
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });

@@ -85,7 +85,7 @@ describe('a gateway', () => {
       METRICS_PORT: '0',
       STATEMENT_TIMEOUT: '7',
       DATABASE_CONNECTIONS: '3',
-      KEEP_ANSWERS_MB: '1',
+      RESPONSE_CACHE_MB: '1',
     });
     const { url, metricsUrl = '', demoToken, database } = gateway;
     // A second longer than the server is given, which is to say so first.
@@ -94,7 +94,7 @@ describe('a gateway', () => {
     // An answer of two and more kilobytes has its place.
     for (let time = 0; time < 2; time++)
       await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
-    expect(await (await fetch(metricsUrl)).text()).toMatch(/^dovetail_kept_reads_total\{result="hit"\} 1$/m);
+    expect(await (await fetch(metricsUrl)).text()).toMatch(/^dovetail_response_cache_reads_total\{result="hit"\} 1$/m);
     expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
 
     await gateway.close();
@@ -102,12 +102,12 @@ describe('a gateway', () => {
     expect(await isThere(metricsUrl)).toBe(false);
     await expect(database.pool.query('SELECT 1')).rejects.toThrow();
 
-    const again = await open({ KEEP_ANSWERS_MB: '0', CACHE_MAX_AGE: '1', METRICS_PORT: '0' });
+    const again = await open({ RESPONSE_CACHE_MB: '0', CACHE_MAX_AGE: '1', METRICS_PORT: '0' });
     expect(again.demoToken).toBe(demoToken);
     for (let time = 0; time < 2; time++)
       await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
     expect(await (await fetch(again.metricsUrl ?? '')).text()).toMatch(
-      /^dovetail_kept_reads_total\{result="hit"\} 0$/m,
+      /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
     );
     await again.close();
   });

@@ -43,7 +43,7 @@ const enough = 20;
 
 it('has every activation that was acknowledged before it was killed', async () => {
   const { settings, token: given, templates } = await prepare();
-  const limits = { RATE_LIMIT: '0', RATE_LIMIT_STRANGERS: '0' };
+  const limits = { RATE_LIMIT: '0', RATE_LIMIT_ANONYMOUS: '0' };
   const first = await serve({ ...settings, ...limits });
   const token = given ?? first.token;
   const ask = async ({ url }: { url: string }, path: string, init: RequestInit = {}) => {
@@ -62,7 +62,7 @@ it('has every activation that was acknowledged before it was killed', async () =
     // In the middle of it, with luck.
     if (count === enough) setTimeout(() => first.child.kill('SIGKILL'), Math.random() * 3);
     const status = await asking.then(
-      (answer) => answer.status,
+      (response) => response.status,
       () => undefined,
     );
     if (status === undefined) break;

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { jsonAnswer } from '../../src/http/response.ts';
+import { jsonResponse } from '../../src/http/response.ts';
 import { digestOf } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Database } from '../../src/database/database.ts';
-import { createKeptAnswers } from '../../src/http/responseCache.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { longestActivation } from '../../src/mirror/activation.ts';
@@ -38,13 +38,13 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     /** How many tokens still stand. */
     count: vi.fn(async () => 1),
   };
-  const kept = createKeptAnswers(fake.feed, { maxBytes: 1_000_000, maxAge: 300 });
+  const responseCache = createResponseCache(fake.feed, { maxBytes: 1_000_000, maxAge: 300 });
   const opened = createGatewayServer({
     config: readConfig(settings),
     // As much of a database as is used.
     database: { embedded: true, pool, sql } as unknown as Database,
     feed: fake.feed,
-    kept,
+    responseCache,
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: new AbortController().signal,
@@ -59,7 +59,7 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     const response = await fetch(url + path, { method, headers });
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
-  return { ...fake, server: opened, url, ask, log, pool, sql, kept };
+  return { ...fake, server: opened, url, ask, log, pool, sql, responseCache };
 }
 
 it('waits for clients as long as usual, and probes connections that are silent', async () => {
@@ -92,18 +92,18 @@ describe('/readyz', () => {
 
   it('asks the database once for all who ask meanwhile, and anew for who asks later', async () => {
     const { ask, pool } = await open();
-    let answer = () => {};
+    let response = () => {};
     pool.query.mockImplementationOnce(
       () =>
         new Promise((resolve) => {
-          answer = () => resolve({ rows: [] });
+          response = () => resolve({ rows: [] });
         }),
     );
     const asking = Promise.all(Array.from({ length: 5 }, () => ask('/readyz')));
     await vi.waitFor(() => expect(pool.query).toHaveBeenCalled());
     // Answered behind those that came before.
     for (let time = 0; time < 5; time++) await ask('/healthz');
-    answer();
+    response();
     expect((await asking).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(pool.query).toHaveBeenCalledTimes(1);
     pool.query.mockRejectedValueOnce(new Error('away'));
@@ -136,9 +136,9 @@ describe('a path that is neither door’s', () => {
 
 describe('an answer in memory', () => {
   it('is given to who reads, and to nobody who writes', async () => {
-    const { ask, kept } = await open();
-    await kept.compute(viewerId, '/users/me?x', async () => ({
-      answer: jsonAnswer(200, '"kept"'),
+    const { ask, responseCache } = await open();
+    await responseCache.compute(viewerId, '/users/me?x', async () => ({
+      response: jsonResponse(200, '"kept"'),
       keep: true,
     }));
     expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"kept"' });
@@ -147,8 +147,8 @@ describe('an answer in memory', () => {
   });
 
   it('is given also while the database is too busy for anything else', async () => {
-    const { ask, kept, pool } = await open({ MAX_WAITING: '5' });
-    await kept.compute(viewerId, '/dtt', async () => ({ answer: jsonAnswer(200, '"kept"'), keep: true }));
+    const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
+    await responseCache.compute(viewerId, '/dtt', async () => ({ response: jsonResponse(200, '"kept"'), keep: true }));
     // Finds out who it is that asks.
     await ask('/api/v1/dtt');
     pool.waitingCount = 15;
@@ -206,11 +206,11 @@ describe('something unexpected', () => {
 });
 
 it('an answer that breaks off is not taken for a whole one', async () => {
-  const { ask, kept, log } = await open();
+  const { ask, responseCache, log } = await open();
   // No body that could be sent, which is found out behind the head.
   const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
-  const answer = { ...jsonAnswer(200, ''), headers: { 'Content-Length': 100 }, body };
-  await kept.compute(viewerId, '/dtt', async () => ({ answer, keep: true }));
+  const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
+  await responseCache.compute(viewerId, '/dtt', async () => ({ response, keep: true }));
   await expect(ask('/api/v1/dtt')).rejects.toThrow();
   expect(log).toHaveLength(1);
 });

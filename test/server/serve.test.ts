@@ -104,8 +104,8 @@ Dovetail is running.
 ${commands.join('\n')}
 
 `);
-    const answers = await Promise.all(commands.map((command) => shell(command.replace('curl', 'curl -sS'))));
-    expect(answers.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
+    const responses = await Promise.all(commands.map((command) => shell(command.replace('curl', 'curl -sS'))));
+    expect(responses.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
       [0, { data: { viewer: { username: 'demo' } } }],
       [0, { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) }],
     ]);

@@ -15,15 +15,15 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import type { ChangeFeed } from '../../src/database/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { createKeptAnswers, type KeptAnswers } from '../../src/http/responseCache.ts';
+import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
-import { watchAnswers } from './watchAnswers.ts';
+import { watchResponses } from './watchAnswers.ts';
 
 export interface TestGateway {
   readonly url: string;
   readonly database: TestDatabase;
-  readonly kept: KeptAnswers;
+  readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
@@ -77,7 +77,7 @@ export async function openBeside(database: TestDatabase): Promise<TestDatabase> 
 }
 
 /** High enough for any test, and there: what a limit costs and says belongs to every answer. */
-const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_STRANGERS: '1000000000' };
+const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000' };
 
 /**
  * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
@@ -90,19 +90,19 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.follow();
-  const kept = createKeptAnswers(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
+  const responseCache = createResponseCache(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
   const closing = new AbortController();
   const server = createGatewayServer({
     config: readConfig({ ...highLimits, ...options.settings }),
     database,
     feed,
-    kept,
+    responseCache,
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     closing: closing.signal,
     ...options,
   });
-  const answers = watchAnswers(server);
+  const responses = watchResponses(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -110,7 +110,7 @@ export async function openTestGateway(
     url: `http://127.0.0.1:${port}`,
     database,
     feed,
-    kept,
+    responseCache,
     log,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
@@ -121,10 +121,10 @@ export async function openTestGateway(
       await closed;
       await feed.close();
       await database.close();
-      if (answers.size === 0) return;
+      if (responses.size === 0) return;
       // Loaded when there is something to judge: most tests of GraphQL have nothing.
       const { problemsOf } = await import('./openapiDocument.ts');
-      expect(problemsOf(answers.values()), 'what is not as the OpenAPI document has it').toEqual([]);
+      expect(problemsOf(responses.values()), 'what is not as the OpenAPI document has it').toEqual([]);
     },
   };
 }
@@ -150,7 +150,7 @@ export function needsEngine(kind: 'embedded' | 'postgres', reason: string): void
   });
 }
 
-export interface RestAnswer {
+export interface RestResponse {
   status: number;
   headers: Headers;
   /** The JSON envelope. */
@@ -163,7 +163,7 @@ export async function rest(
   token: string | undefined,
   path: string,
   options: RequestInit = {},
-): Promise<RestAnswer> {
+): Promise<RestResponse> {
   const headers = new Headers(options.headers);
   if (token !== undefined) headers.set('Authorization', `Bearer ${token}`);
   const response = await fetch(`${gateway.url}/api/v1${path}`, { ...options, headers });
@@ -185,7 +185,7 @@ export function postJson(gateway: TestGateway, token: string | undefined, path: 
   });
 }
 
-export interface GraphqlAnswer {
+export interface GraphqlResponse {
   status: number;
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own query where it reads it.
@@ -202,15 +202,15 @@ export async function graphql(
   token: string | undefined,
   query: string,
   variables: Record<string, unknown> = {},
-): Promise<GraphqlAnswer> {
-  const answer = await graphqlOnce(gateway, token, query, variables);
+): Promise<GraphqlResponse> {
+  const response = await graphqlOnce(gateway, token, query, variables);
   if (!/\bmutation\b/.test(query)) {
-    for (const lane of ['compiled', 'from memory']) {
+    for (const path of ['compiled', 'from memory']) {
       const { headers: _, ...again } = await graphqlOnce(gateway, token, query, variables);
-      expect(again, lane).toEqual({ status: answer.status, data: answer.data, errors: answer.errors });
+      expect(again, path).toEqual({ status: response.status, data: response.data, errors: response.errors });
     }
   }
-  return answer;
+  return response;
 }
 
 export async function graphqlOnce(
@@ -218,7 +218,7 @@ export async function graphqlOnce(
   token: string | undefined,
   query: string,
   variables: Record<string, unknown> = {},
-): Promise<GraphqlAnswer> {
+): Promise<GraphqlResponse> {
   const response = await fetch(`${gateway.url}/graphql`, {
     method: 'POST',
     headers: {

@@ -7,7 +7,7 @@ import { messages } from '../../src/errors.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import type { GivenAnswer } from './watchAnswers.ts';
+import type { SentResponse } from './watchAnswers.ts';
 
 const read = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 
@@ -19,7 +19,7 @@ export function describeShipped(
 }
 
 /** @returns what is wrong with an answer by the document, or undefined if it is as it should be. */
-export function createJudge(document: OpenAPIObject): (answer: GivenAnswer) => string | undefined {
+export function createJudge(document: OpenAPIObject): (response: SentResponse) => string | undefined {
   // The document is no schema itself, so its keywords are not known. An offset may be more than a number can hold.
   const ajv = new Ajv2020({ strict: false, strictNumbers: false });
   ajv.addFormat(
@@ -84,12 +84,12 @@ const beforeRoutes = new Map(
 );
 
 /** What is wrong with answers of the shipped routes. */
-export function problemsOf(answers: Iterable<GivenAnswer>): string[] {
+export function problemsOf(responses: Iterable<SentResponse>): string[] {
   judgeShipped ??= createJudge(describeShipped());
   const judge = judgeShipped;
-  return [...answers].flatMap((answer) => {
-    const problem = judge(answer);
-    return problem === undefined ? [] : [`${answer.method} ${answer.target}: ${problem}`];
+  return [...responses].flatMap((response) => {
+    const problem = judge(response);
+    return problem === undefined ? [] : [`${response.method} ${response.target}: ${problem}`];
   });
 }
 

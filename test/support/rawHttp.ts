@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'vitest';
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -40,8 +40,8 @@ export async function openRaw(url: string): Promise<RawConnection> {
 }
 
 /** Every answer in what was received; fails for anything that is none. Interim answers are left out. */
-export function parseAnswers(received: string): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+export function parseResponses(received: string): RawResponse[] {
+  const responses: RawResponse[] = [];
   for (let rest = received; rest !== ''; ) {
     const end = rest.indexOf('\r\n\r\n');
     expect(end, `no end of a head in ${JSON.stringify(rest)}`).toBeGreaterThan(0);
@@ -58,9 +58,9 @@ export function parseAnswers(received: string): RawAnswer[] {
     const body = rest.slice(end + 4, end + 4 + length);
     if (status >= 200) {
       expect(body).toHaveLength(length);
-      answers.push({ status, headers, body });
+      responses.push({ status, headers, body });
     }
     rest = rest.slice(end + 4 + length);
   }
-  return answers;
+  return responses;
 }

@@ -2,13 +2,13 @@
 
 import { expect } from 'vitest';
 import type { Account } from './accounts.ts';
-import type { List, RestAnswer } from './gateway.ts';
+import type { List, RestResponse } from './gateway.ts';
 
 /** A record as JSON has it: each test says which fields it expects. */
 export type JsonRecord = Record<string, unknown>;
 
 /** The data of a list's answer, after checking that it is one. */
-export function listOf({ status, body }: RestAnswer): List<JsonRecord> {
+export function listOf({ status, body }: RestResponse): List<JsonRecord> {
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['ok', 'data']);
   expect(body.ok).toBe(true);
@@ -18,7 +18,7 @@ export function listOf({ status, body }: RestAnswer): List<JsonRecord> {
 }
 
 /** The data of a single record's answer, after checking that it is one. */
-export function recordOf({ status, body }: RestAnswer): JsonRecord {
+export function recordOf({ status, body }: RestResponse): JsonRecord {
   expect(status).toBe(200);
   expect(Object.keys(body)).toEqual(['ok', 'data']);
   expect(body).toEqual({ ok: true, data: expect.any(Object) });

@@ -14,7 +14,7 @@ import { type SyncOptions, type SyncReport, sync } from '../../src/mirror/sync.t
 import { createUpstream, type Timing, type Upstream } from '../../src/mirror/upstream.ts';
 import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
 
-export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, patience: 2_000 };
+export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, timeouts: 2_000 };
 
 export interface FaultyProxy {
   readonly base: string;
@@ -57,7 +57,7 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
   async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const answer = await fetch(`${gateway?.url}${request.url}`, {
+    const scripted = await fetch(`${gateway?.url}${request.url}`, {
       method: request.method ?? 'GET',
       headers: {
         Authorization: request.headers.authorization ?? '',
@@ -65,9 +65,9 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
       },
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
-    const body = await answer.json();
+    const body = await scripted.json();
     if (body.ok) body.data = proxy.rewrite(pathOf(request), body.data);
-    reply(response, answer.status, body);
+    reply(response, scripted.status, body);
   }
 }
 
@@ -124,8 +124,8 @@ export async function openScene(): Promise<Scene> {
   let restoreMirrored: (() => Promise<void>) | undefined;
 
   /** A gateway that leaves its database open when it is closed. */
-  const openOver = (kept: TestDatabase, options?: Partial<ServerOptions>) =>
-    openTestGateway({ ...kept, close: async () => {} }, options);
+  const openOver = (responseCache: TestDatabase, options?: Partial<ServerOptions>) =>
+    openTestGateway({ ...responseCache, close: async () => {} }, options);
   let source = await openOver(database);
   let mirror: TestGateway | undefined;
   const proxy = await openProxy({

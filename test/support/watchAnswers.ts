@@ -2,7 +2,7 @@
 
 import type { Server } from 'node:http';
 
-export interface GivenAnswer {
+export interface SentResponse {
   readonly method: string;
   /** Below `/api/v1`. */
   readonly target: string;
@@ -13,8 +13,8 @@ export interface GivenAnswer {
 }
 
 /** @returns the answers so far. Of those that are alike it has one: some tests ask the same many times. */
-export function watchAnswers(server: Server): ReadonlyMap<string, GivenAnswer> {
-  const answers = new Map<string, GivenAnswer>();
+export function watchResponses(server: Server): ReadonlyMap<string, SentResponse> {
+  const responses = new Map<string, SentResponse>();
   server.prependListener('request', (request, response) => {
     const { method = '', url = '' } = request;
     const [, target] = /^\/api\/v1((?:[/?].*)?)$/s.exec(url) ?? [];
@@ -33,10 +33,10 @@ export function watchAnswers(server: Server): ReadonlyMap<string, GivenAnswer> {
         const { statusCode: status } = response;
         const body = String(given[0] ?? '');
         const [path] = target.split('?', 1);
-        answers.set([method, path, status, body].join(' '), { method, target, status, headers, body });
+        responses.set([method, path, status, body].join(' '), { method, target, status, headers, body });
         return Reflect.apply(end, response, given);
       },
     });
   });
-  return answers;
+  return responses;
 }

@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { createKeptAnswers } from '../../src/http/responseCache.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
 import { createMetrics, type MetricsOptions, serveMetrics } from '../../src/telemetry/metrics.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
       DATA_DIR: folder,
       // Every request of the test is to be answered, and not to be turned away.
       RATE_LIMIT: '0',
-      RATE_LIMIT_STRANGERS: '0',
+      RATE_LIMIT_ANONYMOUS: '0',
     }),
   );
   alice = await createAccount(openClient(gateway.database.pool), 'alice');
@@ -42,8 +42,8 @@ async function series(): Promise<ReadonlyMap<string, number>> {
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
 }
 
-const requests = (door: string, operation: string, status: number) =>
-  `dovetail_requests_total{door="${door}",operation="${operation}",status="${status}"}`;
+const requests = (endpoint: string, operation: string, status: number) =>
+  `dovetail_requests_total{endpoint="${endpoint}",operation="${operation}",status="${status}"}`;
 
 async function ask(path: string, init: RequestInit = {}): Promise<void> {
   const headers = { Authorization: `Bearer ${alice.token}`, ...init.headers };
@@ -70,8 +70,8 @@ describe('/metrics', () => {
       expect(found.get(requests('graphql', 'query viewer', 200))).toBe(1);
       expect(found.get(requests('page', '/healthz', 200))).toBe(1);
       const taken = 'dovetail_request_duration_seconds';
-      expect(found.get(`${taken}_count{door="rest",operation="GET /users/me"}`)).toBe(2);
-      expect(found.get(`${taken}_sum{door="rest",operation="GET /users/me"}`)).toBeGreaterThan(0);
+      expect(found.get(`${taken}_count{endpoint="rest",operation="GET /users/me"}`)).toBe(2);
+      expect(found.get(`${taken}_sum{endpoint="rest",operation="GET /users/me"}`)).toBeGreaterThan(0);
     });
   });
 
@@ -80,10 +80,10 @@ describe('/metrics', () => {
     await ask('/api/v1/lkbx');
     const found = await series();
     const value = (name: string) => found.get(name) ?? Number.NaN;
-    expect(value('dovetail_kept_reads_total{result="hit"}')).toBeGreaterThan(0);
-    expect(value('dovetail_kept_reads_total{result="miss"}')).toBeGreaterThan(0);
-    expect(value('dovetail_kept_answers')).toBeGreaterThan(0);
-    expect(value('dovetail_kept_bytes')).toBeGreaterThan(1_000);
+    expect(value('dovetail_response_cache_reads_total{result="hit"}')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_reads_total{result="miss"}')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_entries')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_bytes')).toBeGreaterThan(1_000);
     expect(value('dovetail_database_connections')).toBeGreaterThan(0);
     expect(value('dovetail_database_waiting')).toBe(0);
     expect(value('dovetail_feed_listening')).toBe(1);
@@ -98,16 +98,16 @@ describe('/metrics', () => {
     const metrics = createMetrics({
       // What the metrics read of them.
       pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
-      kept: {
+      responseCache: {
         counters: { hits: 11, misses: 12, shared: 13, refused: 14 },
         usage: () => ({ entries: 15, bytes: 16 }),
       } as unknown as MetricsOptions['kept'],
       feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
     });
     const [rest, left, stream] = [
-      { door: 'rest', operation: 'GET /dtt' },
-      { door: 'page' },
-      { door: 'graphql', operation: 'subscription devices' },
+      { endpoint: 'rest', operation: 'GET /dtt' },
+      { endpoint: 'page' },
+      { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
     for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
     const own = async () => {
@@ -120,12 +120,12 @@ describe('/metrics', () => {
       'dovetail_database_waiting 5',
       'dovetail_feed_listening 0',
       'dovetail_feed_reconnects_total 2',
-      'dovetail_kept_answers 15',
-      'dovetail_kept_bytes 16',
-      'dovetail_kept_reads_total{result="hit"} 11',
-      'dovetail_kept_reads_total{result="miss"} 12',
-      'dovetail_kept_reads_total{result="refused"} 14',
-      'dovetail_kept_reads_total{result="shared"} 13',
+      'dovetail_response_cache_entries 15',
+      'dovetail_response_cache_bytes 16',
+      'dovetail_response_cache_reads_total{result="hit"} 11',
+      'dovetail_response_cache_reads_total{result="miss"} 12',
+      'dovetail_response_cache_reads_total{result="refused"} 14',
+      'dovetail_response_cache_reads_total{result="shared"} 13',
     ];
     for (let time = 0; time < 2; time++)
       expect(await own()).toEqual([...standing, 'dovetail_requests_in_flight 2', 'dovetail_subscriptions 1']);
@@ -136,17 +136,17 @@ describe('/metrics', () => {
     expect(await own()).toEqual([
       ...standing,
       'dovetail_requests_in_flight 0',
-      'dovetail_requests_total{door="graphql",operation="subscription devices",status="200"} 1',
-      'dovetail_requests_total{door="page",operation="",status="left"} 1',
-      'dovetail_requests_total{door="rest",operation="GET /dtt",status="200"} 1',
+      'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
+      'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
+      'dovetail_requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
       'dovetail_subscriptions 0',
     ]);
     const durations = (await metrics.print()).match(/^dovetail_request_duration_seconds.*$/gm);
     expect(durations).toContain(
-      'dovetail_request_duration_seconds_sum{door="rest",operation="GET /dtt"} 0.25',
+      'dovetail_request_duration_seconds_sum{endpoint="rest",operation="GET /dtt"} 0.25',
     );
     const bucket = (le: string) =>
-      `dovetail_request_duration_seconds_bucket{le="${le}",door="rest",operation="GET /dtt"}`;
+      `dovetail_request_duration_seconds_bucket{le="${le}",endpoint="rest",operation="GET /dtt"}`;
     expect(durations).toEqual(expect.arrayContaining([`${bucket('0.1')} 0`, `${bucket('0.25')} 1`]));
     expect(durations?.filter((line) => line.includes('subscription'))).toEqual([]);
   });
@@ -155,7 +155,7 @@ describe('/metrics', () => {
     const { feed } = createFakeFeed();
     const metrics = createMetrics({
       pool: gateway.database.pool,
-      kept: createKeptAnswers(feed, { maxBytes: 0, maxAge: 1 }),
+      responseCache: createResponseCache(feed, { maxBytes: 0, maxAge: 1 }),
       feed: { ...feed, reconnects: 2 },
     });
     for (let time = 0; time < 2; time++)

@@ -32,7 +32,7 @@ const problem = (says: string, advice: string): Verdict => ({ state: 'problem', 
 const skipped = (says: string): Verdict => ({ state: 'skipped', says });
 
 /** How long, in milliseconds, somebody is waited for. */
-const patience = 5_000;
+const timeouts = 5_000;
 
 /** Free space, in bytes, below which a database is about to stop. */
 const leastSpace = 200 * 1024 * 1024;
@@ -151,7 +151,7 @@ async function checkAccess(folder: string): Promise<Verdict> {
 }
 
 async function askDatabase(connection: pg.ClientConfig, name: string, isServer: boolean): Promise<Checked> {
-  const client = new pg.Client({ ...connection, connectionTimeoutMillis: patience, query_timeout: patience });
+  const client = new pg.Client({ ...connection, connectionTimeoutMillis: timeouts, query_timeout: timeouts });
   client.on('error', () => {});
   try {
     await client.connect();
@@ -270,8 +270,8 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
   const listener = new pg.Client({
     ...connection,
-    connectionTimeoutMillis: patience,
-    query_timeout: patience,
+    connectionTimeoutMillis: timeouts,
+    query_timeout: timeouts,
   });
   listener.on('error', () => {});
   try {
@@ -280,7 +280,7 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
     if ((await isPooled(listener)) && (await shareSessions(listener, client)))
       throw new Error('the pooler does not give each connection a session of its own');
     await listener.query(`LISTEN ${channel}`);
-    const heard = once(listener, 'notification', { signal: AbortSignal.timeout(patience) });
+    const heard = once(listener, 'notification', { signal: AbortSignal.timeout(timeouts) });
     const began = performance.now();
     await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
     return ok(`a notification arrived within ${Math.ceil(performance.now() - began)} ms`);
@@ -334,7 +334,7 @@ async function isGateway(host: string, port: number): Promise<boolean> {
   const near = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   const origin = originOf(near, port);
   const says = async (path: string) => {
-    const response = await fetch(origin + path, { signal: AbortSignal.timeout(patience) });
+    const response = await fetch(origin + path, { signal: AbortSignal.timeout(timeouts) });
     return response.text();
   };
   try {
@@ -347,7 +347,7 @@ async function isGateway(host: string, port: number): Promise<boolean> {
 async function checkUpstream(config: Config): Promise<Verdict> {
   if (config.UPSTREAM_URL === undefined) return skipped('there is none');
   try {
-    const upstream = createUpstream({ ...upstreamOf(config), timing: { timeout: patience, retries: 0 } });
+    const upstream = createUpstream({ ...upstreamOf(config), timing: { timeout: timeouts, retries: 0 } });
     await upstream.get('/users/me');
     return ok(`${upstream.base} answers, and accepts the token`);
   } catch (error) {

@@ -14,7 +14,7 @@ export interface Claimed {
   release(): Promise<void>;
 }
 
-export interface Refused {
+export interface Rejected {
   /** Who has the folder, such as `process 42`. */
   readonly holder: string;
 }
@@ -26,7 +26,7 @@ export interface Refused {
  * found dead is a race: by then it may be the live lock of a process that was faster. So the locks are numbered, the
  * highest counts and is never removed, and only one process can link the next number.
  */
-export async function claim(folder: string): Promise<Claimed | Refused> {
+export async function claim(folder: string): Promise<Claimed | Rejected> {
   const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
   const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
   try {
@@ -94,17 +94,17 @@ function linkNew(path: string, name: string): Promise<boolean> {
 }
 
 /** How long, in milliseconds, a process may take to say who it is: it may be busy with a long query. */
-const patience = 2_000;
+const timeouts = 2_000;
 
 /** Which process listens on the socket, or undefined if none does. */
 function ask(path: string): Promise<string | undefined> {
   return new Promise((settle) => {
-    let answer = '';
+    let response = '';
     const socket = connect(path);
-    const say = () => settle(answer === '' ? 'another process' : `process ${answer}`);
-    socket.setTimeout(patience, () => socket.destroy());
+    const say = () => settle(response === '' ? 'another process' : `process ${response}`);
+    socket.setTimeout(timeouts, () => socket.destroy());
     socket.on('data', (data) => {
-      answer += data;
+      response += data;
     });
     socket.once('error', (error) => (isNobody(error) ? settle(undefined) : say()));
     socket.once('close', say);

@@ -95,9 +95,9 @@ function findPlan(
   );
   if (found) return found.plan;
 
-  const answer = getNamedType(info.returnType);
+  const response = getNamedType(info.returnType);
   const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  const ends = paths.map((path) => follow(path, answer, sets, info));
+  const ends = paths.map((path) => follow(path, response, sets, info));
   const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
   if (!(type instanceof GraphQLObjectType))
     throw new Error(`${info.fieldName} does not lead to rows of one type`);
@@ -133,10 +133,10 @@ function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], inf
     for (const column of needs.columns ?? []) columns[column] = true;
     if (needs.forViewer) forViewer.push(needs.forViewer);
     if (needs.rows) {
-      const answer = getNamedType(type.getFields()[name]?.type);
-      if (!(answer instanceof GraphQLObjectType))
+      const response = getNamedType(type.getFields()[name]?.type);
+      if (!(response instanceof GraphQLObjectType))
         throw new Error(`${type.name}.${name} has no rows of one type`);
-      rows.push({ ...needs.rows, plan: planFor(answer, below, info) });
+      rows.push({ ...needs.rows, plan: planFor(response, below, info) });
     }
   }
   return { columns, rows, forViewer };

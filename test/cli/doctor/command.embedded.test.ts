@@ -244,8 +244,8 @@ $`,
     ['the metrics of one', '127.0.0.1', { '/metrics': '# TYPE dovetail_build_info gauge' }, 'ok'],
     ['what is alive as well', '127.0.0.1', { '/healthz': 'alive' }, 'problem'],
     ['metrics of something else', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
-  ])('tells %s from another program by what it answers', async (_, host, answers, state) => {
-    const texts = new Map(Object.entries(answers));
+  ])('tells %s from another program by what it answers', async (_, host, responses, state) => {
+    const texts = new Map(Object.entries(responses));
     const server = createHttpServer(({ url = '' }, response) => response.end(texts.get(url) ?? 'no'));
     await once(server.listen(0, host), 'listening');
     const findings = await examine({ DATA_DIR: empty, HOST: host, PORT: String(portOf(server)) });

@@ -69,7 +69,7 @@ describe('a claimed folder', () => {
   it.each<[string, (socket: Socket) => unknown]>([
     ['keeps silent', () => {}],
     ['hangs up', (socket) => socket.destroy()],
-  ])('is refused to everybody else by a holder that %s', async (_, answer) => {
+  ])('is refused to everybody else by a holder that %s', async (_, response) => {
     const waits: number[] = [];
     const wait = vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (
       this: Socket,
@@ -80,7 +80,7 @@ describe('a claimed folder', () => {
       setTimeout(done ?? (() => {}), 50);
       return this;
     });
-    const holder = createServer(answer).listen(join(folder, '.lock.1'));
+    const holder = createServer(response).listen(join(folder, '.lock.1'));
     onTestFinished(() => {
       wait.mockRestore();
       holder.close();

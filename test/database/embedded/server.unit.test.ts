@@ -200,10 +200,10 @@ describe('a client that disconnects', () => {
       /syntax error/,
     ],
     ['in the middle of a message', [query('BEGIN'), query('SELECT 1').subarray(0, 7)], inTransaction],
-  ])('%s leaves nothing behind', async (_, messages, answer) => {
+  ])('%s leaves nothing behind', async (_, messages, response) => {
     const client = await openGreetedClient();
     for (const each of messages) client.socket.write(each);
-    await client.receive(answer);
+    await client.receive(response);
     client.socket.destroy();
     expect(await notes()).toEqual([]);
     await (await openClient()).query("INSERT INTO note (body) VALUES ('kept')");
@@ -221,10 +221,10 @@ describe('a client that disconnects', () => {
     const [holder, waiting, next] = [await openClient(), await openGreetedClient(), await openClient()];
     await holder.query('BEGIN');
     waiting.socket.write(query('BEGIN'));
-    const answer = next.query('SELECT 3 AS three');
+    const response = next.query('SELECT 3 AS three');
     waiting.socket.destroy();
     await holder.query('COMMIT');
-    expect((await answer).rows).toEqual([{ three: 3 }]);
+    expect((await response).rows).toEqual([{ three: 3 }]);
   });
 });
 
@@ -250,7 +250,7 @@ describe('a client that keeps silent in a transaction', () => {
   it('is not mistaken for one whose query takes long', async () => {
     const [busy, waiting] = [await openClient(), await openClient()];
     await busy.query('BEGIN');
-    const answer = waiting.query('SELECT 1');
+    const response = waiting.query('SELECT 1');
     // The engine has no clock of its own to sleep by.
     await busy.query(
       `DO $$ DECLARE start timestamptz := clock_timestamp(); BEGIN
@@ -258,7 +258,7 @@ describe('a client that keeps silent in a transaction', () => {
        END $$`,
     );
     await busy.query('COMMIT');
-    await answer;
+    await response;
   });
 });
 

@@ -144,13 +144,13 @@ const queries: readonly [string, number, string][] = [
 async function countStatements(owner: Owner, query: string, variables: Record<string, unknown> = {}) {
   // The comment makes it another document, which nobody has asked for yet.
   const document = `# ${owner.token}\n${query}`;
-  const interpreted = await countedAnswer(owner, document, variables);
-  const compiled = await countedAnswer(owner, document, variables);
+  const interpreted = await countedResponse(owner, document, variables);
+  const compiled = await countedResponse(owner, document, variables);
   expect(compiled.data).toEqual(interpreted.data);
   return { data: interpreted.data, counts: [interpreted.count, compiled.count] };
 }
 
-async function countedAnswer({ token }: Owner, query: string, variables: Record<string, unknown>) {
+async function countedResponse({ token }: Owner, query: string, variables: Record<string, unknown>) {
   statements = [];
   const { data, errors } = await graphqlOnce(gateway, token, query, variables);
   expect(errors).toBeUndefined();
@@ -172,10 +172,10 @@ describe('a query', () => {
     } } }`;
     const counts: number[][] = [];
     for (const owner of [few, many]) {
-      const answer = await countStatements(owner, query, { ids: owner.sessions });
-      expect(answer.data.nodes).toHaveLength(owner.sessions.length);
-      expect(answer.data.nodes).not.toContain(null);
-      counts.push(answer.counts);
+      const response = await countStatements(owner, query, { ids: owner.sessions });
+      expect(response.data.nodes).toHaveLength(owner.sessions.length);
+      expect(response.data.nodes).not.toContain(null);
+      counts.push(response.counts);
     }
     expect(counts[1]).toEqual(counts[0]);
   });
