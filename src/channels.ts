@@ -4,12 +4,22 @@
  */
 
 import { tracingChannel } from 'node:diagnostics_channel';
-import type { Exchange } from './http/exchange.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A request, from its arrival until its door is done with it. */
-export const requestSpans = tracingChannel<unknown, { exchange: Exchange }>('dovetail:request');
+/** A request. What is not known when it arrives is there when its response closes. */
+export interface TracedRequest {
+  readonly id: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly endpoint: 'rest' | 'graphql' | 'page';
+  /** What was asked of the endpoint: one of few texts, and never what a client wrote. */
+  readonly operation: string | undefined;
+}
 
-/** An execution of a GraphQL operation, for either door, by its label. */
+/** A request, from its arrival until its response is made. */
+export const requestSpans = tracingChannel<unknown, { exchange: TracedRequest }>('dovetail:request');
+
+/** An execution of a GraphQL operation, for whichever API, by its label. */
 export const operationSpans = tracingChannel<unknown, { label: string }>('dovetail:operation');
 
 /** A statement of SQL, without its values. */

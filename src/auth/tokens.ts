@@ -1,8 +1,8 @@
 /** API tokens: opaque, random, and stored only as a digest. */
 
 import { hash, randomBytes } from 'node:crypto';
-import type { Sql } from '../database/reader/sql.ts';
 import type { Prisma, PrismaClient } from '../database/generated/prisma/client.ts';
+import type { Sql } from '../database/reader/sql.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';

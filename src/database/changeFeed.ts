@@ -11,8 +11,8 @@ import { randomUUID } from 'node:crypto';
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import type { Prisma } from './generated/prisma/client.ts';
 import type { EmbeddedPostgres } from './embedded/embedded.ts';
+import type { Prisma } from './generated/prisma/client.ts';
 import { isPooled, shareSessions } from './pooler.ts';
 
 /** A table that has announcements. */

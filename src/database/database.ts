@@ -2,8 +2,8 @@
 
 import pg from 'pg';
 import { type Config, SetupError, withoutPassword } from '../config.ts';
-import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { type ChangeFeed, followEngine, followServer } from './changeFeed.ts';
+import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';

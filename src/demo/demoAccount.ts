@@ -3,8 +3,8 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
-import type { Prisma } from '../database/generated/prisma/client.ts';
 import type { Database } from '../database/database.ts';
+import type { Prisma } from '../database/generated/prisma/client.ts';
 
 export const demoUsername = 'demo';
 

@@ -125,7 +125,8 @@ export function createDocuments(config: Config): Documents {
       return parse(text, { maxTokens: MAX_TOKENS });
     } catch (error) {
       // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
-      if (!(error instanceof GraphQLError)) return requestError('The operation is nested too deeply to be read');
+      if (!(error instanceof GraphQLError))
+        return requestError('The operation is nested too deeply to be read');
       return error.message.endsWith('Parsing aborted.')
         ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
         : error;

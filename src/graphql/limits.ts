@@ -25,8 +25,8 @@ import {
   visit,
 } from 'graphql';
 import type { Config } from '../config.ts';
-import { defaultSize, maxSize } from '../schema/loading/pagination.ts';
 import { coerceVariables } from '../schema/compile.ts';
+import { defaultSize, maxSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */

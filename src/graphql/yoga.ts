@@ -11,12 +11,12 @@ import {
 } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
+import { operationSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
-import type { Context } from '../schema/context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
 import { labelOf } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
-import { operationSpans } from '../channels.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 

@@ -1,8 +1,8 @@
-/** Refusals: what a request gets that does not come as far as its door, in the words of that door. */
+/** Error responses to requests that no API answers, in the envelope of the API that was meant. */
 
-import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
 import type { Endpoint } from './exchange.ts';
+import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 
 export interface HttpError {
   readonly message: string;
@@ -22,7 +22,7 @@ export const httpErrors = {
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
 
-/** The refusal as an answer of the door that was meant. */
+/** The error as a response of the endpoint that was meant. */
 export function errorResponse(
   endpoint: Endpoint,
   { message, code, status = statusOf[code] }: HttpError,

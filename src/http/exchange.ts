@@ -1,8 +1,7 @@
-/** One request on its way through the gateway, and the line that the log has of it. */
+/** One request on its way through the gateway, and what its response has to carry. */
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Logger } from 'pino';
 
 /** What a request was meant for. */
 export type Endpoint = 'rest' | 'graphql' | 'page';
@@ -22,7 +21,7 @@ export interface Exchange {
    * operation. One of few, and never what a client wrote.
    */
   operation: string | undefined;
-  /** Headers that the answer has beside its own. */
+  /** Headers that the response has beside its own. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
   report(error: unknown): void;
@@ -37,15 +36,20 @@ export interface Outcome {
   readonly duration: number;
 }
 
+export interface ExchangeListener {
+  /** Told of an error that the client does not get to see. */
+  failed(exchange: Exchange, error: unknown): void;
+  /** Told when the exchange is over, however it ended. */
+  ended(outcome: Outcome): void;
+}
+
 /** What a client may call its request: anything else could make a log say what it likes, or tell it a token. */
 const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
-/** @param onEnd is told when the exchange is over, however it ended. */
 export function openExchange(
   request: IncomingMessage,
   response: ServerResponse,
-  logger: Logger,
-  onEnd: (outcome: Outcome) => void,
+  listener: ExchangeListener,
 ): Exchange {
   const began = performance.now();
   const given = request.headers['x-request-id'];
@@ -61,29 +65,13 @@ export function openExchange(
     endpoint: endpointOf(path),
     operation: undefined,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
-    report: (error) => logger.error({ request: id, err: error }, 'request failed'),
+    report: (error) => listener.failed(exchange, error),
   };
   response.once('close', () => {
     const status = response.headersSent ? response.statusCode : undefined;
-    onEnd({ exchange, status, duration: performance.now() - began });
+    listener.ended({ exchange, status, duration: performance.now() - began });
   });
   return exchange;
-}
-
-/** Writes the one line that each request has: nothing that a client wrote, nothing of a person. */
-export function logOutcome(logger: Logger, { exchange, status, duration }: Outcome): void {
-  const { id, request, endpoint, operation } = exchange;
-  const line = {
-    request: id,
-    endpoint,
-    method: request.method,
-    operation,
-    status,
-    ms: Math.round(duration * 100) / 100,
-  };
-  if (status === undefined) logger.info(line, 'client left');
-  else if (status >= 500) logger.warn(line, 'answered');
-  else logger.info(line, 'answered');
 }
 
 /** Where the REST interface begins. */
@@ -94,9 +82,14 @@ function endpointOf(path: string): Endpoint {
   return path === '/graphql' ? 'graphql' : 'page';
 }
 
+/** Whether it only reads: a HEAD is a GET whose response leaves out the body, which Node takes care of. */
+export function isRead({ request: { method } }: Exchange): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
 /** Whether it is a browser that asks for a page, rather than a client that asks a question. */
-export function asksForPage({ request: { method, headers } }: Exchange): boolean {
-  return (method === 'GET' || method === 'HEAD') && headers.accept?.includes('text/html') === true;
+export function asksForPage(exchange: Exchange): boolean {
+  return isRead(exchange) && exchange.request.headers.accept?.includes('text/html') === true;
 }
 
 /**

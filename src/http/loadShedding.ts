@@ -1,21 +1,21 @@
-/** The gate before the database: sheds requests while too many wait, and lets none wait for ever. */
+/** Load shedding: turns requests away while too many wait for the database, and lets none wait for ever. */
 
 import type pg from 'pg';
-import { send } from './response.ts';
 import type { Exchange } from './exchange.ts';
-import { httpErrors, errorResponse } from './errorResponse.ts';
 
 /**
- * Must be asked by every request that will need the database, before it does. A request that is let in is answered
- * in time, whatever the database does; one that is not is to be refused at once, which costs next to nothing.
+ * Whether a request has to be turned away. Must be asked of every request that will need the database, before it does.
+ * One that is let through is answered in time, whatever the database does; to turn one away costs next to nothing.
  */
-export type Gate = (exchange: Exchange) => boolean;
+export type LoadShedder = (exchange: Exchange) => boolean;
 
 export interface LoadSheddingOptions {
   /** How many statements may wait for a connection, when some have for a while. */
   readonly maxWaiting: number;
   /** How long a request may take, in milliseconds, not counting what its own client takes to send it. */
   readonly longest: number;
+  /** Told of a request that takes longer and has no response yet. */
+  onTimeout(exchange: Exchange): void;
 }
 
 /** What the line may be for so long, in milliseconds: so many times as long. */
@@ -31,34 +31,34 @@ const retryAfter = '1';
  * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
  * everybody wait and serves nobody more (the idea of CoDel, RFC 8289).
  */
-export function createLoadShedder(pool: Pick<pg.Pool, 'waitingCount'>, { maxWaiting, longest }: LoadSheddingOptions): Gate {
-  const letIn = new WeakSet<Exchange>();
+export function createLoadShedder(
+  pool: Pick<pg.Pool, 'waitingCount'>,
+  { maxWaiting, longest, onTimeout }: LoadSheddingOptions,
+): LoadShedder {
+  const letThrough = new WeakSet<Exchange>();
   let lastEmpty = 0;
 
-  /** Answers the request if nobody has by then. */
   function limit(exchange: Exchange): void {
-    const { request, response, endpoint } = exchange;
+    const { request, response } = exchange;
     const timer = setTimeout(() => {
-      // Who sends too slowly is dealt with elsewhere.
-      if (!request.complete) return timer.refresh();
-      if (response.headersSent) return;
-      exchange.report(new Error(`there was no answer after ${longest} ms`));
-      send(exchange, errorResponse(endpoint, httpErrors.internal));
+      // A client that sends too slowly has a timeout of its own.
+      if (!request.complete) timer.refresh();
+      else if (!response.headersSent) onTimeout(exchange);
     }, longest);
     response.once('close', () => clearTimeout(timer));
   }
 
   return (exchange) => {
-    if (letIn.has(exchange)) return true;
+    if (letThrough.has(exchange)) return false;
     const now = performance.now();
     if (pool.waitingCount === 0) lastEmpty = now;
     const longestLine = now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
     if (pool.waitingCount >= longestLine) {
       exchange.headers['Retry-After'] = retryAfter;
-      return false;
+      return true;
     }
-    letIn.add(exchange);
+    letThrough.add(exchange);
     limit(exchange);
-    return true;
+    return false;
   };
 }

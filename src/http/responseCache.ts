@@ -1,44 +1,39 @@
 /**
- * Finished answers of reads, kept per viewer until something of the viewer's changes.
+ * The response cache: responses of reads, per viewer, until something of the viewer's changes.
  *
  * Everything hangs on one number per viewer, their version, which every announced change and every write through
- * this process raises. An answer is stored under the version at which its computation began, and holds only
- * while that is still the version. So an answer that was overtaken by a change is never served, and while the
- * feed is down nothing is. No answer is kept for longer than a while, so that whatever was not announced heals.
+ * this process raises. A response is stored under the version at which its computation began, and holds only
+ * while that is still the version. So a response that was overtaken by a change is never served, and while the
+ * change feed is down none is. None is cached for longer than a while, so that whatever was not announced heals.
  */
 
 import { LRUCache } from 'lru-cache';
-import type { HttpResponse } from './response.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { HttpResponse } from './response.ts';
+import type { Computed } from './task.ts';
 
 export interface ResponseCache {
   readonly counters: Readonly<Counters>;
-  /** How many answers there are, those that no longer hold included, and what they take. */
+  /** How many responses there are, those that no longer hold included, and what they take. */
   usage(): { readonly entries: number; readonly bytes: number };
-  /** The kept answer, if it still holds. */
-  find(viewerId: number, request: string): HttpResponse | undefined;
+  /** The cached response, if it still holds. */
+  get(viewerId: number, request: string): HttpResponse | undefined;
   /**
-   * The answer of a read: computed, or shared with an identical request that is being computed. It is kept if
-   * `compute` says so and nothing of the viewer's changed in the meantime.
+   * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
+   * cacheable and nothing of the viewer's changed in the meantime.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
   /** Must be called after a write through this process, before it is acknowledged. */
-  changed(viewerId: number): void;
-}
-
-export interface Computed {
-  readonly response: HttpResponse;
-  /** Whether the answer may be kept: errors may not. */
-  readonly keep: boolean;
+  invalidate(viewerId: number): void;
 }
 
 interface Counters {
   hits: number;
   misses: number;
-  /** Misses that were answered by somebody else's computation. */
+  /** Misses that shared the computation of another request. */
   shared: number;
-  /** Answers that were not stored, because something changed while they were computed. */
-  refused: number;
+  /** Responses that were not stored, because something changed while they were computed. */
+  overtaken: number;
 }
 
 interface Entry {
@@ -50,8 +45,8 @@ interface Entry {
 const overhead = 1_000;
 
 /**
- * The answer with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
- * would keep for as long as it is kept.
+ * The response with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
+ * would keep for as long as it is cached.
  */
 function detached(response: HttpResponse): HttpResponse {
   const { body } = response;
@@ -62,18 +57,21 @@ function detached(response: HttpResponse): HttpResponse {
 }
 
 export interface ResponseCacheOptions {
-  /** How much memory the answers may take; 0 keeps none. */
+  /** How much memory the responses may take; 0 caches none. */
   readonly maxBytes: number;
-  /** How long an answer is kept, in seconds, whatever the feed says. */
+  /** How long a response is cached, in seconds, whatever the feed says. */
   readonly maxAge: number;
 }
 
-export function createResponseCache(feed: ChangeFeed, { maxBytes, maxAge }: ResponseCacheOptions): ResponseCache {
-  const counters: Counters = { hits: 0, misses: 0, shared: 0, refused: 0 };
+export function createResponseCache(
+  feed: ChangeFeed,
+  { maxBytes, maxAge }: ResponseCacheOptions,
+): ResponseCache {
+  const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const entries = new LRUCache<string, Entry>({
     maxSize: Math.max(maxBytes, 1),
     ttl: maxAge * 1_000,
-    // Reads the clock once a second, and not for each answer.
+    // Reads the clock once a second, and not for each response.
     ttlResolution: 1_000,
     sizeCalculation: ({ response }, key) => response.body.length + 2 * key.length + overhead,
   });
@@ -84,12 +82,12 @@ export function createResponseCache(feed: ChangeFeed, { maxBytes, maxAge }: Resp
   let floor = 0;
   const versions = new Map<number, number>();
   const versionOf = (viewerId: number) => versions.get(viewerId) ?? floor;
-  const changed = (viewerId: number) => {
+  const invalidate = (viewerId: number) => {
     versions.set(viewerId, ++clock);
   };
   feed.subscribe((change) => {
     if (change.kind === 'user') {
-      changed(change.userId);
+      invalidate(change.userId);
     } else {
       versions.clear();
       floor = ++clock;
@@ -99,9 +97,9 @@ export function createResponseCache(feed: ChangeFeed, { maxBytes, maxAge }: Resp
   return {
     counters,
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
-    changed,
+    invalidate,
 
-    find(viewerId, request) {
+    get(viewerId, request) {
       const entry = entries.get(`${viewerId} ${request}`);
       if (!entry || !feed.listening || entry.version !== versionOf(viewerId)) return undefined;
       counters.hits++;
@@ -122,10 +120,10 @@ export function createResponseCache(feed: ChangeFeed, { maxBytes, maxAge }: Resp
         return shared;
       }
       const computing = compute()
-        .then(({ response, keep }) => {
-          if (keep && feed.listening && versionOf(viewerId) === version)
+        .then(({ response, isCacheable }) => {
+          if (isCacheable && feed.listening && versionOf(viewerId) === version)
             entries.set(key, { version, response: detached(response) });
-          else if (keep) counters.refused++;
+          else if (isCacheable) counters.overtaken++;
           return response;
         })
         .finally(() => underway.delete(sharedKey));

@@ -2,9 +2,9 @@
 
 import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { send } from './response.ts';
+import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
-import { type HttpError, httpErrors, errorResponse } from './errorResponse.ts';
+import { send } from './response.ts';
 
 /** How long, in milliseconds, a client is waited for. */
 export interface Timeouts {

@@ -3,11 +3,11 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { UpstreamAccount } from '../schema/context.ts';
 import { clientError, messages } from '../errors.ts';
+import type { UpstreamAccount } from '../schema/context.ts';
 import { mirroredUser, transactionOn, writeRecords } from './mirror.ts';
 import { kindsOf } from './records.ts';
-import { isMissing, HttpError, type Timing, Unavailable, type Upstream, UpstreamError } from './upstream.ts';
+import { HttpError, isMissing, type Timing, Unavailable, type Upstream, UpstreamError } from './upstream.ts';
 
 /** A client is waiting: one repetition has to do. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, timeouts: 1_000 };

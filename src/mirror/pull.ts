@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { add, type Counts, type Mirror } from './mirror.ts';
 import { type Item, readPages } from './pages.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { isMissing, isNotOffered, HttpError, type Upstream } from './upstream.ts';
+import { HttpError, isMissing, isNotOffered, type Upstream } from './upstream.ts';
 
 /** How many records are asked for at the same time. */
 const concurrency = 4;

@@ -83,7 +83,9 @@ export function isMissing(error: unknown): error is HttpError {
 
 /** Whether the upstream does not have the operation; its path may then look like that of an id. */
 export function isNotOffered(error: unknown): error is HttpError {
-  return error instanceof HttpError && ([404, 405, 501].includes(error.status) || error.said === 'Invalid ID');
+  return (
+    error instanceof HttpError && ([404, 405, 501].includes(error.status) || error.said === 'Invalid ID')
+  );
 }
 
 const envelope = z.discriminatedUnion('ok', [

@@ -3,10 +3,10 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { revalidated, textResponse } from '../http/response.ts';
-import { release } from '../version.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
+import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { largeResponse } from './large.ts';
 import { type Page, pageResponse } from './page.ts';

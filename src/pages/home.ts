@@ -1,8 +1,8 @@
 /** The first page: what runs here, and where everything is. */
 
 import { hash } from 'node:crypto';
-import { type HttpResponse, textResponse } from '../http/response.ts';
 import { asksForPage, type Exchange } from '../http/exchange.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
 import { pageResponse } from './page.ts';
 
 /** Everything that can be looked at in a browser. */

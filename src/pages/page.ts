@@ -1,7 +1,7 @@
 /** Pages for browsers: HTML that may load and run only what its policy names. */
 
-import { type HttpResponse, textResponse } from '../http/response.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
 
 /** What answers at a path that is neither door's. */
 export type Page = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;

@@ -1,13 +1,13 @@
-/** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
+/** The REST API: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
 import type { Viewer } from '../auth/viewer.ts';
-import { readBody } from '../http/body.ts';
-import type { Context } from '../schema/context.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
-import type { Exchange } from '../http/exchange.ts';
-import type { ResponseCache } from '../http/responseCache.ts';
+import { readBody } from '../http/body.ts';
+import { type Exchange, isRead, restPath } from '../http/exchange.ts';
+import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
+import type { OtherWork, Task, Work } from '../http/task.ts';
+import type { Context } from '../schema/context.ts';
 import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
@@ -21,110 +21,116 @@ const highestInt = 2 ** 31 - 1;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
-  responseCache: ResponseCache;
   /** Those of `operations.graphql` unless told otherwise. */
   routes?: readonly Route[];
 }
 
-/** Answers a request; the target is what follows `/api/v1` in it, query included. */
-export type RestHandler = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<HttpResponse>;
+export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
-export function createRestHandler({ createContext, responseCache, routes = shippedRoutes }: RestOptions): RestHandler {
+export function createRestHandler({ createContext, routes = shippedRoutes }: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
-  return async (exchange, target, viewer) => {
-    const { request } = exchange;
+  return async (exchange, viewer) => {
     if (!viewer) return failure(401, messages.unauthorized, challenge);
-
-    const [path = '', query = ''] = target.split(/\?(.*)/s);
-    const match = matchPath(byPath, path);
-    if (!match) return failure(404, messages.notFound);
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
-    const route = match.routes.find((candidate) => candidate.method === method);
-    if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
-    exchange.operation = route.label;
-    return responseTo(request, { route, target, query, id: match.id }, viewer).catch((error: unknown) => {
-      exchange.report(error);
-      return refusal(route, 500, messages.internal);
-    });
+    const target = exchange.target.slice(restPath.length);
+    return {
+      cacheKey: isRead(exchange) ? target : undefined,
+      prepare: () => workOf(exchange, target, viewer),
+    };
   };
 
-  async function responseTo(
-    request: IncomingMessage,
-    { route, target, query, id: givenId }: Question,
-    viewer: Viewer,
-  ): Promise<HttpResponse> {
-    if (route.body) {
-      const body = await readBody(request, bodyLimit);
-      if (!body) return refusal(route, 413, messages.bodyTooLarge, { Connection: 'close' });
-      if (!includes(request, body, route.body.values)) return refusal(route, 400, route.body.message);
-    }
+  /** @param target what follows `/api/v1`, query included. */
+  function workOf(exchange: Exchange, target: string, viewer: Viewer): Work {
+    const { request } = exchange;
+    const [path = '', query = ''] = target.split(/\?(.*)/s);
+    const match = matchPath(byPath, path);
+    if (!match) return respondWith(failure(404, messages.notFound));
+    const method = isRead(exchange) ? 'GET' : request.method;
+    const route = match.routes.find((candidate) => candidate.method === method);
+    if (!route) return respondWith(failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
+    exchange.operation = route.label;
 
-    const variables: Record<string, number> = {};
-    if (givenId !== undefined) {
-      // The interface lists Invalid ID for every endpoint with a path id but the activation.
-      const id = canonicalInteger(givenId);
-      if (id === undefined || id < 1) {
-        return route.isMutation
-          ? refusal(route, 404, route.missing ?? messages.notFound)
-          : refusal(route, 400, messages.invalidId);
+    async function respond(route: Route): Promise<HttpResponse> {
+      try {
+        const wrong = await findBodyError(request, route);
+        if (wrong) return wrong;
+        const question = readQuestion(route, match?.id, query);
+        return 'status' in question ? question : await run(route, question, createContext(viewer));
+      } catch (error) {
+        exchange.report(error);
+        return failureOf(route, 500, messages.internal);
       }
-      if (id > highestInt) return refusal(route, 404, route.missing ?? messages.notFound);
-      variables.id = id;
     }
-    const page = route.isList ? readPage(query) : undefined;
-    if (typeof page === 'string') return refusal(route, 400, page);
-    if (page) {
-      variables.limit = Number(page.limit);
-      variables.offset = Math.min(Number(page.offset), highestInt);
-    }
-
-    if (!route.isMutation) {
-      return responseCache.compute(viewer.id, target, async () => {
-        const response = await run(route, variables, page, viewer);
-        return { response, keep: response.status === 200 };
-      });
-    }
-    try {
-      return await run(route, variables, page, viewer);
-    } finally {
-      // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-      responseCache.changed(viewer.id);
-    }
-  }
-
-  async function run(
-    route: Route,
-    variables: Readonly<Record<string, number>>,
-    page: Page | undefined,
-    viewer: Viewer,
-  ): Promise<HttpResponse> {
-    const { data, errors } = await route.run(variables, createContext(viewer));
-    const [error] = errors ?? [];
-    if (error) {
-      const code = codeOf(error);
-      if (code) {
-        const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
-        return refusal(route, statusOf[code], error.message, headers);
-      }
-      throw error.originalError ?? error;
-    }
-    const result = data?.data ?? null;
-    if (result === null && route.missing !== undefined) return refusal(route, 404, route.missing);
-    const headers = route.deprecation?.headers;
-    const response = { ...success(result, page, headers), operation: route.label };
-    return route.isMutation ? response : revalidated(response, 'Authorization', headers);
+    if (route.isMutation) return { kind: 'other', run: () => respond(route), mayHaveWritten: () => true };
+    return {
+      kind: 'query',
+      async run() {
+        const response = await respond(route);
+        return { response, isCacheable: response.status === 200 };
+      },
+    };
   }
 }
 
-/** A request to a route. */
+/** What is asked of a route. */
 interface Question {
-  readonly route: Route;
-  readonly target: string;
-  readonly query: string;
-  /** What the path has in the place of `{id}`. */
-  readonly id: string | undefined;
+  readonly variables: Readonly<Record<string, number>>;
+  /** The page of a list. */
+  readonly page: Page | undefined;
+}
+
+const respondWith = (response: HttpResponse): OtherWork => ({
+  kind: 'other',
+  run: async () => response,
+  mayHaveWritten: () => false,
+});
+
+/** What is wrong with the body, for a route that takes one. */
+async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
+  if (!route.body) return undefined;
+  const body = await readBody(request, bodyLimit);
+  if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
+  return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);
+}
+
+/**
+ * Reads the id of the path and the page of the query.
+ * @returns the response to those that are wrong.
+ */
+function readQuestion(route: Route, givenId: string | undefined, query: string): Question | HttpResponse {
+  const variables: Record<string, number> = {};
+  if (givenId !== undefined) {
+    const id = canonicalInteger(givenId);
+    // The interface lists Invalid ID for every route with a path id but the activation.
+    if ((id === undefined || id < 1) && !route.isMutation) return failureOf(route, 400, messages.invalidId);
+    if (id === undefined || id < 1 || id > highestInt)
+      return failureOf(route, 404, route.missing ?? messages.notFound);
+    variables.id = id;
+  }
+  const page = route.isList ? readPage(query) : undefined;
+  if (typeof page === 'string') return failureOf(route, 400, page);
+  if (page) {
+    variables.limit = Number(page.limit);
+    variables.offset = Math.min(Number(page.offset), highestInt);
+  }
+  return { variables, page };
+}
+
+async function run(route: Route, { variables, page }: Question, context: Context): Promise<HttpResponse> {
+  const { data, errors } = await route.run(variables, context);
+  const [error] = errors ?? [];
+  if (error) {
+    const code = codeOf(error);
+    if (!code) throw error.originalError ?? error;
+    const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
+    return failureOf(route, statusOf[code], error.message, headers);
+  }
+  const result = data?.data ?? null;
+  if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);
+  const headers = route.deprecation?.headers;
+  const response = { ...success(result, page, headers), operation: route.label };
+  return route.isMutation ? response : revalidated(response, 'Authorization', headers);
 }
 
 /** The routes at a path, and the id in it. A path that is written out goes before one with `{id}`. */
@@ -186,15 +192,24 @@ function includes(
   return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
 }
 
-function success(data: unknown, page: Page | undefined, headers?: Readonly<Record<string, string>>): HttpResponse {
+function success(
+  data: unknown,
+  page: Page | undefined,
+  headers?: Readonly<Record<string, string>>,
+): HttpResponse {
   if (!page) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
   const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
   return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
 }
 
-/** A failure of a route, which carries what all of the route's answers do. */
-function refusal(route: Route, status: number, message: string, headers?: Record<string, string>): HttpResponse {
+/** A failure of a route, which carries what all of the route's responses do. */
+function failureOf(
+  route: Route,
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): HttpResponse {
   return failure(status, message, { ...headers, ...route.deprecation?.headers });
 }
 

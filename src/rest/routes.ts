@@ -18,8 +18,8 @@ import {
   validate,
   visit,
 } from 'graphql';
-import type { Context } from '../schema/context.ts';
 import { prepare } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import { type Deprecation, type DeprecationArguments, readDeprecation } from './deprecation.ts';
 

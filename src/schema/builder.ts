@@ -3,10 +3,10 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
-import type { Context } from './context.ts';
-import { clientError } from '../errors.ts';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
+import { clientError } from '../errors.ts';
+import type { Context } from './context.ts';
 import { readNodes, visible } from './loading/reads.ts';
 
 export interface BuilderTypes {

@@ -19,8 +19,8 @@ import {
   visit,
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
-import type { Context } from './context.ts';
 import { operationSpans } from '../channels.ts';
+import type { Context } from './context.ts';
 import { schema } from './schema.ts';
 
 export interface PreparedOperation {

@@ -2,8 +2,8 @@
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
-import type { Follow } from './subscriptions.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
+import type { Follow } from './subscriptions.ts';
 
 /** Where the viewer's account lives, for a gateway that mirrors it. */
 export interface UpstreamAccount {

@@ -4,17 +4,17 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Logger } from 'pino';
 import { type Config, SetupError } from '../config.ts';
+import type { ChangeFeed } from '../database/changeFeed.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
-import type { ChangeFeed } from '../database/changeFeed.ts';
-import { createResponseCache } from '../http/responseCache.ts';
 import { listen } from '../http/listen.ts';
+import { createResponseCache } from '../http/responseCache.ts';
+import { type MirrorService, openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { MetricsServer } from '../telemetry/metrics.ts';
+import type { Traces } from '../telemetry/traces.ts';
 import { release } from '../version.ts';
 import { createGatewayServer } from './pipeline.ts';
-import { type MirrorService, openMirrorService } from '../mirror/service.ts';
-import type { Traces } from '../telemetry/traces.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
@@ -114,5 +114,7 @@ async function openTraces(
   { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Config,
   logger: Logger,
 ): Promise<Traces | undefined> {
-  return endpoint === undefined ? undefined : (await import('../telemetry/traces.ts')).startTraces(endpoint, logger);
+  return endpoint === undefined
+    ? undefined
+    : (await import('../telemetry/traces.ts')).startTraces(endpoint, logger);
 }

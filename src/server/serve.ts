@@ -3,9 +3,9 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { type Config, readConfig } from '../config.ts';
-import { openGateway } from './gateway.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { beWorker, startWorkers, tellServing } from './cluster.ts';
+import { openGateway } from './gateway.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.

@@ -16,8 +16,8 @@ import {
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
-import type { ResponseCache } from '../http/responseCache.ts';
 import { listen } from '../http/listen.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 
 export interface Metrics {
@@ -76,18 +76,22 @@ export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Me
   gauge('dovetail_database_waiting', 'Queries that wait for a connection', () => pool.waitingCount);
   new Counter({
     name: 'dovetail_response_cache_reads_total',
-    help: 'Reads answered from memory (hit) or not (miss); of the misses, those that shared a computation, and those not kept since something changed meanwhile (refused)',
+    help: 'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
     labelNames: ['result'] as const,
     registers,
     collect: collectBy((self: Counter<'result'>) => {
-      const { hits, misses, shared, refused } = responseCache.counters;
+      const { hits, misses, shared, overtaken } = responseCache.counters;
       self.reset();
-      for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, refused }))
+      for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, overtaken }))
         self.inc({ result }, count);
     }),
   });
-  gauge('dovetail_response_cache_entries', 'Answers in memory', () => responseCache.usage().entries);
-  gauge('dovetail_response_cache_bytes', 'What the answers in memory take, in bytes', () => responseCache.usage().bytes);
+  gauge('dovetail_response_cache_entries', 'Responses in the cache', () => responseCache.usage().entries);
+  gauge(
+    'dovetail_response_cache_bytes',
+    'What the cached responses take, in bytes',
+    () => responseCache.usage().bytes,
+  );
   gauge(
     'dovetail_feed_listening',
     'Whether the gateway hears its own announcements (1); while it does not, nothing is answered from memory',

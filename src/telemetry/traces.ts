@@ -20,9 +20,9 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import { type Exchange, restPath } from '../http/exchange.ts';
+import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
+import { restPath } from '../http/exchange.ts';
 import { release } from '../version.ts';
-import { operationSpans, requestSpans, statementSpans } from '../channels.ts';
 
 export interface Traces {
   /** Delivers what is left, unless that takes too long, and ends. */
@@ -57,7 +57,7 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
   /** The span that what runs now belongs to. */
   const current = new AsyncLocalStorage<Span | undefined>();
 
-  function startRequest({ exchange }: { exchange: Exchange }): Span {
+  function startRequest({ exchange }: { exchange: TracedRequest }): Span {
     const { request, response } = exchange;
     const { method = '' } = request;
     const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
@@ -157,7 +157,7 @@ function follow<Message extends object>(
 }
 
 /** The route, in the words of the conventions: a path without what differs from record to record. */
-function routeOf({ endpoint, operation }: Exchange): string | undefined {
+function routeOf({ endpoint, operation }: TracedRequest): string | undefined {
   if (endpoint === 'graphql') return '/graphql';
   return endpoint === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;
 }

@@ -5,8 +5,8 @@
 
 import type pg from 'pg';
 import { statementSpans } from '../../channels.ts';
-import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
 import { onceMore } from '../transaction.ts';
+import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
 
 export interface Sql {
   /** The rows that the query describes, with what it selects and no more. */

@@ -5,10 +5,10 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
-import type { Context } from '../context.ts';
-import type { RowQuery } from '../../database/reader/statement.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import type { Prisma } from '../../database/generated/prisma/client.ts';
+import type { RowQuery } from '../../database/reader/statement.ts';
+import type { Context } from '../context.ts';
 import { placeOf } from './loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
 import { type Needs, nodePaths, selectFor } from './selection.ts';

@@ -1,13 +1,13 @@
 /** What concerns devices of every kind. Apart from the interface, which has to be there before the kinds are. */
 
 import type { GraphQLResolveInfo } from 'graphql';
-import type { Context } from '../context.ts';
 import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { following, link, readSome } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { DttDevice } from './dttDevice.ts';
 import { LkbxDevice } from './lkbxDevice.ts';
 import { OssmDevice } from './ossmDevice.ts';
-import { following, link, readSome } from '../loading/reads.ts';
 import { User } from './user.ts';
 
 builder.interfaceField(Device, 'owner', (t) =>

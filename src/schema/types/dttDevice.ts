@@ -2,9 +2,9 @@
 
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
+import { byDatabaseId, list, listUnder } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
-import { byDatabaseId, list, listUnder } from '../loading/reads.ts';
 
 export const DttDevice = builder.prismaNode('DttDevice', {
   description: 'A trainer device (DTT device).',

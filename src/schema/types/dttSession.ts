@@ -3,9 +3,9 @@
 import { TrainerSegmentType as trainerSegmentTypes } from '../../database/generated/prisma/enums.ts';
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
+import { byDatabaseId, following, link, list, newest, parts } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
-import { byDatabaseId, following, link, list, newest, parts } from '../loading/reads.ts';
 import { User } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {

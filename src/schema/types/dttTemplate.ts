@@ -1,11 +1,21 @@
 /** Training programs, called DTT templates or DTT settings, and their activation. */
 
-import type { Context } from '../context.ts';
 import { clientError, messages } from '../../errors.ts';
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import {
+  byDatabaseId,
+  exists,
+  following,
+  link,
+  list,
+  listUnder,
+  matching,
+  parts,
+  readOne,
+} from '../loading/reads.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
-import { byDatabaseId, exists, following, link, list, listUnder, matching, parts, readOne } from '../loading/reads.ts';
 import { User } from './user.ts';
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {

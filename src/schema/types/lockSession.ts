@@ -2,8 +2,8 @@
 
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { LockTemplate } from './lockTemplate.ts';
 import { byDatabaseId, following, link, list, matching, newest, parts } from '../loading/reads.ts';
+import { LockTemplate } from './lockTemplate.ts';
 import { User } from './user.ts';
 
 export const LockSession = builder.prismaNode('LockSession', {

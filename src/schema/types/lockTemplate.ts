@@ -2,8 +2,8 @@
 
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { byDatabaseId, link, list, listUnder, matching } from '../loading/reads.ts';
+import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { User } from './user.ts';
 
 export const LockTemplate = builder.prismaNode('LockTemplate', {

@@ -2,8 +2,8 @@
 
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { Device } from './device.ts';
 import { byDatabaseId, list } from '../loading/reads.ts';
+import { Device } from './device.ts';
 
 export const OssmDevice = builder.prismaNode('OssmDevice', {
   description: 'A device of the OSSM kind.',

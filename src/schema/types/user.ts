@@ -1,9 +1,10 @@
 /** Users, of whom the viewer sees one: themselves. */
 
-import { clientError, messages } from '../../errors.ts';
 import { ScheduleType as scheduleTypes } from '../../database/generated/prisma/enums.ts';
+import { clientError, messages } from '../../errors.ts';
 import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
+import { byDatabaseId, link, list, readOne } from '../loading/reads.ts';
 import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
@@ -11,7 +12,6 @@ import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
 import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
-import { byDatabaseId, link, list, readOne } from '../loading/reads.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
