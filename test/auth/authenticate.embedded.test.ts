@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { addressOf, createAdmission, createLimits } from '../../src/auth/authenticate.ts';
+import { addressOf } from '../../src/http/clientAddress.ts';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import type { Viewers } from '../../src/auth/viewer.ts';
 import type { Database } from '../../src/database/database.ts';

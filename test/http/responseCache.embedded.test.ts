@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
-import { type Computed, createResponseCache } from '../../src/http/responseCache.ts';
+import type { Computed } from '../../src/http/task.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -31,7 +32,7 @@ type Opened = ReturnType<typeof open>;
 
 const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
 const textOf = (response: HttpResponse | undefined): unknown => response && JSON.parse(response.body.toString());
-const good = (text: string) => async (): Promise<Computed> => ({ response: responseOf(text), keep: true });
+const good = (text: string) => async (): Promise<Computed> => ({ response: responseOf(text), isCacheable: true });
 
 /** A computation that ends when the test says so. */
 function pending() {
@@ -43,7 +44,7 @@ function pending() {
   });
   return {
     compute: () => promise,
-    finish: (text: string) => settle({ response: responseOf(text), keep: true }),
+    finish: (text: string) => settle({ response: responseOf(text), isCacheable: true }),
     fail: () => fail(new Error('the database is away')),
   };
 }
@@ -51,32 +52,32 @@ function pending() {
 describe('an answer', () => {
   it('is kept for the viewer and the request that it was computed for, and nobody else', async () => {
     const { responseCache } = open();
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
-    expect(responseCache.find(alice, '/dtt?limit=1')).toBeUndefined();
-    expect(responseCache.find(bob, '/dtt')).toBeUndefined();
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.get(alice, '/dtt?limit=1')).toBeUndefined();
+    expect(responseCache.get(bob, '/dtt')).toBeUndefined();
     // Neither is the end of a viewer's id mistaken for the beginning of a request.
-    expect(responseCache.find(11, '/dtt')).toBeUndefined();
+    expect(responseCache.get(11, '/dtt')).toBeUndefined();
   });
 
   it('holds until something of the viewer’s changes, and stays gone', async () => {
     const { responseCache, announce } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     announce(bob);
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
     announce(alice);
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
   });
 
   it('holds until this process writes, whatever the feed says', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     await responseCache.compute(bob, '/dtt', good('his')); // is not touched
-    responseCache.changed(alice);
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
-    expect(textOf(responseCache.find(bob, '/dtt'))).toBe('his');
+    responseCache.invalidate(alice);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(textOf(responseCache.get(bob, '/dtt'))).toBe('his');
   });
 
   it('holds until anything may have changed', async () => {
@@ -85,8 +86,8 @@ describe('an answer', () => {
     announce(bob);
     await responseCache.compute(bob, '/dtt', good('his'));
     announceAll();
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
-    expect(responseCache.find(bob, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(bob, '/dtt')).toBeUndefined();
   });
 
   it('is not kept when the viewer’s data changed while it was computed', async () => {
@@ -95,12 +96,12 @@ describe('an answer', () => {
       const slow = pending();
       const computing = responseCache.compute(alice, '/dtt', slow.compute);
       if (change === 'announced') announce(alice);
-      else if (change === 'written here') responseCache.changed(alice);
+      else if (change === 'written here') responseCache.invalidate(alice);
       else announceAll();
       slow.finish('old');
       expect(textOf(await computing), change).toBe('old');
-      expect(responseCache.find(alice, '/dtt'), change).toBeUndefined();
-      expect(responseCache.counters.refused, change).toBe(1);
+      expect(responseCache.get(alice, '/dtt'), change).toBeUndefined();
+      expect(responseCache.counters.overtaken, change).toBe(1);
     }
   });
 
@@ -111,8 +112,8 @@ describe('an answer', () => {
     announce(bob);
     slow.finish('trainers');
     await computing;
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
-    expect(responseCache.counters.refused).toBe(0);
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.counters.overtaken).toBe(0);
   });
 
   it('that was overtaken does not replace the one that overtook it', async () => {
@@ -123,15 +124,15 @@ describe('an answer', () => {
     await responseCache.compute(alice, '/dtt', good('new'));
     slow.finish('old');
     await computing;
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 
   it('is not kept when it is an error', async () => {
     const { responseCache } = open();
-    const failed = async () => ({ response: jsonResponse(404, '"missing"'), keep: false });
+    const failed = async () => ({ response: jsonResponse(404, '"missing"'), isCacheable: false });
     expect(textOf(await responseCache.compute(alice, '/dtt/9', failed))).toBe('missing');
-    expect(responseCache.find(alice, '/dtt/9')).toBeUndefined();
-    expect(responseCache.counters.refused).toBe(0);
+    expect(responseCache.get(alice, '/dtt/9')).toBeUndefined();
+    expect(responseCache.counters.overtaken).toBe(0);
   });
 
   it('that cannot be computed leaves nothing behind', async () => {
@@ -163,7 +164,7 @@ describe('identical requests in flight', () => {
     slow.finish('trainers');
     expect(new Set((await computing).map(textOf))).toEqual(new Set(['trainers']));
     expect(computations).toBe(1);
-    expect(responseCache.counters).toEqual({ hits: 0, misses: 10, shared: 9, refused: 0 });
+    expect(responseCache.counters).toEqual({ hits: 0, misses: 10, shared: 9, overtaken: 0 });
   });
 
   it('of different viewers share nothing', async () => {
@@ -177,7 +178,7 @@ describe('identical requests in flight', () => {
 
   it.each([
     ['announced', ({ announce }: Opened) => announce(alice)],
-    ['written here', ({ responseCache }: Opened) => responseCache.changed(alice)],
+    ['written here', ({ responseCache }: Opened) => responseCache.invalidate(alice)],
     ['of anything', ({ announceAll }: Opened) => announceAll()],
     [
       'across a loss of the feed',
@@ -201,7 +202,7 @@ describe('identical requests in flight', () => {
     const fourth = responseCache.compute(alice, '/dtt', good('not asked'));
     after.finish('new');
     expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 });
 
@@ -210,13 +211,13 @@ describe('while the feed is down', () => {
     const { responseCache, lose } = open();
     await responseCache.compute(alice, '/dtt', good('old'));
     lose();
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
     expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
     slow.finish('slow');
     await computing;
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(responseCache.counters.shared).toBe(0);
   });
 
@@ -231,8 +232,8 @@ describe('while the feed is down', () => {
     across.finish('old');
     during.finish('old');
     await Promise.all([computing, computingToo]);
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
-    expect(responseCache.find(alice, '/users/me')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/users/me')).toBeUndefined();
   });
 
   it('what was kept before stays gone when it is back', async () => {
@@ -240,9 +241,9 @@ describe('while the feed is down', () => {
     await responseCache.compute(alice, '/dtt', good('old'));
     lose();
     regain();
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     await responseCache.compute(alice, '/dtt', good('new'));
-    expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
   });
 });
 
@@ -254,13 +255,13 @@ describe('the maximum age', () => {
     try {
       for (let age = 0; age < maxAge - 10; age += 10) {
         clock.advance(10);
-        expect(textOf(responseCache.find(alice, '/dtt'))).toBe('trainers');
+        expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
       }
       // The clock is read once a second.
       clock.advance(12);
-      expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+      expect(responseCache.get(alice, '/dtt')).toBeUndefined();
       await responseCache.compute(alice, '/dtt', good('new'));
-      expect(textOf(responseCache.find(alice, '/dtt'))).toBe('new');
+      expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
     } finally {
       clock.restore();
     }
@@ -274,16 +275,16 @@ describe('memory', () => {
   it('is bounded in bytes: what was not asked for the longest goes first', async () => {
     const { responseCache } = open(5.5 * size);
     for (const path of ['/1', '/2', '/3', '/4']) await responseCache.compute(alice, path, long('x'));
-    responseCache.find(alice, '/1');
+    responseCache.get(alice, '/1');
     await responseCache.compute(alice, '/5', long('x'));
-    const isCached = (path: string) => responseCache.find(alice, path) !== undefined;
+    const isCached = (path: string) => responseCache.get(alice, path) !== undefined;
     expect(['/1', '/2', '/3', '/4', '/5'].filter(isCached)).toEqual(['/1', '/3', '/4', '/5']);
   });
 
   it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
-    const { body } = responseCache.find(alice, '/dtt') ?? expect.fail('it was not kept');
+    const { body } = responseCache.get(alice, '/dtt') ?? expect.fail('it was not kept');
     expect(body.buffer.byteLength).toBe(body.length);
     expect(JSON.parse(body.toString())).toBe('trainers');
     // The text, what is asked (two bytes a character), and what an entry costs beside.
@@ -296,13 +297,13 @@ describe('memory', () => {
     await responseCache.compute(alice, '/short', good('x'));
     await responseCache.compute(alice, `/long${'q'.repeat(size)}`, good('x'));
     await responseCache.compute(alice, `/longer${'q'.repeat(size)}`, good('x'));
-    expect(responseCache.find(alice, '/short')).toBeUndefined();
+    expect(responseCache.get(alice, '/short')).toBeUndefined();
   });
 
   it('keeps no answer that is larger than the bound, and serves it all the same', async () => {
     const { responseCache } = open(size);
     expect(textOf(await responseCache.compute(alice, '/1', long('x')))).toHaveLength(size);
-    expect(responseCache.find(alice, '/1')).toBeUndefined();
+    expect(responseCache.get(alice, '/1')).toBeUndefined();
   });
 
   it('of none keeps nothing, and shares nothing', async () => {
@@ -312,7 +313,7 @@ describe('memory', () => {
     expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
     slow.finish('slow');
     await computing;
-    expect(responseCache.find(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(responseCache.counters.shared).toBe(0);
   });
 });
@@ -321,14 +322,14 @@ describe('the counters', () => {
   it('tell hits, misses and what was not stored apart', async () => {
     const { responseCache, announce } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
-    responseCache.find(alice, '/dtt');
-    responseCache.find(alice, '/dtt');
+    responseCache.get(alice, '/dtt');
+    responseCache.get(alice, '/dtt');
     const slow = pending();
     const computing = responseCache.compute(alice, '/users/me', slow.compute);
     announce(alice);
     slow.finish('old');
     await computing;
-    expect(responseCache.counters).toEqual({ hits: 2, misses: 2, shared: 0, refused: 1 });
+    expect(responseCache.counters).toEqual({ hits: 2, misses: 2, shared: 0, overtaken: 1 });
   });
 });
 

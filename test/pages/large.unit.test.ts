@@ -1,7 +1,5 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { gunzipSync } from 'node:zlib';
-import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { jsonResponse } from '../../src/http/response.ts';
 import { openExchange } from '../../src/http/exchange.ts';
@@ -11,7 +9,7 @@ import { largeResponse } from '../../src/pages/large.ts';
 function exchangeWith(encoding: string) {
   const request = new IncomingMessage(new Socket());
   request.headers['accept-encoding'] = encoding;
-  return openExchange(request, new ServerResponse(request), pino({ level: 'silent' }), () => {});
+  return openExchange(request, new ServerResponse(request), { failed: () => {}, ended: () => {} });
 }
 
 it('is made again for the next who asks when it could not be made, and then never again', async () => {
