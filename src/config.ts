@@ -58,7 +58,7 @@ export const settings = {
     integer(1, 1_000).default(10),
   ),
   STATEMENT_TIMEOUT: setting(
-    'seconds that a statement of a request may take; five more, and the request is answered without it',
+    'seconds that a statement of a request may take; five more, and the request gets an error',
     'an integer from 1 to 3600',
     integer(1, 3_600).default(10),
   ),
@@ -73,12 +73,12 @@ export const settings = {
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
   ),
   RESPONSE_CACHE_MB: setting(
-    'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
+    'memory for cached responses, in MiB, each valid until its viewer’s data changes; 0 caches none',
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
   ),
   CACHE_MAX_AGE: setting(
-    'seconds that anything is answered from memory, finished answers and valid tokens alike, even if no change is heard of',
+    'seconds that anything is cached, responses and valid tokens alike, even if no change is heard of',
     'an integer from 1 to 86400',
     integer(1, 86_400).default(300),
   ),
@@ -94,7 +94,7 @@ export const settings = {
     onOff.default('on'),
   ),
   CORS_ORIGINS: setting(
-    'origins whose pages may use both doors; none unless named',
+    'origins whose pages may use both APIs; none unless named',
     'origins such as https://app.example.com, separated by commas',
     z
       .string()
@@ -113,13 +113,13 @@ export const settings = {
       .optional(),
   ),
   PERSISTED_OPERATIONS: setting(
-    '`only` refuses all operations but those of PERSISTED_OPERATIONS_FILE',
+    '`only` rejects all operations but those of PERSISTED_OPERATIONS_FILE',
     'only, or nothing',
     z.literal('only').optional(),
   ),
   MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
   MAX_COMPLEXITY: limit(
-    'fields that an answer may have, going by the sizes of the lists that are asked for',
+    'fields that a response may have, going by the sizes of the lists that are asked for',
     20_000,
     1_000_000_000,
   ),

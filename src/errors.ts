@@ -2,7 +2,7 @@
 
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 
-/** The values of `extensions.code`, each with the HTTP status that the REST door answers. */
+/** The values of `extensions.code`, each with the HTTP status of the REST API. */
 export const statusOf = {
   BAD_USER_INPUT: 400,
   UNAUTHENTICATED: 401,
@@ -37,8 +37,8 @@ export const messages = {
 } as const;
 
 /**
- * An error meant for the client. Its message reaches them through either door.
- * Only a missing token decides the status of a whole GraphQL answer; other errors belong to their field.
+ * An error meant for the client. Its message reaches them through either API.
+ * Only a missing token decides the status of a whole GraphQL response; other errors belong to their field.
  */
 export function clientError(code: ErrorCode, message: string): GraphQLError {
   const http =
@@ -71,7 +71,7 @@ export function errorForClient(
   const code = codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : 'INTERNAL_SERVER_ERROR');
   const isHidden = codeOf(error) === undefined && code === 'INTERNAL_SERVER_ERROR';
   if (isHidden) onHidden(error.originalError ?? error);
-  // Yoga reads the HTTP status of the whole answer from `http`, and removes it.
+  // Yoga reads the HTTP status of the whole response from `http`, and removes it.
   const http = error.extensions?.http;
   return {
     message: isHidden ? messages.internal : error.message,

@@ -86,7 +86,7 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
   function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
     const viewer = { id: userId, tokenId: id };
     const entry = { viewer, noted: lastUsedAt?.getTime() ?? 0 };
-    // Revoked in the meantime, perhaps: then the answer must not outlive these requests.
+    // Revoked in the meantime, perhaps: then this must not outlive these requests.
     if (feed.listening && !changed.anybody && !changed.users.has(userId)) {
       const digest = digestOf(token);
       known.set(digest, entry);

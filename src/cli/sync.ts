@@ -62,7 +62,7 @@ async function run({ from, full = false, json = false, ...named }: Flags): Promi
     say(`Next: ${nextStep(report.account)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    say('Interrupted. What was read is kept, and the next run goes on.');
+    say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {
     progress.close();

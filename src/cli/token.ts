@@ -36,7 +36,7 @@ tokenCommand
 
 tokenCommand
   .command('revoke')
-  .description('revoke a token; it is refused from then on')
+  .description('revoke a token; it is invalid from then on')
   .argument('<id>', 'its number in the list', parseId)
   .action((id: number) =>
     withDatabase(async (database) => {

@@ -115,7 +115,7 @@ async function openConnection(connection: pg.ClientConfig, lost: AbortController
   const client = new pg.Client({ ...connection, stream: () => socket });
   const lose = () => lost.abort();
   client.on('error', lose).once('end', lose);
-  // Not `client.end()`, which waits for an answer that a dead connection never gives.
+  // Not `client.end()`, which waits for what a dead connection never says.
   lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
   await client.connect();
   return client;
@@ -211,7 +211,7 @@ async function follow(connect: Connect): Promise<ChangeFeed> {
   };
 }
 
-/** Waits, in milliseconds. Answers false at once when the signal aborts. */
+/** Waits, in milliseconds. Gives false at once when the signal aborts. */
 function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
   return sleep(milliseconds, true, { signal }).catch(() => false);
 }

@@ -149,7 +149,7 @@ function sessionOfOurOwn(bounds: Bounds | undefined): pg.PoolConfig {
       idle_in_transaction_session_timeout: String(longestIdle),
     },
   );
-  // The pool waits for the answer, though its types do not say so.
+  // The pool waits for it, though its types do not say so.
   return { onConnect: (client) => client.query(text) };
 }
 

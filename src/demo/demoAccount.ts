@@ -1,4 +1,4 @@
-/** The demo account: what the embedded database starts with, so that every query has something to answer. */
+/** The demo account: what the embedded database starts with, so that every query has something to show. */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The documents that clients send: parsed, held against the limits, validated, and remembered. Both lanes read them
- * here, so that both refuse the same in the same words, and a document that comes again costs a look-up.
+ * The documents that clients send: parsed, held against the limits, validated, and remembered. The fast path and Yoga
+ * read them here, so that both reject the same in the same words, and a document that comes again costs a look-up.
  */
 
 import {

@@ -32,7 +32,7 @@ import { schema } from '../schema/schema.ts';
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
 const unsizedList = 5;
 
-/** The status of a request that is at fault. Yoga takes `spec` for: 200 in answers of the older media type. */
+/** The status of a request that is at fault. Yoga takes `spec` for: 200 in responses of the older media type. */
 export const badRequest = { status: 400, spec: true };
 
 /** An error of the request as a whole, which says what the request would have to be. */
@@ -96,7 +96,7 @@ function depthOf(document: DocumentNode): number {
 const fixed = new WeakMap<OperationDefinitionNode, number>();
 
 /**
- * How many fields an answer may have: each counts as often as the lists around it may have items. The document must
+ * How many fields a response may have: each counts as often as the lists around it may have items. The document must
  * be valid.
  */
 export function complexityOf(
@@ -107,7 +107,7 @@ export function complexityOf(
   const known = fixed.get(operation);
   if (known !== undefined) return known;
   const coerced = coerceVariables(operation, variables);
-  // What its variables cannot be run with is refused where it is run.
+  // Variables that it cannot be run with are an error where it is run.
   if (!coerced) return 0;
   let isFixed = true;
   const complexity = countFields(document, operation, (type, field, listSize) => {
@@ -151,7 +151,7 @@ export function breadthOf(document: DocumentNode): number {
 const countTypes = (type: GraphQLNamedType) =>
   isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
 
-/** What is out of bounds is refused by the field itself, in words of its own. */
+/** What is out of bounds is an error of the field itself, in words of its own. */
 const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
 
 /** The number that a value is, or how many items it has, given the values of the variables with their defaults. */

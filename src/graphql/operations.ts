@@ -1,4 +1,4 @@
-/** Plain requests, which the express lane can take: nothing about them is odd. */
+/** Plain requests, which the fast path can take: nothing about them is odd. */
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
 import type { Documents } from './documents.ts';
@@ -28,7 +28,7 @@ export function readPlainRequest(body: Buffer, persisted: PersistedOperations): 
   return { text, operationName: operationName ?? undefined, variables: variables ?? {} };
 }
 
-/** Whether the target of a GET asks for a query, which has one answer: a subscription has no end. */
+/** Whether the target of a GET asks for a query, which has one result: a subscription has no end. */
 export function asksForQuery(target: string, documents: Documents, persisted: PersistedOperations): boolean {
   const given = new URLSearchParams(target.split(/\?(.*)/s)[1]);
   const text = persisted.textFor({

@@ -46,13 +46,13 @@ export function createGraphqlYoga(options: YogaOptions) {
     multipart: false,
     // How Relay and others name a persisted operation.
     extraParamNames: ['documentId'],
-    // The documents are remembered for both lanes.
+    // The documents are remembered for the fast path as well.
     parserAndValidationCache: false,
     logging: false,
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
-    // The door has a page of its own.
+    // The handler has a page of its own.
     graphiql: false,
     plugins: [oneOperation, referenceExecution, limited(options), outcomes, changesOnly, clientErrors],
   });
@@ -107,7 +107,7 @@ interface Execution {
   setResultAndStopExecution(result: ExecutionResult): void;
 }
 
-/** Has the documents read as the express lane has them read: within the limits, and by nobody without a token. */
+/** Has the documents read as the fast path has them read: within the limits, and by nobody without a token. */
 function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, YogaContext> {
   const checkComplexity = ({ args, setResultAndStopExecution }: Execution) => {
     const { document, operationName, variableValues } = args;
@@ -117,7 +117,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   return {
     onParams({ params, setParams, context }) {
       const text = persisted.textFor(params);
-      // What is persisted, and that nothing else is run, is not for strangers either.
+      // What is persisted, and that nothing else is run, is not for anonymous clients either.
       if (!context.viewer && text !== params.query)
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
       if (text instanceof GraphQLError) throw text;
@@ -129,14 +129,14 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
       const text = params.source.toString();
       setParsedDocument(context.viewer ? documents.read(text) : documents.readAnonymous(text));
     },
-    // It was, when it was read.
+    // Already validated in onParse.
     onValidate: ({ setResult }) => setResult([]),
     onExecute: checkComplexity,
     onSubscribe: checkComplexity,
   };
 }
 
-/** Notes what the request turned out to be, for the door to know whether it wrote and whether it may be kept. */
+/** Notes what the request turned out to be, for the handler to know whether it wrote and whether the response may be cached. */
 const outcomes: Plugin<YogaContext> = {
   onExecute({ args, context, executeFn, setExecuteFn }) {
     note(args, context.outcome);
@@ -205,5 +205,5 @@ const clientErrors: Plugin<YogaContext> = {
   },
 };
 
-/** The server context is what the door passed in, whatever its declared type. */
+/** The server context is what the handler passed in, whatever its declared type. */
 const passedIn = (serverContext: unknown) => serverContext as YogaContext;

@@ -4,9 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import corsHeaders from 'cors';
 
 /**
- * Says in the headers of an answer whose pages may read it, for whichever door. Tokens travel in a header that only
+ * Says in the headers of a response whose pages may read it, for either API. Tokens travel in a header that only
  * a page which has one can set, so there are no credentials to allow.
- * @returns whether the request was a preflight, and is answered.
+ * @returns whether the request was a preflight, and has its response.
  */
 export type Cors = (request: IncomingMessage, response: ServerResponse) => boolean;
 

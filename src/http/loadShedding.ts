@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts';
 
 /**
  * Whether a request has to be turned away. Must be asked of every request that will need the database, before it does.
- * One that is let through is answered in time, whatever the database does; to turn one away costs next to nothing.
+ * One that is let through gets a response in time, whatever the database does; to turn one away costs next to nothing.
  */
 export type LoadShedder = (exchange: Exchange) => boolean;
 

@@ -53,7 +53,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
     async spend(key) {
       const { consumedPoints, msBeforeNext } = await memory.penalty(key);
       const isExceeded = consumedPoints > limit;
-      // What is refused is not told: whoever asks too often must not make the gateway write.
+      // What is over the limit is not told: whoever asks too often must not make the gateway write.
       if (!isExceeded) note(key);
       const reset = Math.ceil(msBeforeNext / 1_000);
       const headers: Record<string, string> = {

@@ -14,13 +14,13 @@ export interface Timeouts {
   readonly request: number;
   /** For anything at all, in either direction. */
   readonly silence: number;
-  /** For a request that is still on its way, or an answer that is not read, when the gateway closes. */
+  /** For a request that is still on its way, or a response that is not read, when the gateway closes. */
   readonly closing: number;
 }
 
 export const timeouts: Timeouts = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
 
-/** How long, in milliseconds, a client that was refused may take to read why before it is cut off. */
+/** How long, in milliseconds, a client that gets an error may take to read it before it is cut off. */
 const lastWords = 1_000;
 
 export interface Connections {
@@ -49,7 +49,7 @@ export function watchConnections(
     const error = httpErrorOf(code);
     const exchange = latest.get(socket);
     if (exchange && !exchange.request.complete) cutShort(socket, exchange, error);
-    // What came behind the request is at fault, so the request is answered first.
+    // What came behind the request is at fault, so the request gets its response first.
     else if (exchange && !exchange.response.writableFinished)
       exchange.response.once('finish', () => endWith(socket, error));
     else endWith(socket, error);
@@ -86,7 +86,7 @@ function cutShort(socket: Duplex, exchange: Exchange, error: HttpError): void {
   else send(exchange, errorResponse(exchange.endpoint, error, { Connection: 'close' }));
 }
 
-/** Answers on a connection without a request, in the envelope of the REST door, and ends it. */
+/** Responds on a connection without a request, in the envelope of the REST API, and ends it. */
 function endWith(socket: Duplex, error: HttpError): void {
   if (!socket.writable) return;
   const { status, headers, body } = errorResponse('rest', error, {
@@ -95,7 +95,7 @@ function endWith(socket: Duplex, error: HttpError): void {
   });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // Whoever is still sending would lose the answer if the connection were cut at once.
+  // Whoever is still sending would lose the response if the connection were cut at once.
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);
   socket.once('close', () => clearTimeout(cut));

@@ -57,7 +57,7 @@ export interface MirrorOptions {
 }
 
 /**
- * Opens the mirror for one run, or answers undefined while another run writes.
+ * Opens the mirror for one run, or returns undefined while another run writes.
  * @throws {SetupError} for a database that holds anything else than a mirror of this account.
  */
 export async function openMirror(options: MirrorOptions): Promise<Mirror | undefined> {
@@ -390,7 +390,7 @@ async function addOtherUser(client: pg.PoolClient, id: number): Promise<void> {
   await skipIds(client, 'User');
 }
 
-/** Adds what the sessions refer to and the account cannot read, so that the references can be kept. */
+/** Adds what the sessions refer to and the account cannot read, so that the references hold. */
 async function addUnreadable(client: pg.PoolClient, sessions: readonly Row[]): Promise<void> {
   await client.query(
     `INSERT INTO "DttDevice" (id, "bubbleId", "ownerId", "macAddress")

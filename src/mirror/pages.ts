@@ -32,7 +32,7 @@ const identified = z.looseObject({ id: recordId });
 /**
  * The pages of a list. Each begins with the record that the one before ended with, for if it does not, records
  * were removed meanwhile, others have moved up into pages already read, and reading starts over.
- * @throws {UpstreamError} for an answer that is no list, or a list that repeats itself or does not end.
+ * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
  */
 export async function* readPages(
   upstream: Upstream,

@@ -44,7 +44,7 @@ export interface PullOptions {
   onAdvanced(): void;
   /** Told of every record in the list. */
   onListed?(record: MirrorRecord): void;
-  /** Told how many records of a page are new or changed, before they are written. Answers whether to stop there. */
+  /** Told how many records of a page are new or changed, before they are written. Returns whether to stop there. */
   onPage?(changed: number): Promise<boolean>;
   /** The ids to ask for if the upstream does not have the list, beside those that the mirror has. */
   idsWithoutList?(): Promise<readonly number[]>;
@@ -59,13 +59,13 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
   const { upstream, mirror, signal, full, onAbsent } = context;
   const { tally, onAdvanced, onListed, onPage, idsWithoutList } = options;
   const seen = new Set<number>();
-  /** Whether an answer could not be read: then what is missing from the list is not known to be gone. */
+  /** Whether a response could not be read: then what is missing from the list is not known to be gone. */
   let unreadable = false;
 
   if (!(await pullList())) await pullByIds();
   return tally.skipped === 0;
 
-  /** Answers whether the upstream has the list. */
+  /** Returns whether the upstream has the list. */
   async function pullList(): Promise<boolean> {
     try {
       for await (const page of readPages(upstream, kind.list, signal)) {
@@ -112,7 +112,7 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
       : { records: needed, ids: unclear };
   }
 
-  /** Answers the ids that the upstream has no record for. */
+  /** Returns the ids that the upstream has no record for. */
   async function fetchAndWrite(records: readonly MirrorRecord[], ids: readonly number[]): Promise<number[]> {
     tally.fetched += records.length;
     const missing: number[] = [];

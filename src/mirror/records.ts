@@ -1,6 +1,6 @@
 /**
- * The records of the interface as an upstream answers them: checked field by field, and turned into the rows
- * that the mirror keeps. What an answer leaves out is left out of the row, and so keeps its value there.
+ * The records of the interface as an upstream gives them: checked field by field, and turned into the rows
+ * that the mirror keeps. What a response leaves out is left out of the row, which keeps its value there.
  */
 
 import { z } from 'zod';

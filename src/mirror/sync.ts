@@ -49,7 +49,7 @@ export type Account = z.output<typeof userSchema>;
 const maxReports = 20;
 
 /**
- * Brings the mirror to what the upstream has, or answers undefined while another run is at it.
+ * Brings the mirror to what the upstream has, or returns undefined while another run is at it.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
@@ -82,7 +82,7 @@ async function learnAccount(upstream: Upstream, named?: Named, signal?: AbortSig
     .safeParse(await optional(upstream.get('/users', signal)));
   if (users.data?.data.length === 1) return parseAccount('/users', users.data.data[0]);
 
-  // Only the account's own id is answered for, so the owner of an imported template is none to worry about.
+  // Only the account's own user can be read, so the owner of an imported template is no concern.
   for (const owner of await ownersOfRecords(upstream, named, signal)) {
     const path = `/users/${owner}`;
     const found = await optional(upstream.get(path, signal));
@@ -201,7 +201,7 @@ async function pullAll(
         return [...(named.lockSessions ?? []), ...(current.data ? [current.data.id] : [])];
       },
     });
-    // The answer does not say which session it is about: another one may have been started since the first.
+    // The response does not say which session it is about: another one may have been started since the first.
     if (!template || template.id !== (await activeLockTemplate())?.id) return;
     if (await mirror.setActiveLockTemplate(template.id)) countChange(kinds.lockSessions);
   }

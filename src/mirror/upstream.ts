@@ -13,7 +13,7 @@ export interface Upstream {
   /** How many requests were sent so far, repetitions included. */
   requestCount(): number;
   /**
-   * The `data` of the envelope that a path answers with.
+   * The `data` of the envelope that a path responds with.
    * @throws {Refusal} when the answer is no, {Unauthorized} for a bad token, {UpstreamError} after giving up.
    */
   get(path: string, signal?: AbortSignal): Promise<unknown>;
@@ -22,7 +22,7 @@ export interface Upstream {
 
 /** How long to wait for what, in milliseconds. */
 export interface Timing {
-  /** For one answer, from the request to the end of its body. */
+  /** For one response, from the request to the end of its body. */
   readonly timeout: number;
   /** How often a request is repeated before giving up. */
   readonly retries: number;
@@ -41,7 +41,7 @@ const defaultTiming: Timing = {
   timeouts: 5 * 60_000,
 };
 
-/** The most that an answer may have, in bytes: a page of 100 sessions has less than a tenth of it. */
+/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
 const responseLimit = 4 * 1024 * 1024;
 
 const maxRedirects = 3;
@@ -65,7 +65,7 @@ export class Unavailable extends UpstreamError {
 export class HttpError extends UpstreamError {
   override name = 'Refusal';
   readonly status: number;
-  /** The message of the interface's error envelope, if the answer was one. */
+  /** The message of the interface's error envelope, if the response was one. */
   readonly said: string | undefined;
 
   constructor(message: string, status: number, said: string | undefined) {

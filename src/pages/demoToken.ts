@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config.ts';
 
-/** The token that may stand in a page which answers the request; undefined for any other request. */
+/** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
 
 /** What listens on everything. */

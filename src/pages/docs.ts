@@ -15,7 +15,7 @@ import { type Page, pageResponse } from './page.ts';
 const documentPath = '/openapi.json';
 
 /**
- * Answers requests for the document, the page, and what the page loads.
+ * The document, the page, and what the page loads.
  * @param demoTokenFor gives the token that the page starts with.
  */
 export function createDocs(demoTokenFor: DemoTokenFor): Page {

@@ -29,7 +29,7 @@ export function homePage(
   isThere: (path: string) => boolean,
 ): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
-  // What a client says of the host goes into the answer, so it has to look like one.
+  // What a client says of the host goes into the response, so it has to look like one.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
   const authorization = `-H 'Authorization: Bearer ${demoToken ?? 'YOUR_API_TOKEN'}'`;

@@ -1,11 +1,11 @@
-/** Answers that are large and always the same: made when somebody asks, and kept as they are and compressed. */
+/** Responses that are large and always the same: made when somebody asks, and stored as they are and compressed. */
 
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { Page } from './page.ts';
 
-/** @param vary the request headers that the answer depends on. */
+/** @param vary the request headers that the response depends on. */
 export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): Page {
   const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {

@@ -3,7 +3,7 @@
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 
-/** What answers at a path that is neither door's. */
+/** What responds at a path that is neither API's. */
 export type Page = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
 
 /** What a page may load, by directive of the Content-Security-Policy. Whatever it does not name is forbidden. */
@@ -13,7 +13,7 @@ export type Policy = Readonly<Record<string, string>>;
 const closed: Policy = { 'base-uri': "'none'", 'form-action': "'none'", 'frame-ancestors': "'none'" };
 
 /**
- * Answers with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
+ * Responds with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
  * account may stand in it: no other site can read it, and no cache shares it.
  */
 export function pageResponse(

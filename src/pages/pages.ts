@@ -11,7 +11,7 @@ import type { Page } from './page.ts';
 export interface PagesOptions {
   readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION'>;
   readonly demoTokenFor: DemoTokenFor;
-  /** Answers `/readyz`. */
+  /** The page at `/readyz`. */
   readonly readiness: Page;
 }
 

@@ -1,4 +1,4 @@
-/** The deprecation of a route, and how its answers tell clients of it (RFC 9745, RFC 8594). */
+/** The deprecation of a route, and how its responses tell clients of it (RFC 9745, RFC 8594). */
 
 /** What `@http` says of it: days and links as they are written there. */
 export interface DeprecationArguments {
@@ -10,7 +10,7 @@ export interface DeprecationArguments {
 
 export interface Deprecation extends DeprecationArguments {
   readonly deprecated: string;
-  /** What every answer of the route carries. */
+  /** What every response of the route carries. */
   readonly headers: Readonly<Record<string, string>>;
 }
 

@@ -35,7 +35,7 @@ export interface OpenApiOptions {
   readonly routes: readonly Route[];
   readonly schema: GraphQLSchema;
   readonly version: string;
-  /** Data of successful answers, by the names of the operations. */
+  /** Data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
@@ -64,11 +64,11 @@ const scalars: Readonly<Record<string, SchemaObject>> = {
   DateTime: { type: 'string', format: 'date-time' },
 };
 
-const introduction = `The older interface to the data that \`/graphql\` answers.
+const introduction = `The older interface to the data that \`/graphql\` serves.
 
-Every answer is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
-\`HEAD\` works wherever \`GET\` does. Another method on a known path is answered with 405 and \`Allow\`,
-and an unknown path with 404. What is not well-formed HTTP gets as far as no route, and is answered with 400, 408 or 431
+Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
+\`HEAD\` works wherever \`GET\` does. Another method on a known path gets a 405 and \`Allow\`,
+and an unknown path a 404. What is not well-formed HTTP gets as far as no route, and a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
 const tokenDescription = `An API token of the account whose data is asked for. \`dovetail token create\` makes one.`;
@@ -144,7 +144,7 @@ function shapeOf(route: Route, schema: GraphQLSchema, schemas: Record<string, Sc
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
   if (node?.kind !== Kind.FIELD || !field) throw new Error(`${nameOf(route)} does not select its data first`);
 
-  // Where null is an error it is no answer.
+  // Where null is an error it is no data.
   const selected = route.missing === undefined ? typeOf(field.type, node) : presentOf(field.type, node);
   const data =
     route.isList && 'properties' in selected
@@ -154,7 +154,7 @@ function shapeOf(route: Route, schema: GraphQLSchema, schemas: Record<string, Sc
 
   /** A list's records, and what a mutation returned, are one step below. */
   function recordOf(type: GraphQLNamedType, of: FieldNode): GraphQLObjectType {
-    if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not answer with a record`);
+    if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
     const below = of.selectionSet?.selections.find(
       (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
     );
@@ -292,7 +292,7 @@ function responsesOf(route: Route, { data }: Shape, example: unknown): Responses
       },
     },
     ...(!route.isMutation && {
-      304: { description: 'The answer is the one with the tag.', headers: cached },
+      304: { description: 'The response is the one with the tag.', headers: cached },
     }),
     ...Object.fromEntries(
       failures.map(([status, errors]) => [
@@ -355,7 +355,7 @@ const parameters: Record<string, ParameterObject> = {
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
-    description: 'The `ETag` of an answer that the client has. If it still holds, the answer is a 304.',
+    description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
     schema: { type: 'string' },
   },
 };

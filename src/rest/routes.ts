@@ -29,15 +29,15 @@ export interface Route {
   readonly path: string;
   /** Method and path, as the log says them. */
   readonly label: string;
-  /** What it answers, in the words of the schema. */
+  /** What it gives, in the words of the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
-  /** The operation with its fragments, and without the directives that only the REST door understands. */
+  /** The operation with its fragments, and without the directives that only the REST API understands. */
   readonly document: DocumentNode;
   readonly isMutation: boolean;
-  /** Whether it takes `limit` and `offset` and answers with `pagination`. */
+  /** Whether it takes `limit` and `offset` and responds with `pagination`. */
   readonly isList: boolean;
-  /** The error for data that is null, or undefined where null is an answer. */
+  /** The error for data that is null, or undefined where null is data like any other. */
   readonly missing: string | undefined;
   /** What the JSON body must include, and the error for one that does not. */
   readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly message: string } | undefined;
@@ -116,7 +116,7 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
   return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
-/** Whether the fields of the object that a field answers with take the field's place. */
+/** Whether the fields of the object that a field resolves to take the field's place. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
 }

@@ -1,6 +1,6 @@
 /**
  * Operations made ready to run: parsed and checked once, run many times. A query is compiled where compiled code
- * answers exactly as graphql-js does; all else is graphql-js's, and so is every error.
+ * gives exactly the result of graphql-js; all else is graphql-js's, and so is every error.
  */
 
 import {
@@ -27,7 +27,7 @@ export interface PreparedOperation {
   readonly type: OperationTypeNode;
   /** See `labelOf`. */
   readonly label: string;
-  /** What graphql-js answers. Without data nothing was executed, or the whole answer is null. */
+  /** The result that graphql-js gives. Without data nothing was executed, or the whole result is null. */
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
 
@@ -179,7 +179,7 @@ function conditionsIn(document: DocumentNode): string[] {
   return [...names];
 }
 
-/** Whether a field is answered as, or a variable called, what every object has, such as `__proto__`. */
+/** Whether the result has a field called, or a variable is called, what every object has, such as `__proto__`. */
 function hasOddName(document: DocumentNode): boolean {
   let found = false;
   visit(document, {

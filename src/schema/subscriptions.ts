@@ -20,7 +20,7 @@ export interface FollowOptions {
 /**
  * Follows the viewer's changes until their token is revoked or the reader leaves. Nothing is yielded while it is not
  * known whether the token still stands. Changes that a slow reader has not asked for yet become one, since each is
- * answered with how things are then: a reader costs one place in memory, however slow it is.
+ * resolved to how things are then: a reader costs one place in memory, however slow it is.
  */
 export function createFollow(
   { feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions,
@@ -54,9 +54,10 @@ export function createFollow(
 
       const hear: ChangeListener = (change) => {
         if (change.kind === 'user' && change.userId !== viewer.id) return;
-        doubted ||= concernsTokens(change);
-        // Whoever asks for it would be answered with how things are then, and the token may be revoked by then.
-        if (doubted && !unread.empty) unread.remove();
+        doubted.data = true;
+        doubted.token ||= concernsTokens(change);
+        // Whoever takes it gets how things are then, and the token may be revoked by then.
+        if (doubted.token && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});
       };

@@ -51,7 +51,7 @@ export async function openGateway(config: Config): Promise<Gateway> {
       maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
       maxAge: config.CACHE_MAX_AGE,
     });
-    if (!following.listening) logger.warn('changes are not heard of: nothing is answered from memory');
+    if (!following.listening) logger.warn('changes are not heard of: nothing is cached');
     const metering = config.METRICS_PORT === undefined ? undefined : await import('../telemetry/metrics.ts');
     const metrics = metering?.createMetrics({ pool: database.pool, responseCache, feed: following });
     // Those of workers are served by the process that started them.

@@ -110,28 +110,28 @@ function createPipeline(options: ServerOptions): Respond {
 
   return async (exchange) => {
     const { request, response, endpoint } = exchange;
-    const refuse = (error: keyof typeof httpErrors, headers?: Record<string, string>) =>
+    const fail = (error: keyof typeof httpErrors, headers?: Record<string, string>) =>
       errorResponse(endpoint, httpErrors[error], headers);
 
-    if (isMisaddressed(request)) return refuse('badRequest', { Connection: 'close' });
+    if (isMisaddressed(request)) return fail('badRequest', { Connection: 'close' });
     if (endpoint === 'page') return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
     if (!asksForPage(exchange) && cors(request, response)) return undefined;
 
     const { authorization } = request.headers;
     let viewer: Viewer | null | undefined = viewers.known(authorization);
-    if (!viewer && mustShed(exchange)) return refuse('tooBusy');
+    if (!viewer && mustShed(exchange)) return fail('tooBusy');
     // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
     // it is nobody's fault when a token could not be looked up.
     viewer ??= await viewers.authenticate(authorization);
-    if (await isOverLimit(exchange, viewer?.tokenId)) return refuse('tooManyRequests');
+    if (await isOverLimit(exchange, viewer?.tokenId)) return fail('tooManyRequests');
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
     const cached =
       viewer && task.cacheKey !== undefined ? responseCache.get(viewer.id, task.cacheKey) : undefined;
     if (cached) return cached;
-    if (mustShed(exchange)) return refuse('tooBusy');
+    if (mustShed(exchange)) return fail('tooBusy');
     return run(task, viewer, responseCache);
   };
 }

@@ -33,7 +33,7 @@ export interface MetricsOptions {
   readonly feed: ChangeFeed;
 }
 
-/** In seconds: an answer from memory takes a fraction of a millisecond, one out of the database a few. */
+/** In seconds: a cached response takes a fraction of a millisecond, one out of the database a few. */
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 /**
@@ -47,13 +47,13 @@ export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Me
 
   const requests = new Counter({
     name: 'dovetail_requests_total',
-    help: 'Requests that are over, by door, operation and status; those of unknown paths, strangers and invalid documents have no operation',
+    help: 'Requests that are over, by endpoint, operation and status; those of unknown paths, anonymous clients and invalid documents have no operation',
     labelNames: ['endpoint', 'operation', 'status'] as const,
     registers,
   });
   const durations = new Histogram({
     name: 'dovetail_request_duration_seconds',
-    help: 'From the head of a request to the last byte of its answer; subscriptions are not among them',
+    help: 'From the head of a request to the last byte of its response; subscriptions are not among them',
     labelNames: ['endpoint', 'operation'] as const,
     buckets,
     registers,
@@ -94,7 +94,7 @@ export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Me
   );
   gauge(
     'dovetail_feed_listening',
-    'Whether the gateway hears its own announcements (1); while it does not, nothing is answered from memory',
+    'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
     () => Number(feed.listening),
     'min',
   );
@@ -185,7 +185,7 @@ export async function serveMetrics(
     }
     read().then(
       (text) => response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text),
-      // A worker that dies while it is asked does not answer.
+      // A worker that dies while it is asked says nothing.
       () => response.writeHead(503).end(),
     );
   });

@@ -64,7 +64,7 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
     const known = methods.has(method) ? method : '_OTHER';
     const attributes = { 'http.request.method': known, 'dovetail.request': exchange.id };
     const span = tracer.startSpan(known, { kind: SpanKind.SERVER, attributes }, parent);
-    // A stream goes on when its door is done with the request.
+    // A stream goes on when its handler is done with the request.
     response.once('close', () => {
       const route = routeOf(exchange);
       if (route !== undefined) span.updateName(`${known} ${route}`).setAttribute('http.route', route);

@@ -241,7 +241,7 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
   );
   return problem(
     `changes are not announced: ${silent.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ')}`,
-    `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they kept.`,
+    `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
   );
 }
 
@@ -287,7 +287,7 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
   } catch (error) {
     return problem(
       `notifications do not arrive: ${reason(error)}`,
-      'Connect to the server itself, or set its pooler to session mode: without them nothing is answered from memory, and subscriptions stand still.',
+      'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
     );
   } finally {
     await listener.end().catch(() => {});
@@ -302,7 +302,7 @@ function checkClock(skew: number): Verdict {
 }
 
 async function checkDisk({ DATABASE_URL, DATA_DIR }: Config): Promise<Verdict> {
-  if (DATABASE_URL !== undefined) return skipped('nothing is kept here');
+  if (DATABASE_URL !== undefined) return skipped('nothing is stored here');
   const { bavail, bsize } = await statfs(await nearest(resolve(DATA_DIR)));
   const free = bavail * bsize;
   const says = `${(free / 1024 ** 3).toFixed(1)} GiB are free for DATA_DIR`;

@@ -1,4 +1,4 @@
-/** The embedded PostgreSQL: kept in DATA_DIR, and offered on a Unix socket in that folder. */
+/** The embedded PostgreSQL: stored in DATA_DIR, and offered on a Unix socket in that folder. */
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

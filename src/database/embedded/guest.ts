@@ -9,7 +9,7 @@
 
 import { message, messagesIn, textAt, type } from './protocol.ts';
 
-/** Hands messages to the engine, and its answer on, in pieces cut anywhere. */
+/** Hands messages to the engine, and what it says on, in pieces cut anywhere. */
 export type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
 
 /** An engine, as the session of a guest needs it. */

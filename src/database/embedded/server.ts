@@ -222,7 +222,7 @@ function createRunner(engine: PGlite, findObstacle: () => Error | undefined) {
       try {
         await engine.execProtocolRawStream(messages, {
           onRawData(data) {
-            // What comes from an engine that has failed is no answer.
+            // What comes from an engine that has failed means nothing.
             if (failed) return;
             // The piece is in the engine's memory, which its next one overwrites.
             const piece = Buffer.from(data);
@@ -514,7 +514,7 @@ function lengthAt(buffer: Buffer, at: number, least: number, most: number): numb
 }
 
 interface Turns {
-  /** Waits for the turn; call the answer to end it. */
+  /** Waits for the turn, and gives what ends it. */
   take(): Promise<() => void>;
   waiting(): number;
 }

@@ -269,7 +269,7 @@ function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return timeText(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
-  // PostgreSQL refuses the one, and `pg` sends something else for the other.
+  // PostgreSQL rejects the one, and `pg` sends something else for the other.
   if (/\0|\p{Surrogate}/u.test(value))
     throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;

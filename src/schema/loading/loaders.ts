@@ -13,9 +13,9 @@ export interface Loaders {
    * loader of its own. `createBatch` runs once per place.
    */
   at<Value>(place: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
-  /** A value that is the same whoever asks for it by this name: read for the first, and kept for the others. */
+  /** A value that is the same whoever asks for it by this name: read for the first, and remembered for the others. */
   once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
-  /** Forgets everything: a subscription answers again and again in one context. */
+  /** Forgets everything: a subscription resolves again and again in one context. */
   clear(): void;
 }
 

@@ -255,7 +255,7 @@ export function listUnder<P extends Model, M extends Model>(
           return new Map(rows.map((row) => [row.id, pick(row)]));
         };
 
-      // What Prisma answers follows from the `select` beside each of the two casts.
+      // What is read follows from the `select` beside each of the two casts.
       const rows = await context.loaders
         .at(placeOf(info), () =>
           fromParents(

@@ -36,9 +36,9 @@ interface Plan {
 }
 
 /**
- * The `select` of a Prisma query for the rows that a field answers with.
+ * The `select` of a Prisma query for the rows that a field resolves to.
  * @param paths where the rows are in the field's selection, for a field that wraps them.
- * @param typeName the rows' type, for a field that may answer with several.
+ * @param typeName the rows' type, for a field that may resolve to several.
  */
 export function selectFor(
   info: GraphQLResolveInfo,
