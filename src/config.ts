@@ -1,9 +1,10 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
+import { SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
-  /** What the variable is for, as the README says it. */
+  /** What the variable is for, as docs/configuration.md says it. */
   readonly description: string;
   /** What the variable takes, as the complaint about a wrong value says it. */
   readonly takes: string;
@@ -188,11 +189,6 @@ export type Config = {
   readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']>;
 };
 
-/** A message for whoever runs Dovetail: printed as it is, without a stack. */
-export class SetupError extends Error {
-  override name = 'SetupError';
-}
-
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
  * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
@@ -211,16 +207,4 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   // Each value came out of the schema of its own name, which is what Config says.
   return Object.fromEntries(entries) as Config;
-}
-
-/**
- * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
- * that stands before an @ is taken for one.
- */
-export function withoutPassword(text: string): string {
-  return text
-    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
-      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
-    )
-    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }

@@ -1,4 +1,7 @@
-/** The errors that a client may see, in one table. Everything else is masked and logged. */
+/**
+ * The errors that somebody reads. Those that a client may see are in one table, and everything else is masked and logged;
+ * those for whoever runs Dovetail say what to change.
+ */
 
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 
@@ -90,4 +93,27 @@ function isAboutRequest(error: ExecutionError): boolean {
   let cause: unknown = error;
   while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
   return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
+}
+
+/** A message for whoever runs Dovetail: printed as it is, without a stack. */
+export class SetupError extends Error {
+  override name = 'SetupError';
+}
+
+/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
+export function errorText(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
+ * that stands before an @ is taken for one.
+ */
+export function withoutPassword(text: string): string {
+  return text
+    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
+      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
+    )
+    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }

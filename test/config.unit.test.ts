@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Config, readConfig, SetupError } from '../src/config.ts';
+import { readConfig } from '../src/config.ts';
+import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
   try {

@@ -3,7 +3,7 @@
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { SetupError } from '../config.ts';
+import { SetupError } from '../errors.ts';
 import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
 import { doctorCommand } from './doctor/command.ts';

@@ -1,7 +1,8 @@
 /** The one way to the data: PostgreSQL, embedded or not. */
 
 import pg from 'pg';
-import { type Config, SetupError, withoutPassword } from '../config.ts';
+import type { Config } from '../config.ts';
+import { errorText, SetupError, withoutPassword } from '../errors.ts';
 import { type ChangeFeed, followEngine, followServer } from './changeFeed.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { migrate } from './migrate.ts';
@@ -116,7 +117,7 @@ async function checkServer(url: string): Promise<boolean> {
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw new SetupError(
-      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${reason(error)}`,
+      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${errorText(error)}`,
     );
   } finally {
     await client.end().catch(() => {});
@@ -175,10 +176,4 @@ function connectTo(
       await release();
     },
   };
-}
-
-/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
-export function reason(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reason).join('; ');
-  return error instanceof Error ? error.message : String(error);
 }

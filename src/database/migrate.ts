@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { SetupError } from '../config.ts';
+import { errorText, SetupError } from '../errors.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
@@ -65,7 +65,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
   } catch (error) {
     throw codeOf(error) === insufficientPrivilege
       ? await lackOfRights(client, error, pending)
-      : new SetupError(`The database could not be migrated: ${textOf(error)}`, { cause: error });
+      : new SetupError(`The database could not be migrated: ${errorText(error)}`, { cause: error });
   } finally {
     await client.end();
   }
@@ -95,20 +95,14 @@ async function lackOfRights(
   const role = JSON.stringify(rows[0]?.role);
   return new SetupError(
     pending.length === 0
-      ? `The role ${role} may not read which migrations are applied: ${textOf(error)}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${textOf(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      ? `The role ${role} may not read which migrations are applied: ${errorText(error)}. Grant it SELECT on "_prisma_migrations".`
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(textOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
 }
 
 export interface Progress {

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { type GraphQLError, parse, print, separateOperations } from 'graphql';
 import { z } from 'zod';
-import { type Config, SetupError } from '../config.ts';
+import type { Config } from '../config.ts';
+import { SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 import { requestError } from './limits.ts';
 

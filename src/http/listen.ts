@@ -3,7 +3,8 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Config, SetupError } from '../config.ts';
+import type { Config } from '../config.ts';
+import { SetupError } from '../errors.ts';
 
 /**
  * @param setting the name of the setting that the port comes from.

@@ -5,8 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { SetupError } from '../config.ts';
 import { inTransaction } from '../database/transaction.ts';
+import { SetupError } from '../errors.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
 /**

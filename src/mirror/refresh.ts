@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorText } from '../errors.ts';
 import { describe, nextStep } from './report.ts';
 import { type SyncOptions, sync } from './sync.ts';
 
@@ -36,7 +37,7 @@ export function startRefresh({ interval, logger, ...options }: RefreshOptions): 
       lastSuccess = new Date().toISOString();
     } catch (error) {
       if (end.signal.aborted) return;
-      const message = error instanceof Error ? error.message : String(error);
+      const message = errorText(error);
       lastError = `${new Date().toISOString()} ${message}`;
       logger.error({ upstream: message }, 'mirror not refreshed');
     }

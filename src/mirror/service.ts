@@ -2,7 +2,8 @@
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { type Config, SetupError } from '../config.ts';
+import type { Config } from '../config.ts';
+import { SetupError } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { activationTiming, createUpstreamAccount } from './activation.ts';
 import { checkMirror } from './mirror.ts';

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { z } from 'zod';
+import { errorText } from '../errors.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
@@ -144,7 +145,7 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
       if (deadline.aborted) throw new Unavailable(`${what}: no answer within ${timeout / 1000} s`);
-      throw new Unavailable(`${what}: ${reason(error)}`);
+      throw new Unavailable(`${what}: ${reasonOf(error)}`);
     }
   }
 
@@ -238,9 +239,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** `fetch` says only that it failed; why stands in the cause, and one level down for a name with several addresses. */
-function reason(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const inner = cause instanceof AggregateError ? cause.errors[0] : cause;
-  return inner instanceof Error ? inner.message : String(inner);
-}
+/** `fetch` says only that it failed; why stands in the cause. */
+const reasonOf = (error: unknown) =>
+  errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);

@@ -21,6 +21,7 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
+import { errorText } from '../errors.ts';
 import { restPath } from '../http/exchange.ts';
 import { release } from '../version.ts';
 
@@ -42,8 +43,7 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
  */
 export function startTraces(endpoint: string, logger: Logger): Traces {
   setGlobalErrorHandler((error) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    logger.warn({ reason }, 'traces not delivered');
+    logger.warn({ reason: errorText(error) }, 'traces not delivered');
   });
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
   const provider = new BasicTracerProvider({

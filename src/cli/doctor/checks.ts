@@ -6,12 +6,13 @@ import { access, constants, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import pg from 'pg';
-import { type Config, readConfig, SetupError, withoutPassword } from '../../config.ts';
+import { type Config, readConfig } from '../../config.ts';
 import { findSilentTriggers } from '../../database/announcements.ts';
-import { oldestServer, reason } from '../../database/database.ts';
+import { oldestServer } from '../../database/database.ts';
 import { engineFolder, findDamage, findEmbedded } from '../../database/embedded/embedded.ts';
 import { type Progress, readProgress } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
+import { errorText, SetupError, withoutPassword } from '../../errors.ts';
 import { originOf } from '../../http/listen.ts';
 import { upstreamOf } from '../../mirror/service.ts';
 import { createUpstream } from '../../mirror/upstream.ts';
@@ -103,7 +104,7 @@ async function checkDatabase(config: Config): Promise<Checked> {
   const folder = resolve(DATA_DIR);
   const unwritable = await access(await nearest(folder), constants.W_OK | constants.X_OK).then(
     () => undefined,
-    (error) => reason(error),
+    errorText,
   );
   if (unwritable !== undefined) {
     const verdict = problem(
@@ -179,7 +180,7 @@ async function askDatabase(connection: pg.ClientConfig, name: string, isServer: 
     const advice = isServer
       ? 'Start the server, or correct DATABASE_URL; unset it for the embedded database.'
       : 'Stop the gateway and start it again.';
-    return [{ check: 'database', verdict: problem(`${name}: ${reason(error)}`, advice) }];
+    return [{ check: 'database', verdict: problem(`${name}: ${errorText(error)}`, advice) }];
   } finally {
     await client.end().catch(() => {});
   }
@@ -286,7 +287,7 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
     return ok(`a notification arrived within ${Math.ceil(performance.now() - began)} ms`);
   } catch (error) {
     return problem(
-      `notifications do not arrive: ${reason(error)}`,
+      `notifications do not arrive: ${errorText(error)}`,
       'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
     );
   } finally {
@@ -320,7 +321,7 @@ async function checkPort({ HOST }: Config, setting: string, port: number): Promi
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code !== 'EADDRINUSE')
-      return problem(`${HOST} ${port}: ${reason(error)}`, `Choose another ${setting}, or another HOST.`);
+      return problem(`${HOST} ${port}: ${errorText(error)}`, `Choose another ${setting}, or another HOST.`);
     if (await isGateway(HOST, port)) return ok(`a running gateway has ${port}`);
     return problem(
       `${port} is taken by another program`,
@@ -351,7 +352,7 @@ async function checkUpstream(config: Config): Promise<Verdict> {
     await upstream.get('/users/me');
     return ok(`${upstream.base} answers, and accepts the token`);
   } catch (error) {
-    return problem(reason(error), 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.');
+    return problem(errorText(error), 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.');
   }
 }
 

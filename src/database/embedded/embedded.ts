@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { SetupError } from '../../config.ts';
+import { errorText, SetupError } from '../../errors.ts';
 import { claim } from './folderLock.ts';
 import { type NotificationListener, ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
 
@@ -103,7 +103,7 @@ export async function findDamage(dataDir: string): Promise<string | undefined> {
     await engine.close();
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorText(error);
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
@@ -144,7 +144,7 @@ async function openEngine(dataDir: string, path: string): Promise<PGlite> {
     const last = said.findLast((line) => /FATAL|PANIC/.test(line));
     if (last && /No space left|Permission denied|Read-only file system/.test(last))
       throw unusable(dataDir, new Error(last));
-    throw new SetupError(damaged(dataDir, last ?? (error instanceof Error ? error.message : String(error))), {
+    throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
       cause: error,
     });
   }
@@ -193,7 +193,7 @@ function isListening(path: string): Promise<boolean> {
 }
 
 function unusable(dataDir: string, error: unknown): SetupError {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = errorText(error);
   return new SetupError(
     `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${reason}`,
     { cause: error },

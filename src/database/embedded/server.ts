@@ -12,6 +12,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
+import { errorText } from '../../errors.ts';
 import { createGuestSession, type GuestSession, type Run, type Setting } from './guest.ts';
 import { message, report, type } from './protocol.ts';
 
@@ -130,8 +131,8 @@ async function converse(socket: Socket, service: Service): Promise<void> {
       if (socket.writableNeedDrain) await drained(socket);
     }
   } catch (error) {
-    if (error instanceof RangeError) socket.write(report('FATAL', '08P01', textOf(error)));
-    else if (guest && endTurn) socket.write(report('FATAL', '57P01', textOf(error)));
+    if (error instanceof RangeError) socket.write(report('FATAL', '08P01', errorText(error)));
+    else if (guest && endTurn) socket.write(report('FATAL', '57P01', errorText(error)));
     throw error;
   } finally {
     clearTimeout(silence);
@@ -275,7 +276,7 @@ function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): voi
     } catch (error) {
       // Anything can be thrown.
       if ((error as { status?: unknown } | undefined)?.status === jump) throw error;
-      const failure = new Error(`the engine broke off: ${textOf(error)}`, { cause: error });
+      const failure = new Error(`the engine broke off: ${errorText(error)}`, { cause: error });
       fail(failure);
       throw {
         // PGlite catches what is thrown here and looks at this, outside of its `try`: so it gets out of its loop.
@@ -286,8 +287,6 @@ function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): voi
     }
   };
 }
-
-const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** What an error message of the engine says for people. */
 function messageOf(error: Buffer): string {
