@@ -74,8 +74,16 @@ export function createDocuments(config: Config): Documents {
     sizeCalculation: ({ compilable }, text) =>
       memoryOf.document + memoryOf.character * text.length + memoryOf.compiledField * compilable,
   });
+  const { MAX_COMPLEXITY } = config;
   const mayIntrospect = config.INTROSPECTION === 'on';
-  const rules = mayIntrospect ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+  const tooComplex: Documents['tooComplex'] = (document, operationName, variables) => {
+    const operation = getOperationAST(document, operationName);
+    const complexity = operation ? complexityOf(document, operation, variables) : 0;
+    return complexity > MAX_COMPLEXITY
+      ? requestError(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
+      : undefined;
+  };
 
   return {
     tooComplex,
@@ -83,17 +91,17 @@ export function createDocuments(config: Config): Documents {
     read(text) {
       let found = known.get(text);
       if (!found) {
-        found = check(text);
+        found = check(text, config);
         known.set(text, found);
       }
       return runnable(found);
     },
 
     readAnonymous(text) {
-      const document = mayIntrospect ? parsed(text) : undefined;
+      const document = mayIntrospect ? parsed(text, config) : undefined;
       if (!document || document instanceof GraphQLError || !isIntrospection(document))
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
-      return runnable({ document, errors: faultsOf(document, true) });
+      return runnable({ document, errors: faultsOf(document, config, true) });
     },
 
     prepared(text, operationName, variables) {
@@ -106,61 +114,49 @@ export function createDocuments(config: Config): Documents {
       return operations.get(operation);
     },
   };
+}
 
-  function check(text: string): Known {
-    const document = parsed(text);
-    const operations: Known['operations'] = new Map();
-    if (document instanceof GraphQLError)
-      return { errors: [document], breadth: 0, compilable: 0, operations };
-    const errors = faultsOf(document, !mayIntrospect);
-    if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
-    const breadth = breadthOf(document);
-    const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
-    return { document, errors, breadth, compilable, operations };
+function check(text: string, config: Config): Known {
+  const document = parsed(text, config);
+  const operations: Known['operations'] = new Map();
+  if (document instanceof GraphQLError) return { errors: [document], breadth: 0, compilable: 0, operations };
+  const errors = faultsOf(document, config, config.INTROSPECTION !== 'on');
+  if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
+  const breadth = breadthOf(document);
+  const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
+  return { document, errors, breadth, compilable, operations };
+}
+
+function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLError {
+  try {
+    return parse(text, { maxTokens: MAX_TOKENS });
+  } catch (error) {
+    // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
+    if (!(error instanceof GraphQLError))
+      return requestError('The operation is nested too deeply to be read');
+    return error.message.endsWith('Parsing aborted.')
+      ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
+      : error;
   }
+}
 
-  function parsed(text: string): DocumentNode | GraphQLError {
-    const { MAX_TOKENS } = config;
-    try {
-      return parse(text, { maxTokens: MAX_TOKENS });
-    } catch (error) {
-      // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
-      if (!(error instanceof GraphQLError))
-        return requestError('The operation is nested too deeply to be read');
-      return error.message.endsWith('Parsing aborted.')
-        ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
-        : error;
-    }
-  }
-
-  function faultsOf(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
-    try {
-      const over = overLimits(document, config);
-      if (over.length > 0) return over;
-      return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
-        // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
-        error.message === 'Validation aborted.'
-          ? requestError('The operation repeats its fields too often; each is needed only once')
-          : error,
-      );
-    } catch (error) {
-      // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
-      if (!(error instanceof RangeError)) throw error;
-      return [requestError('The operation is nested too deeply to be checked')];
-    }
-  }
-
-  function tooComplex(
-    document: DocumentNode,
-    operationName: string | undefined,
-    variables: Readonly<Record<string, unknown>>,
-  ): GraphQLError | undefined {
-    const { MAX_COMPLEXITY } = config;
-    const operation = getOperationAST(document, operationName);
-    const complexity = operation ? complexityOf(document, operation, variables) : 0;
-    return complexity > MAX_COMPLEXITY
-      ? requestError(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
-      : undefined;
+/** @param hideSuggestions whether errors must not say what the schema has instead. */
+function faultsOf(document: DocumentNode, config: Config, hideSuggestions: boolean): readonly GraphQLError[] {
+  const rules =
+    config.INTROSPECTION === 'on' ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+  try {
+    const over = overLimits(document, config);
+    if (over.length > 0) return over;
+    return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
+      // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
+      error.message === 'Validation aborted.'
+        ? requestError('The operation repeats its fields too often; each is needed only once')
+        : error,
+    );
+  } catch (error) {
+    // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
+    if (!(error instanceof RangeError)) throw error;
+    return [requestError('The operation is nested too deeply to be checked')];
   }
 }
 
