@@ -77,31 +77,16 @@ export function createResponseCache(
   });
   const underway = new Map<string, Promise<HttpResponse>>();
 
-  let clock = 0;
-  /** The version of every viewer who has none of their own. */
-  let floor = 0;
-  const versions = new Map<number, number>();
-  const versionOf = (viewerId: number) => versions.get(viewerId) ?? floor;
-  const invalidate = (viewerId: number) => {
-    versions.set(viewerId, ++clock);
-  };
-  feed.subscribe((change) => {
-    if (change.kind === 'user') {
-      invalidate(change.userId);
-    } else {
-      versions.clear();
-      floor = ++clock;
-    }
-  });
+  const versions = followVersions(feed);
 
   return {
     counters,
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
-    invalidate,
+    invalidate: versions.raise,
 
     get(viewerId, request) {
       const entry = entries.get(`${viewerId} ${request}`);
-      if (!entry || !feed.listening || entry.version !== versionOf(viewerId)) return undefined;
+      if (!entry || !feed.listening || entry.version !== versions.of(viewerId)) return undefined;
       counters.hits++;
       return entry.response;
     },
@@ -111,7 +96,7 @@ export function createResponseCache(
       if (maxBytes === 0 || !feed.listening) return compute().then(({ response }) => response);
 
       // The version is part of the key: a request that begins after a change must not share what began before.
-      const version = versionOf(viewerId);
+      const version = versions.of(viewerId);
       const key = `${viewerId} ${request}`;
       const sharedKey = `${version} ${key}`;
       const shared = underway.get(sharedKey);
@@ -121,7 +106,7 @@ export function createResponseCache(
       }
       const computing = compute()
         .then(({ response, isCacheable }) => {
-          if (isCacheable && feed.listening && versionOf(viewerId) === version)
+          if (isCacheable && feed.listening && versions.of(viewerId) === version)
             entries.set(key, { version, response: detached(response) });
           else if (isCacheable) counters.overtaken++;
           return response;
@@ -131,4 +116,19 @@ export function createResponseCache(
       return computing;
     },
   };
+}
+
+/** The version of each viewer's data: a number that every change raises. */
+function followVersions(feed: ChangeFeed) {
+  let clock = 0;
+  /** The version of every viewer who has none of their own. */
+  let floor = 0;
+  const versions = new Map<number, number>();
+  const raise = (viewerId: number) => void versions.set(viewerId, ++clock);
+  feed.subscribe((change) => {
+    if (change.kind === 'user') return raise(change.userId);
+    versions.clear();
+    floor = ++clock;
+  });
+  return { of: (viewerId: number) => versions.get(viewerId) ?? floor, raise };
 }
