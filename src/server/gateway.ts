@@ -142,10 +142,11 @@ async function openMetrics(
   parts: Parts,
 ): Promise<{ metrics?: Metrics; metricsUrl?: string | undefined }> {
   if (config.METRICS_PORT === undefined) return {};
-  const { createMetrics, serveMetrics } = await import('../telemetry/metrics.ts');
+  const { createMetrics } = await import('../telemetry/metrics.ts');
   const metrics = createMetrics(options);
   // Those of workers are served by the process that started them.
   if (cluster.isWorker) return { metrics };
+  const { serveMetrics } = await import('../telemetry/metricsServer.ts');
   const { url } = parts.add(await serveMetrics(config, metrics.print));
   return { metrics, metricsUrl: url };
 }

@@ -50,7 +50,7 @@ async function open(config: Config): Promise<Serving | undefined> {
   if (count === 1 || cluster.isWorker) return openGateway(config);
   const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
   if (!workers || config.METRICS_PORT === undefined) return workers;
-  const { serveMetrics } = await import('../telemetry/metrics.ts');
+  const { serveMetrics } = await import('../telemetry/metricsServer.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {
     await workers.close();
     throw error;

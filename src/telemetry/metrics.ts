@@ -1,8 +1,6 @@
-/** Metrics for Prometheus, on a port of their own. Loaded only where METRICS_PORT asks for them. */
+/** Metrics for Prometheus. Loaded only where METRICS_PORT asks for them. */
 
 import cluster from 'node:cluster';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type pg from 'pg';
 import {
   AggregatorRegistry,
@@ -13,10 +11,8 @@ import {
   type MetricConfiguration,
   Registry,
 } from 'prom-client';
-import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
-import { listen } from '../http/listen.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 
@@ -42,9 +38,25 @@ const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
  */
 export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Metrics {
   const registry = new Registry();
+  const requests = countRequests(registry);
+  describeDatabase(registry, pool);
+  describeResponseCache(registry, responseCache);
+  describeFeed(registry, feed);
+  describeProcess(registry);
+  return { ...requests, print: () => registry.metrics() };
+}
+
+function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
   const registers = [registry];
   const underway = new Set<Exchange>();
-
+  const subscriptions = () => [...underway].filter(isSubscription).length;
+  addGauge(
+    registry,
+    'dovetail_requests_in_flight',
+    'Requests under way',
+    () => underway.size - subscriptions(),
+  );
+  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', subscriptions);
   const requests = new Counter({
     name: 'dovetail_requests_total',
     help: 'Requests that are over, by endpoint, operation and status; those of unknown paths, anonymous clients and invalid documents have no operation',
@@ -58,69 +70,6 @@ export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Me
     buckets,
     registers,
   });
-
-  /** A gauge whose values are looked up when somebody asks. */
-  const gauge = (
-    name: string,
-    help: string,
-    value: () => number,
-    aggregator: NonNullable<MetricConfiguration<string>['aggregator']> = 'sum',
-  ) =>
-    new Gauge({ name, help, registers, aggregator, collect: collectBy((self: Gauge) => self.set(value())) });
-
-  const subscriptions = () => [...underway].filter(isSubscription).length;
-  gauge('dovetail_requests_in_flight', 'Requests under way', () => underway.size - subscriptions());
-  gauge('dovetail_subscriptions', 'Subscriptions open', subscriptions);
-  gauge('dovetail_database_connections', 'Connections in the pool', () => pool.totalCount);
-  gauge('dovetail_database_connections_idle', 'Connections in the pool that are free', () => pool.idleCount);
-  gauge('dovetail_database_waiting', 'Queries that wait for a connection', () => pool.waitingCount);
-  new Counter({
-    name: 'dovetail_response_cache_reads_total',
-    help: 'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
-    labelNames: ['result'] as const,
-    registers,
-    collect: collectBy((self: Counter<'result'>) => {
-      const { hits, misses, shared, overtaken } = responseCache.counters;
-      self.reset();
-      for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, overtaken }))
-        self.inc({ result }, count);
-    }),
-  });
-  gauge('dovetail_response_cache_entries', 'Responses in the cache', () => responseCache.usage().entries);
-  gauge(
-    'dovetail_response_cache_bytes',
-    'What the cached responses take, in bytes',
-    () => responseCache.usage().bytes,
-  );
-  gauge(
-    'dovetail_feed_listening',
-    'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
-    () => Number(feed.listening),
-    'min',
-  );
-  new Counter({
-    name: 'dovetail_feed_reconnects_total',
-    help: 'How often announcements were lost and heard again',
-    registers,
-    collect: collectBy((self: Counter) => {
-      self.reset();
-      self.inc(feed.reconnects);
-    }),
-  });
-  new Gauge({
-    name: 'dovetail_build_info',
-    help: 'What runs here',
-    labelNames: ['version', 'node'],
-    registers,
-    aggregator: 'first',
-  }).set({ version: release, node: process.version }, 1);
-  collectDefaultMetrics({ register: registry });
-
-  // The process that started this one asks for them.
-  if (cluster.isWorker) {
-    AggregatorRegistry.setRegistries(registry);
-    new AggregatorRegistry();
-  }
 
   /** What counts a kind of outcome, made when the first of them comes: there are few. */
   const tallies = new Map<string, (seconds: number) => void>();
@@ -146,8 +95,92 @@ export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Me
       underway.delete(outcome.exchange);
       tallyOf(outcome)(outcome.duration / 1000);
     },
-    print: () => registry.metrics(),
   };
+}
+
+function describeDatabase(registry: Registry, pool: pg.Pool): void {
+  addGauge(registry, 'dovetail_database_connections', 'Connections in the pool', () => pool.totalCount);
+  addGauge(
+    registry,
+    'dovetail_database_connections_idle',
+    'Connections in the pool that are free',
+    () => pool.idleCount,
+  );
+  addGauge(
+    registry,
+    'dovetail_database_waiting',
+    'Queries that wait for a connection',
+    () => pool.waitingCount,
+  );
+}
+
+function describeResponseCache(registry: Registry, { counters, usage }: ResponseCache): void {
+  new Counter({
+    name: 'dovetail_response_cache_reads_total',
+    help: 'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
+    labelNames: ['result'] as const,
+    registers: [registry],
+    collect: collectBy((self: Counter<'result'>) => {
+      const { hits, misses, shared, overtaken } = counters;
+      self.reset();
+      for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, overtaken }))
+        self.inc({ result }, count);
+    }),
+  });
+  addGauge(registry, 'dovetail_response_cache_entries', 'Responses in the cache', () => usage().entries);
+  addGauge(
+    registry,
+    'dovetail_response_cache_bytes',
+    'What the cached responses take, in bytes',
+    () => usage().bytes,
+  );
+}
+
+function describeFeed(registry: Registry, feed: ChangeFeed): void {
+  addGauge(
+    registry,
+    'dovetail_feed_listening',
+    'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
+    () => Number(feed.listening),
+    'min',
+  );
+  new Counter({
+    name: 'dovetail_feed_reconnects_total',
+    help: 'How often announcements were lost and heard again',
+    registers: [registry],
+    collect: collectBy((self: Counter) => {
+      self.reset();
+      self.inc(feed.reconnects);
+    }),
+  });
+}
+
+function describeProcess(registry: Registry): void {
+  new Gauge({
+    name: 'dovetail_build_info',
+    help: 'What runs here',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+    aggregator: 'first',
+  }).set({ version: release, node: process.version }, 1);
+  collectDefaultMetrics({ register: registry });
+  // The process that started this one asks for them.
+  if (cluster.isWorker) {
+    AggregatorRegistry.setRegistries(registry);
+    new AggregatorRegistry();
+  }
+}
+
+/** Adds a gauge whose values are looked up when somebody asks. */
+function addGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  value: () => number,
+  aggregator: NonNullable<MetricConfiguration<string>['aggregator']> = 'sum',
+): void {
+  const collect = collectBy((self: Gauge) => self.set(value()));
+  new Gauge({ name, help, registers: [registry], aggregator, collect });
 }
 
 /** prom-client hands a metric to its `collect` as `this`. */
@@ -159,49 +192,4 @@ function collectBy<Self>(collect: (self: Self) => void) {
 
 function isSubscription({ operation }: Exchange): boolean {
   return operation?.startsWith('subscription ') ?? false;
-}
-
-export interface MetricsServer {
-  /** Where they are, such as `http://127.0.0.1:9464/metrics`. */
-  readonly url: string;
-  close(): Promise<void>;
-}
-
-/**
- * Serves metrics at `/metrics`. They have no token and show how busy the gateway is: hence a port of their own, which
- * is for the network of whoever runs it.
- * @param print gives those of this process; without it, those of all workers together.
- * @throws {SetupError} when the port cannot be listened on.
- */
-export async function serveMetrics(
-  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
-  print?: () => Promise<string>,
-): Promise<MetricsServer> {
-  const read = print ?? createAggregate();
-  const server = createServer((request, response) => {
-    if (request.url?.split('?', 1)[0] !== '/metrics') {
-      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Nothing is here. Try /metrics.\n');
-      return;
-    }
-    read().then(
-      (text) => response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text),
-      // A worker that dies while it is asked says nothing.
-      () => response.writeHead(503).end(),
-    );
-  });
-  const origin = await listen(server, config, 'METRICS_PORT');
-  return {
-    url: `${origin}/metrics`,
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
-}
-
-function createAggregate(): () => Promise<string> {
-  const aggregator = new AggregatorRegistry();
-  return () => aggregator.clusterMetrics();
 }

@@ -13,6 +13,7 @@ import {
   type Span,
   SpanKind,
   SpanStatusCode,
+  type Tracer,
   trace,
 } from '@opentelemetry/api';
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -42,38 +43,10 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
  * @param endpoint where OTLP is spoken over HTTP, such as `http://localhost:4318`.
  */
 export function startTraces(endpoint: string, logger: Logger): Traces {
-  setGlobalErrorHandler((error) => {
-    logger.warn({ reason: errorText(error) }, 'traces not delivered');
-  });
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
-  const provider = new BasicTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
-      detectResources({ detectors: [envDetector] }),
-    ),
-    spanProcessors: [new BatchSpanProcessor(exporter)],
-  });
+  const provider = createProvider(endpoint, logger);
   const tracer = provider.getTracer('dovetail', release);
-  const propagator = new W3CTraceContextPropagator();
   /** The span that what runs now belongs to. */
   const current = new AsyncLocalStorage<Span | undefined>();
-
-  function startRequest({ exchange }: { exchange: TracedRequest }): Span {
-    const { request, response } = exchange;
-    const { method = '' } = request;
-    const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
-    const known = methods.has(method) ? method : '_OTHER';
-    const attributes = { 'http.request.method': known, 'dovetail.request': exchange.id };
-    const span = tracer.startSpan(known, { kind: SpanKind.SERVER, attributes }, parent);
-    // A stream goes on when its handler is done with the request.
-    response.once('close', () => {
-      const route = routeOf(exchange);
-      if (route !== undefined) span.updateName(`${known} ${route}`).setAttribute('http.route', route);
-      if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
-      if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
-      span.end();
-    });
-    return span;
-  }
 
   /** A span within a request. What happens outside of any has none. */
   function startWithin(name: string, kind: SpanKind, attributes: Record<string, string>): Span | undefined {
@@ -81,18 +54,25 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
     return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
   }
 
-  const unfollow = [
-    follow(requestSpans, current, startRequest, () => {}),
-    follow(
+  const end = (span: Span) => span.end();
+  const undo = [
+    // The span of a request ends with its response: a stream goes on when its handler is done.
+    traceChannel(
+      requestSpans,
+      current,
+      ({ exchange }) => startRequest(tracer, exchange),
+      () => {},
+    ),
+    traceChannel(
       operationSpans,
       current,
       ({ label }) => {
         const [type = ''] = label.split(' ', 1);
         return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
       },
-      (span) => span.end(),
+      end,
     ),
-    follow(
+    traceChannel(
       statementSpans,
       current,
       ({ text }) => {
@@ -103,13 +83,13 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
           'db.query.text': text,
         });
       },
-      (span) => span.end(),
+      end,
     ),
   ];
 
   return {
     async close() {
-      for (const undo of unfollow) undo();
+      for (const stop of undo) stop();
       // Whoever collects them may be away.
       await Promise.race([
         provider.shutdown().catch(() => {}),
@@ -119,11 +99,43 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
   };
 }
 
+function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
+  setGlobalErrorHandler((error) => {
+    logger.warn({ reason: errorText(error) }, 'traces not delivered');
+  });
+  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
+  return new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+}
+
+const propagator = new W3CTraceContextPropagator();
+
+function startRequest(tracer: Tracer, exchange: TracedRequest): Span {
+  const { request, response } = exchange;
+  const { method = '' } = request;
+  const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
+  const known = methods.has(method) ? method : '_OTHER';
+  const attributes = { 'http.request.method': known, 'dovetail.request': exchange.id };
+  const span = tracer.startSpan(known, { kind: SpanKind.SERVER, attributes }, parent);
+  response.once('close', () => {
+    const route = routeOf(exchange);
+    if (route !== undefined) span.updateName(`${known} ${route}`).setAttribute('http.route', route);
+    if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
+    if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  });
+  return span;
+}
+
 /**
  * Begins a span with each run of the channel, and ends it with the run.
  * @returns what stops it.
  */
-function follow<Message extends object>(
+function traceChannel<Message extends object>(
   channel: TracingChannel<unknown, Message>,
   current: AsyncLocalStorage<Span | undefined>,
   begin: (message: Message) => Span | undefined,
