@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
-import skipped from './test/support/setup/skipped.ts';
 import { useMemory } from './test/support/setup/memory.ts';
+import skipped from './test/support/setup/skipped.ts';
 
 useMemory();
 

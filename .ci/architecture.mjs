@@ -36,7 +36,8 @@ function rankOf(file) {
 }
 
 const entries = readdirSync(source);
-if (entries.length > most.entries) problems.push(`src has ${entries.length} entries; at most ${most.entries}`);
+if (entries.length > most.entries)
+  problems.push(`src has ${entries.length} entries; at most ${most.entries}`);
 
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map((name) => name.split(sep).join(posix.sep))
@@ -63,7 +64,9 @@ for (const file of files) {
       );
       const length = last - first + 1;
       if (length > most.linesOfFunction)
-        problems.push(`src/${file}:${first + 1}: a function of ${length} lines; at most ${most.linesOfFunction}`);
+        problems.push(
+          `src/${file}:${first + 1}: a function of ${length} lines; at most ${most.linesOfFunction}`,
+        );
     }
     ts.forEachChild(node, visit);
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readConfig } from '../src/config.ts';
+import { type Config, readConfig } from '../src/config.ts';
 import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
-import { errorForClient } from '../errors.ts';
+import { type ExecutionError, errorForClient } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { OtherWork, Query, Work } from '../http/task.ts';
@@ -102,7 +102,10 @@ function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type:
 
 /** Whether the result makes a 200. Where nothing was executed, or an error has a status, Yoga knows. */
 function isWhole({ data, errors }: ExecutionResult): boolean {
-  return data !== undefined && !errors?.some(({ extensions }) => extensions.http !== undefined);
+  // Those of compiled code need not have extensions.
+  return (
+    data !== undefined && !errors?.some(({ extensions }: ExecutionError) => extensions?.http !== undefined)
+  );
 }
 
 /** The media type that the fast path responds with, or undefined for a request that is not for it. */

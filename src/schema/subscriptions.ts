@@ -54,10 +54,9 @@ export function createFollow(
 
       const hear: ChangeListener = (change) => {
         if (change.kind === 'user' && change.userId !== viewer.id) return;
-        doubted.data = true;
-        doubted.token ||= concernsTokens(change);
+        doubted ||= concernsTokens(change);
         // Whoever takes it gets how things are then, and the token may be revoked by then.
-        if (doubted.token && !unread.empty) unread.remove();
+        if (doubted && !unread.empty) unread.remove();
         // It fails when the reader leaves while it waits.
         settle().catch(() => {});
       };

@@ -65,7 +65,12 @@ export function listContestants(node: string): readonly Contestant[] {
   });
   return [
     { name: 'dovetail-rest', title: 'Dovetail REST', endpoint: 'rest', command: dovetail({ node }) },
-    { name: 'floor', title: 'floor: node:http + pg, JSON in SQL', endpoint: 'rest', command: program('floor') },
+    {
+      name: 'floor',
+      title: 'floor: node:http + pg, JSON in SQL',
+      endpoint: 'rest',
+      command: program('floor'),
+    },
     { name: 'dovetail-graphql', title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail({ node }) },
     {
       name: 'kept-rest',
@@ -81,7 +86,12 @@ export function listContestants(node: string): readonly Contestant[] {
       cachesResponses: true,
       command: dovetail({ node, cachesResponses: true }),
     },
-    { name: 'mercurius', title: 'Mercurius + JIT, own SQL', endpoint: 'graphql', command: program('mercurius') },
+    {
+      name: 'mercurius',
+      title: 'Mercurius + JIT, own SQL',
+      endpoint: 'graphql',
+      command: program('mercurius'),
+    },
     { name: 'apollo', title: 'Apollo Server, own SQL', endpoint: 'graphql', command: program('apollo') },
     {
       name: 'postgraphile',

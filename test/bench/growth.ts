@@ -67,7 +67,11 @@ async function measureUsers(
         }));
         return generator.run({ ...settings, url, endpoint, workload: workload.name, seconds, subjects });
       });
-      rows.push([`${workload.title}, ${endpoint}`, ...results.map(figure), ratio(results[0], results.at(-1))]);
+      rows.push([
+        `${workload.title}, ${endpoint}`,
+        ...results.map(figure),
+        ratio(results[0], results.at(-1)),
+      ]);
       progress(`measured: ${workload.title}, ${endpoint}, as a user grows`);
     }
   }

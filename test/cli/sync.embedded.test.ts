@@ -5,8 +5,8 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { endProcesses, startCli } from '../support/processes.ts';
 import { setProperty } from '../support/property.ts';
-import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
 import { runHere } from '../support/runHere.ts';
+import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });

@@ -12,9 +12,20 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import { type Change, followServer } from '../../src/database/changeFeed.ts';
+import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import {
+  needsEngine,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
+import { type Line, openLine } from '../support/line.ts';
+import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
 import { habits, type Visit, visit } from './guests.ts';
 import { activate, ask, favourites, type Read, reads, refused } from './reads.ts';
@@ -33,17 +44,6 @@ import {
   write,
   writeAsReplica,
 } from './writes.ts';
-import {
-  needsEngine,
-  openBeside,
-  openTestDatabase,
-  openTestGateway,
-  type TestDatabase,
-  type TestGateway,
-  withClient,
-} from '../support/gateway.ts';
-import { type Line, openLine } from '../support/line.ts';
-import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 
 const isServer = inject('engine').kind === 'postgres';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);

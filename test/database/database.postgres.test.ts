@@ -6,9 +6,9 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { SetupError } from '../../src/config.ts';
-import { type Bounds, joinDatabase, openDatabase, reason } from '../../src/database/database.ts';
+import { type Bounds, joinDatabase, openDatabase } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/protocol.ts';
+import { errorText, SetupError } from '../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
@@ -166,5 +166,5 @@ it('a command that is told of a server goes there, whatever runs in the folder',
 
 it('the reasons of an error that has several are all named', () => {
   const several = new AggregateError([new Error('refused at ::1'), new Error('refused at 127.0.0.1'), 7]);
-  expect(reason(several)).toBe('refused at ::1; refused at 127.0.0.1; 7');
+  expect(errorText(several)).toBe('refused at ::1; refused at 127.0.0.1; 7');
 });

@@ -5,9 +5,9 @@
 
 import DataLoader from 'dataloader';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import type { Context } from '../../src/schema/context.ts';
-import type { Sql } from '../../src/database/reader/sql.ts';
 import { getDatamodel } from '../../src/database/generated/pothos.ts';
+import type { Sql } from '../../src/database/reader/sql.ts';
+import type { Context } from '../../src/schema/context.ts';
 
 export function plainContext(sql: Sql, viewer: Viewer): Context {
   return {

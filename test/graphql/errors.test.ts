@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import {
+  graphql,
+  graphqlOnce,
+  openBeside,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;

@@ -5,7 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import {
+  graphql,
+  graphqlOnce,
+  openBeside,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;

@@ -1,7 +1,7 @@
 import { GraphQLError, Kind } from 'graphql';
 import { describe, expect, it, vi } from 'vitest';
 import { clientError, codeOf, type ExecutionError, errorForClient, statusOf } from '../../src/errors.ts';
-import { httpErrors, errorResponse } from '../../src/http/errorResponse.ts';
+import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
 it('each code of an error has its HTTP status', () => {
   expect(statusOf).toEqual({

@@ -4,8 +4,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { asksForPage, type Exchange, isMisaddressed } from '../../src/http/exchange.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -69,15 +69,24 @@ describe('the line of a request', () => {
     ['a file of a page', () => '/docs/start.js', {}, 'page', '/docs', 200],
     ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
     ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
-  ])('says the door, the operation and the status of %s', async (_, path, init, endpoint, operation, status) => {
-    const { line, text } = await lineOf(path(), init);
-    expect(line).toMatchObject({ level: 30, msg: 'answered', endpoint, status, method: init.method ?? 'GET' });
-    expect(line.operation).toBe(operation);
-    expect(line.ms).toBeGreaterThan(0);
-    expect(line.request).toMatch(usableId);
-    expect(text).not.toContain(alice.token);
-    expect(text).not.toMatch(/secret/i);
-  });
+  ])(
+    'says the door, the operation and the status of %s',
+    async (_, path, init, endpoint, operation, status) => {
+      const { line, text } = await lineOf(path(), init);
+      expect(line).toMatchObject({
+        level: 30,
+        msg: 'answered',
+        endpoint,
+        status,
+        method: init.method ?? 'GET',
+      });
+      expect(line.operation).toBe(operation);
+      expect(line.ms).toBeGreaterThan(0);
+      expect(line.request).toMatch(usableId);
+      expect(text).not.toContain(alice.token);
+      expect(text).not.toMatch(/secret/i);
+    },
+  );
 
   it.each([
     ['kept if it is plain', 'client-42.a_B', 'client-42.a_B'],

@@ -83,7 +83,10 @@ describe('while as many statements wait as may', () => {
     await sleep(150);
 
     const refused = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=1'));
-    expect(refused.response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+    expect(refused.response).toMatchObject({
+      status: 503,
+      body: { ok: false, error: 'Too busy; try again' },
+    });
     expect(refused.response.headers.get('Retry-After')).toBe('1');
     expect(refused.took).toBeLessThan(1_000);
     // Whose token has to be looked up, and who wants to write.
@@ -161,7 +164,7 @@ describe('a statement', () => {
   });
 });
 
-describe('the gate', () => {
+describe('the load shedder', () => {
   const pool = { waitingCount: 0 };
   let log: string[];
   let server: Server;
@@ -226,22 +229,22 @@ describe('the gate', () => {
     expect(log).toEqual([]);
   });
 
-  it('that let a request in does not think again, nor counts its time anew', async () => {
+  it('that let a request through does not think again, nor counts its time anew', async () => {
     pool.waitingCount = 0;
-    const gate = createLoadShedder(pool, { maxWaiting: 2, longest: 50 });
-    const logger = createLogger('silent');
+    const mustShed = createLoadShedder(pool, { maxWaiting: 2, longest: 50, onTimeout: () => {} });
+    const listener = { failed: () => {}, ended: () => {} };
     // As much of a request and its answer as is looked at.
     const incoming = { headers: {}, url: '/' } as IncomingMessage;
     const outgoing = new EventEmitter() as ServerResponse;
-    const exchange = openExchange(incoming, outgoing, logger, () => {});
-    expect(gate(exchange)).toBe(true);
+    const exchange = openExchange(incoming, outgoing, listener);
+    expect(mustShed(exchange)).toBe(false);
     pool.waitingCount = 100;
-    expect(gate(exchange)).toBe(true);
+    expect(mustShed(exchange)).toBe(false);
     expect(exchange.headers).not.toHaveProperty('Retry-After');
-    // That of the exchange, and one of the gate's.
+    // That of the exchange, and one of the load shedder's.
     expect(outgoing.listenerCount('close')).toBe(2);
-    const other = openExchange(incoming, new EventEmitter() as ServerResponse, logger, () => {});
-    expect(gate(other)).toBe(false);
+    const other = openExchange(incoming, new EventEmitter() as ServerResponse, listener);
+    expect(mustShed(other)).toBe(true);
     expect(other.headers['Retry-After']).toBe('1');
     outgoing.emit('close');
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from '../../src/http/response.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from '../../src/http/response.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 
 describe.each([

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
-import type { Computed } from '../../src/http/task.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
+import type { Computed } from '../../src/http/task.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -31,8 +31,12 @@ function open(maxBytes = mebibyte) {
 type Opened = ReturnType<typeof open>;
 
 const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
-const textOf = (response: HttpResponse | undefined): unknown => response && JSON.parse(response.body.toString());
-const good = (text: string) => async (): Promise<Computed> => ({ response: responseOf(text), isCacheable: true });
+const textOf = (response: HttpResponse | undefined): unknown =>
+  response && JSON.parse(response.body.toString());
+const good = (text: string) => async (): Promise<Computed> => ({
+  response: responseOf(text),
+  isCacheable: true,
+});
 
 /** A computation that ends when the test says so. */
 function pending() {
@@ -160,7 +164,9 @@ describe('identical requests in flight', () => {
       computations++;
       return slow.compute();
     };
-    const computing = Promise.all(Array.from({ length: 10 }, () => responseCache.compute(alice, '/dtt', compute)));
+    const computing = Promise.all(
+      Array.from({ length: 10 }, () => responseCache.compute(alice, '/dtt', compute)),
+    );
     slow.finish('trainers');
     expect(new Set((await computing).map(textOf))).toEqual(new Set(['trainers']));
     expect(computations).toBe(1);

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { routes } from '../../src/rest/routes.ts';
 import { createUpstreamAccount } from '../../src/mirror/activation.ts';
 import { describe as describeChanges, table } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
+import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, postJson, type TestGateway } from '../support/gateway.ts';
 import {

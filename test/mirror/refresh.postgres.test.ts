@@ -3,11 +3,11 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config.ts';
-import { SetupError } from '../../src/errors.ts';
 import { openClient } from '../../src/database/client.ts';
-import { type Gateway, openGateway } from '../../src/server/gateway.ts';
+import { SetupError } from '../../src/errors.ts';
 import { type Refresh, startRefresh } from '../../src/mirror/refresh.ts';
 import { upstreamOf } from '../../src/mirror/service.ts';
+import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createAccount } from '../support/accounts.ts';
 import { behave, openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
 

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readPages } from '../../src/mirror/pages.ts';
 import {
   createUpstream,
+  HttpError,
   isMissing,
   isNotOffered,
-  HttpError,
   Unauthorized,
   type Upstream,
   UpstreamError,

@@ -1,8 +1,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
-import { jsonResponse } from '../../src/http/response.ts';
 import { openExchange } from '../../src/http/exchange.ts';
+import { jsonResponse } from '../../src/http/response.ts';
 import { largeResponse } from '../../src/pages/large.ts';
 
 /** Somebody asks, with this Accept-Encoding. */

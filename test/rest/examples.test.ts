@@ -55,7 +55,9 @@ describe.each(cases)('the example of $route', ({ path, field, response }) => {
     const { data, errors } = await graphql(gateway, token, query);
     expect(errors).toBeUndefined();
     // A GraphQL answer has exactly what was asked for.
-    expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(withInstants(response));
+    expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(
+      withInstants(response),
+    );
   });
 });
 

@@ -12,8 +12,8 @@ import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
-import { withId } from '../support/restAnswers.ts';
 import { createJudge, describeShipped } from '../support/openapiDocument.ts';
+import { withId } from '../support/restAnswers.ts';
 import type { SentResponse } from '../support/watchAnswers.ts';
 
 /** The document of operations that are written in a test. */

@@ -3,9 +3,9 @@
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { createContext } from '../../src/schema/context.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
+import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';

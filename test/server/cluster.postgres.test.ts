@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createLogger } from '../../src/telemetry/log.ts';
 import { startWorkers } from '../../src/server/cluster.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';

@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig, SetupError } from '../../src/config.ts';
-import { openGateway } from '../../src/server/gateway.ts';
+import { readConfig } from '../../src/config.ts';
+import { SetupError } from '../../src/errors.ts';
 import { listen, originOf } from '../../src/http/listen.ts';
+import { openGateway } from '../../src/server/gateway.ts';
 import { release } from '../../src/version.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
@@ -94,7 +95,9 @@ describe('a gateway', () => {
     // An answer of two and more kilobytes has its place.
     for (let time = 0; time < 2; time++)
       await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
-    expect(await (await fetch(metricsUrl)).text()).toMatch(/^dovetail_response_cache_reads_total\{result="hit"\} 1$/m);
+    expect(await (await fetch(metricsUrl)).text()).toMatch(
+      /^dovetail_response_cache_reads_total\{result="hit"\} 1$/m,
+    );
     expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
 
     await gateway.close();

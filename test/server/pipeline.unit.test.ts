@@ -4,14 +4,14 @@ import { once } from 'node:events';
 import { request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { jsonResponse } from '../../src/http/response.ts';
 import { digestOf } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Database } from '../../src/database/database.ts';
+import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
-import { createLogger } from '../../src/telemetry/log.ts';
-import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { longestActivation } from '../../src/mirror/activation.ts';
+import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
@@ -139,7 +139,7 @@ describe('an answer in memory', () => {
     const { ask, responseCache } = await open();
     await responseCache.compute(viewerId, '/users/me?x', async () => ({
       response: jsonResponse(200, '"kept"'),
-      keep: true,
+      isCacheable: true,
     }));
     expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"kept"' });
     expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
@@ -148,7 +148,10 @@ describe('an answer in memory', () => {
 
   it('is given also while the database is too busy for anything else', async () => {
     const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
-    await responseCache.compute(viewerId, '/dtt', async () => ({ response: jsonResponse(200, '"kept"'), keep: true }));
+    await responseCache.compute(viewerId, '/dtt', async () => ({
+      response: jsonResponse(200, '"kept"'),
+      isCacheable: true,
+    }));
     // Finds out who it is that asks.
     await ask('/api/v1/dtt');
     pool.waitingCount = 15;
@@ -181,7 +184,7 @@ describe('a request whose statement is not answered', () => {
     vi.advanceTimersByTime(1);
     const [response] = await answered;
     expect(response.statusCode).toBe(500);
-    expect(log.join('')).toContain(`there was no answer after ${longest} ms`);
+    expect(log.join('')).toContain(`there was no response after ${longest} ms`);
   });
 });
 
@@ -210,7 +213,7 @@ it('an answer that breaks off is not taken for a whole one', async () => {
   // No body that could be sent, which is found out behind the head.
   const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
   const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
-  await responseCache.compute(viewerId, '/dtt', async () => ({ response, keep: true }));
+  await responseCache.compute(viewerId, '/dtt', async () => ({ response, isCacheable: true }));
   await expect(ask('/api/v1/dtt')).rejects.toThrow();
   expect(log).toHaveLength(1);
 });
@@ -249,4 +252,21 @@ it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, 
   vi.advanceTimersByTime(1);
   await asked(2);
   subscribing.destroy();
+});
+
+it('looks no token up while it sheds load, and lets through whose token is known', async () => {
+  const { ask, pool, sql } = await open({ MAX_WAITING: '1' });
+  pool.waitingCount = 3;
+  expect(await ask('/api/v1/nowhere')).toMatchObject({
+    status: 503,
+    text: expect.stringContaining('Too busy'),
+  });
+  expect(sql.run).not.toHaveBeenCalled();
+  pool.waitingCount = 0;
+  expect((await ask('/api/v1/nowhere')).status).toBe(404);
+  const { length } = sql.run.mock.calls;
+  pool.waitingCount = 3;
+  // It is known by now, and what was asked for needs the database, so this is as far as it gets.
+  expect((await ask('/api/v1/nowhere')).status).toBe(503);
+  expect(sql.run.mock.calls).toHaveLength(length);
 });

@@ -8,7 +8,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { readConfig, SetupError } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
+import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { serve as serveHere } from '../../src/server/serve.ts';
 import { release } from '../../src/version.ts';
@@ -104,7 +105,9 @@ Dovetail is running.
 ${commands.join('\n')}
 
 `);
-    const responses = await Promise.all(commands.map((command) => shell(command.replace('curl', 'curl -sS'))));
+    const responses = await Promise.all(
+      commands.map((command) => shell(command.replace('curl', 'curl -sS'))),
+    );
     expect(responses.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
       [0, { data: { viewer: { username: 'demo' } } }],
       [0, { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) }],

@@ -3,8 +3,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Exchange, logOutcome, type Outcome, openExchange } from '../../src/http/exchange.ts';
+import { type Exchange, type Outcome, openExchange } from '../../src/http/exchange.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
+import { logOutcome } from '../../src/telemetry/requestLog.ts';
 
 export interface Exchanges {
   readonly url: string;
@@ -20,9 +21,12 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
   const logger = createLogger('info', { write: (line: string) => lines.push(line) });
   const server = createServer((request, response) =>
     handle(
-      openExchange(request, response, logger, (outcome) => {
-        outcomes.push(outcome);
-        logOutcome(logger, outcome);
+      openExchange(request, response, {
+        failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+        ended(outcome) {
+          outcomes.push(outcome);
+          logOutcome(logger, outcome);
+        },
       }),
     ),
   );

@@ -10,14 +10,14 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import type { ChangeFeed } from '../../src/database/changeFeed.ts';
 import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import type { ChangeFeed } from '../../src/database/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { createLogger } from '../../src/telemetry/log.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
 import { watchResponses } from './watchAnswers.ts';
 
 export interface TestGateway {

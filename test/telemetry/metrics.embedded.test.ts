@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
-import { createMetrics, type MetricsOptions, serveMetrics } from '../../src/telemetry/metrics.ts';
+import { type Gateway, openGateway } from '../../src/server/gateway.ts';
+import { createMetrics, type MetricsOptions } from '../../src/telemetry/metrics.ts';
+import { serveMetrics } from '../../src/telemetry/metricsServer.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { copyTemplate } from '../support/gateway.ts';
@@ -99,9 +100,9 @@ describe('/metrics', () => {
       // What the metrics read of them.
       pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
       responseCache: {
-        counters: { hits: 11, misses: 12, shared: 13, refused: 14 },
+        counters: { hits: 11, misses: 12, shared: 13, overtaken: 14 },
         usage: () => ({ entries: 15, bytes: 16 }),
-      } as unknown as MetricsOptions['kept'],
+      } as unknown as MetricsOptions['responseCache'],
       feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
     });
     const [rest, left, stream] = [

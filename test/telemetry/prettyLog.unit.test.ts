@@ -14,8 +14,8 @@ function shown(write: (logger: pino.Logger) => void): string {
 describe('on a terminal', () => {
   it('an entry is a line', () => {
     const details = { endpoint: 'rest', operation: 'GET /dtt/{id}', status: 200, ms: 0.4 };
-    expect(shown((logger) => logger.info(details, 'answered'))).toBe(
-      'info  answered door=rest operation="GET /dtt/{id}" status=200 ms=0.4\n',
+    expect(shown((logger) => logger.info(details, 'responded'))).toBe(
+      'info  responded endpoint=rest operation="GET /dtt/{id}" status=200 ms=0.4\n',
     );
   });
 

@@ -4,12 +4,12 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { operationSpans, requestSpans, statementSpans } from '../../src/channels.ts';
 import { readConfig } from '../../src/config.ts';
 import { openExchange } from '../../src/http/exchange.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
-import { release } from '../../src/version.ts';
-import { operationSpans, requestSpans, statementSpans } from '../../src/channels.ts';
 import { startTraces } from '../../src/telemetry/traces.ts';
+import { release } from '../../src/version.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
 /** What OTLP says of a span, as JSON. */
@@ -210,7 +210,10 @@ it('says that its traces are not delivered, and why, and lets go of everything w
   vi.unstubAllEnvs();
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';
-  const exchange = openExchange(request, new ServerResponse(request), logger, () => {});
+  const exchange = openExchange(request, new ServerResponse(request), {
+    failed: () => {},
+    ended: () => {},
+  });
   const isTraced = () =>
     [requestSpans, operationSpans, statementSpans].map(({ start }) => start.hasSubscribers);
   expect(isTraced()).toEqual([true, true, true]);

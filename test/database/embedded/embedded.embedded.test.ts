@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { type Change, followEngine } from '../../../src/database/changeFeed.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
@@ -13,7 +14,6 @@ import {
   findEmbedded,
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
-import { type Change, followEngine } from '../../../src/database/changeFeed.ts';
 import { endProcesses, type RunningProcess, serve, startScript, written } from '../../support/processes.ts';
 
 const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);

@@ -7,10 +7,10 @@
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSql } from '../../../src/database/reader/sql.ts';
-import { type Model, type RowQuery, selectStatement } from '../../../src/database/reader/statement.ts';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
+import { createSql } from '../../../src/database/reader/sql.ts';
+import { type Model, type RowQuery, selectStatement } from '../../../src/database/reader/statement.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);

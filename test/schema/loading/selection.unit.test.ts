@@ -1,10 +1,10 @@
 import { assertObjectType, execute, getNamedType, graphql, isLeafType, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import type { Context } from '../../../src/schema/context.ts';
 import { prepare } from '../../../src/schema/compile.ts';
+import type { Context } from '../../../src/schema/context.ts';
 import { visible } from '../../../src/schema/loading/reads.ts';
-import { schema } from '../../../src/schema/schema.ts';
 import { needsOf } from '../../../src/schema/loading/selection.ts';
+import { schema } from '../../../src/schema/schema.ts';
 
 describe('what a field needs of its row', () => {
   it.each(Object.keys(visible))('is known for every field of %s', (name) => {
