@@ -14,6 +14,8 @@ const unit = 'test/**/*.unit.test.ts';
 const onEmbedded = 'test/**/*.embedded.test.ts';
 const onPostgres = 'test/**/*.postgres.test.ts';
 const others = [...configDefaults.exclude, unit];
+/** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
+const onceInSuite = process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts'] : [];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
@@ -33,7 +35,7 @@ export default defineConfig({
         test: {
           name: 'embedded',
           include: [all],
-          exclude: [...others, onPostgres],
+          exclude: [...others, ...onceInSuite, onPostgres],
           globalSetup: 'test/support/setup/embedded.ts',
         },
       },
