@@ -140,10 +140,10 @@ describe('migrate', () => {
 describe('a role that may only read and write rows', () => {
   needsEngine('postgres', 'the embedded engine has one role');
 
-  /** What the README says that it needs. */
+  /** What the documents say that it needs. */
   const grants = async (role: string) => {
-    const readme = await readFile('README.md', 'utf8');
-    const statements = readme.match(/^GRANT .* TO dovetail;$/gm) ?? [];
+    const page = await readFile('docs/deployment.md', 'utf8');
+    const statements = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
     expect(statements.length).toBeGreaterThan(3);
     return statements.map((statement) => statement.replace('TO dovetail;', `TO ${role};`)).join('\n');
   };
