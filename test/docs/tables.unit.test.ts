@@ -1,40 +1,50 @@
-/** The tables of the README are those of the code. */
+/** The tables of the documents are those of the code. */
 
-import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import { expect, it } from 'vitest';
 import { settings } from '../../src/config.ts';
+import { statusOf } from '../../src/errors.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { readPage, rowsOf } from './markdown.ts';
 
-const settingsTable = [
-  '| variable | what it is for | default |',
-  '|---|---|---|',
-  ...Object.entries(settings).map(([name, { description, schema }]) => {
+it('lists each setting once, in one of the groups of the configuration', () => {
+  const expected = Object.entries(settings).map(([name, { description, takes, schema }]) => {
     const { data } = schema.safeParse(undefined);
-    return `| \`${name}\` | ${description} | ${data === undefined ? '' : `\`${data}\``} |`;
-  }),
-].join('\n');
-
-const routesTable = [
-  '| route | answer | 404 |',
-  '|---|---|---|',
-  ...routes.map(
-    ({ method, path, missing = '', description }) =>
-      `| \`${method} ${path}\` | ${description} | ${missing} |`,
-  ),
-].join('\n');
-
-it.each([
-  ['settings', settingsTable],
-  ['routes', routesTable],
-])('lists the %s', async (name, table) => {
-  const readme = await readFile('README.md', 'utf8');
-  const inside = between(`<!-- ${name} -->`, `<!-- /${name} -->`, readme);
-  expect(inside.trim()).toBe(table);
+    return `| \`${name}\` | ${description} | ${takes} | ${data === undefined ? '' : `\`${data}\``} |`;
+  });
+  const rows = rowsOf(readPage('docs/configuration.md'), /^[A-Z_]+$/).map(({ row }) => row);
+  expect(rows.toSorted()).toEqual(expected.toSorted());
 });
 
-function between(start: string, end: string, text: string): string {
-  const from = text.indexOf(start) + start.length;
-  const to = text.indexOf(end);
-  expect(to).toBeGreaterThan(from);
-  return text.slice(from, to);
-}
+it('lists the routes, in the order of the operations', () => {
+  const expected = routes.map(
+    ({ method, path, missing = '', description }) =>
+      `| \`${method} ${path}\` | ${description} | ${missing} |`,
+  );
+  const rows = rowsOf(readPage('docs/rest.md'), /^(GET|POST) \//).map(({ row }) => row);
+  expect(rows).toEqual(expected);
+});
+
+it('lists the codes of errors', () => {
+  const rows = rowsOf(readPage('docs/getting-started.md'), /^[A-Z_]+$/).map(({ key }) => key);
+  expect(rows.toSorted()).toEqual(Object.keys(statusOf).toSorted());
+});
+
+it('lists the metrics, with their kinds, labels and what they are', async () => {
+  const { feed } = createFakeFeed();
+  const pool = new pg.Pool();
+  const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
+  const text = await createMetrics({ pool, responseCache, feed }).print();
+  await pool.end();
+  const expected = [...text.matchAll(/^# HELP (dovetail_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(
+    ([, name, help, kind]) => ({ name, kind, help }),
+  );
+  const rows = rowsOf(readPage('docs/operations.md'), /^dovetail_/).map(({ row }) => {
+    const [, name, kind, , help] = row.split('|').map((cell) => cell.trim());
+    return { name: name?.slice(1, -1), kind, help };
+  });
+  expect(rows).toEqual(expected);
+});
