@@ -44,13 +44,15 @@ const examples = pages.flatMap((page) => {
 
 describe.each(examples)('$page', ({ page, blocks }) => {
   const run = blocks.filter((block) => reasonNotToRun(block) === undefined);
-  it.skipIf(run.length === 0)('prints what it says', async () => {
-    for (const { line, command, expected, stdout, code } of await runBlocks(run, place)) {
-      const where = `${page}, the block of line ${line}: ${command}`;
-      if (expected === undefined) expect(code, where).toBe(0);
-      else expect(stdout, where).toMatch(patternOf(expected));
-    }
-  });
+  if (run.length > 0)
+    it('prints what it says', async () => {
+      for (const { line, command, expected, stdout, code } of await runBlocks(run, place)) {
+        const where = `${page}, the block of line ${line}: ${command}`;
+        if (expected === undefined) expect(code, where).toBe(0);
+        else expect(stdout, where).toMatch(patternOf(expected));
+      }
+      // The commands of a page load the program half a dozen times, on a machine that may be busy.
+    }, 120_000);
 
   for (const block of blocks) {
     const reason = reasonNotToRun(block);

@@ -73,10 +73,11 @@ npm() {
 }
 start() {
   stop
+  rm -f started.out
   local data=\${DATA_DIR-spare}
   DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
   started=$!
-  until grep -q '^  curl .*/api/v1' started.out; do
+  until grep -qs '^  curl .*/api/v1' started.out; do
     kill -0 $started || { cat started.err >&2; return 1; }
     sleep 0.1
   done
@@ -115,9 +116,12 @@ export async function runBlocks(blocks: readonly Block[], place: Place): Promise
   return steps.map((step, index) => {
     const [text = '', code] = (printed[index] ?? '').split(mark.end);
     const expected = step.expected === undefined ? undefined : fill(step.expected);
-    return { ...step, expected, stdout: stripVTControlCharacters(text).trim(), code: Number(code) };
+    return { ...step, expected, stdout: plain(text), code: Number(code) };
   });
 }
+
+/** What is printed without colours, and without what ends a line of HTTP. */
+const plain = (text: string) => stripVTControlCharacters(text).replaceAll('\r', '').trim();
 
 /** A block as commands, each with the lines behind it that say what it prints. */
 function stepsOf({ language, text }: Block): Step[] {
