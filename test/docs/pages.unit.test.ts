@@ -1,9 +1,10 @@
 /** The documents lead where they say, and speak the words of the field. */
 
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { settings } from '../../src/config.ts';
+import { statusOf } from '../../src/errors.ts';
 import { anchorsOf, blocksOf, pages, proseOf, readPage } from './markdown.ts';
 
 it('has a front page of at most 120 lines', () => {
@@ -43,7 +44,15 @@ describe.each(pages)('%s', (page) => {
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(path))).toEqual([]);
   });
 
-  it('names scripts of the package and settings that there are', () => {
+  it('names settings and codes of errors that there are', () => {
+    const known = new Set([...Object.keys(settings), ...Object.keys(statusOf)]);
+    const named = [...prose.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name);
+    // A changelog names what there was.
+    const unknown = named.filter((name) => !known.has(name) && !/^(OTEL_|NODE_ENV$)/.test(name));
+    expect(page === 'CHANGELOG.md' ? [] : unknown).toEqual([]);
+  });
+
+  it('names scripts of the package that there are', () => {
     const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
     const named = [...text.matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(([, name = '']) => name);
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
@@ -68,18 +77,20 @@ describe.each(pages)('%s', (page) => {
 });
 
 it('is cited by comments that lead somewhere', () => {
-  const cited = execFileSync(
-    'git',
-    ['grep', '-noE', 'docs/[[:alnum:]/-]+\\.md(#[[:alnum:]_-]+)?', '--', 'src', 'test', '.ci'],
-    {
-      encoding: 'utf8',
-    },
+  const files = ['src', 'test', '.ci'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter(
+        (name) =>
+          /\.(ts|js|mjs|graphql|sql)$/.test(name) && !/(^|\/)(node_modules|dist|generated)\//.test(name),
+      )
+      .map((name) => join(folder, name)),
   );
-  const problems = cited
-    .trim()
-    .split('\n')
-    .map((line) => ({ place: line, link: line.split(':').slice(2).join(':') }))
-    .filter(({ link }) => problemOf('README.md', link) !== undefined)
-    .map(({ place }) => place);
+  const problems = files.flatMap((file) => {
+    const cited = readFileSync(file, 'utf8').match(/\bdocs\/[\w/-]+\.md(#[\w-]+)?/g) ?? [];
+    return cited
+      .flatMap((link) => problemOf('README.md', link) ?? [])
+      .map((problem) => `${file}: ${problem}`);
+  });
+  expect(files.length).toBeGreaterThan(100);
   expect(problems).toEqual([]);
 });
