@@ -26,7 +26,7 @@ export interface Block {
 /** The fenced blocks of a page. */
 export function blocksOf(text: string): Block[] {
   const blocks: Block[] = [];
-  for (const match of text.matchAll(/^```(\w+)\n(.*?)^```$/gms)) {
+  for (const match of text.matchAll(/^```(\w*)\n(.*?)^```$/gms)) {
     const [, language = '', content = ''] = match;
     blocks.push({ language, text: content, line: text.slice(0, match.index).split('\n').length });
   }

@@ -33,7 +33,7 @@ it('lists the codes of errors', () => {
   expect(rows.toSorted()).toEqual(Object.keys(statusOf).toSorted());
 });
 
-it('lists the metrics, with their kinds, labels and what they are', async () => {
+it('lists the metrics, with their kinds and what they are', async () => {
   const { feed } = createFakeFeed();
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
