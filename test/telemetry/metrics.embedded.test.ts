@@ -224,7 +224,7 @@ describe('/metrics', () => {
     // What is grouped by, and what is filtered by; Prometheus adds the instance.
     const labels = dashboard.matchAll(/by \(([\w, ]+)\)|[{,](\w+)[!=]=?~?\\"/g);
     const asked = [...labels].flatMap(([, grouped, filtered]) => (grouped ?? filtered ?? '').split(', '));
-    expect(new Set(asked)).toEqual(new Set(['door', 'operation', 'status', 'le', 'result', 'instance']));
+    expect(new Set(asked)).toEqual(new Set(['endpoint', 'operation', 'status', 'le', 'result', 'instance']));
   });
 
   it('is on a port of its own, where nothing else is, and not on the one for clients', async () => {
