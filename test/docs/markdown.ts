@@ -9,9 +9,11 @@ export const pages: readonly string[] = [
   'CONTRIBUTING.md',
   'SECURITY.md',
   'test/bench/README.md',
-  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+  ...['docs', '.github'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
 ].sort();
 
 export const readPage = (page: string): string => readFileSync(page, 'utf8');
