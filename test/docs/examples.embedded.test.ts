@@ -45,8 +45,8 @@ const examples = pages.flatMap((page) => {
 describe.each(examples)('$page', ({ page, blocks }) => {
   const run = blocks.filter((block) => reasonNotToRun(block) === undefined);
   if (run.length > 0)
-    it('prints what it says', async () => {
-      for (const { line, command, expected, stdout, code } of await runBlocks(run, place)) {
+    it('prints what it says', async ({ signal }) => {
+      for (const { line, command, expected, stdout, code } of await runBlocks(run, place, signal)) {
         const where = `${page}, the block of line ${line}: ${command}`;
         if (expected === undefined) expect(code, where).toBe(0);
         else expect(stdout, where).toMatch(patternOf(expected));

@@ -12,6 +12,8 @@ export const notRun: Readonly<Record<string, string>> = {
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
   'docker build': 'needs Docker',
+  'OTEL_EXPORTER_OTLP_ENDPOINT=':
+    'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
   '// devices.mjs': 'needs @apollo/client, which is no dependency of the gateway',
   '// environment.mjs':
     'needs relay-runtime, which is no dependency of the gateway; .ci/run tries its compiler',
@@ -77,7 +79,8 @@ start() {
   local data=\${DATA_DIR-spare}
   DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
   started=$!
-  until grep -qs '^  curl .*/api/v1' started.out; do
+  for _ in $(seq 600); do
+    grep -qs '^  curl .*/api/v1' started.out && break
     kill -0 $started || { cat started.err >&2; return 1; }
     sleep 0.1
   done
@@ -88,8 +91,15 @@ stop() { [ -z "$started" ] || { kill $started; wait $started; started=; }; } 2> 
 trap stop EXIT
 `;
 
-/** Runs the blocks, and says what each of their commands came to. */
-export async function runBlocks(blocks: readonly Block[], place: Place): Promise<Outcome[]> {
+/**
+ * Runs the blocks, and says what each of their commands came to.
+ * @param signal aborted when nobody waits any longer.
+ */
+export async function runBlocks(
+  blocks: readonly Block[],
+  place: Place,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
   const steps = blocks.flatMap((block) => stepsOf(block).map((step) => ({ ...step, line: block.line })));
   const fill = (text: string) =>
     place.standIns.reduce((filled, [written, meant]) => filled.replaceAll(written, meant), text);
@@ -101,7 +111,9 @@ export async function runBlocks(blocks: readonly Block[], place: Place): Promise
     cwd: place.folder,
     env: { ...env, root: place.root, gateway: place.gateway, LOG_LEVEL: 'warn', NO_COLOR: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
   });
+  child.on('error', () => {});
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
