@@ -185,13 +185,19 @@ export const settings = {
   ),
 } satisfies Record<string, Setting<unknown>>;
 
+/** What settings were called before 0.1.0, and are called now: an old name that was passed over would be a surprise. */
+const renamed: Readonly<Record<string, keyof typeof settings>> = {
+  KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
+  RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
+};
+
 export type Config = {
   readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']>;
 };
 
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
- * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
+ * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes; or its new name.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
@@ -204,6 +210,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     }
     return [name, data];
   });
+  for (const [old, name] of Object.entries(renamed))
+    if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   // Each value came out of the schema of its own name, which is what Config says.
   return Object.fromEntries(entries) as Config;

@@ -13,6 +13,15 @@ function complaintAbout(env: Record<string, string>): string {
 }
 
 describe('readConfig', () => {
+  it('names what an old name is called now, and stops', () => {
+    expect(complaintAbout({ KEEP_ANSWERS_MB: '64', RATE_LIMIT_STRANGERS: '1', PORT: 'x' })).toBe(
+      `PORT is "x", but takes an integer from 0 to 65535.
+KEEP_ANSWERS_MB is called RESPONSE_CACHE_MB now.
+RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
+    );
+    expect(readConfig({ KEEP_ANSWERS_MB: '' }).RESPONSE_CACHE_MB).toBe(64);
+  });
+
   const defaults = {
     HOST: '127.0.0.1',
     PORT: 4000,

@@ -37,7 +37,7 @@ Examples:
   TOKEN=$(dovetail token create --user me --name x)  a token, in a variable
   dovetail doctor                                    what is wrong, and what to do
 
-Settings are environment variables, such as PORT and DATABASE_URL: the README lists them,
+Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them,
 and doctor says which are wrong.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
