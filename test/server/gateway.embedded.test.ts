@@ -191,3 +191,19 @@ it('no folder is made for a gateway with DATABASE_URL', async () => {
   await expect(open({ DATA_DIR, DATABASE_URL: 'postgresql://127.0.0.1:1/app' })).rejects.toThrow();
   await expect(rm(DATA_DIR, { recursive: true })).rejects.toThrow('ENOENT');
 });
+
+it('has no demo account where it mirrors one, not even before anything was read', async () => {
+  const own = await copyTemplate();
+  const gateway = await open({
+    DATA_DIR: own,
+    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+    UPSTREAM_TOKEN: 'secret',
+  });
+  try {
+    expect(gateway.demoToken).toBeUndefined();
+    expect(await gateway.database.sql.count('User', {})).toBe(0);
+  } finally {
+    await gateway.close();
+    await rm(own, { recursive: true, force: true });
+  }
+});
