@@ -186,7 +186,7 @@ describe('/metrics', () => {
     });
   });
 
-  it('has no more series after a thousand requests that want to add some', async () => {
+  it('has no more series after hundreds of requests that want to add some', async () => {
     /** A request of each kind that carries something of its own. */
     const hostile = (tag: string) => [
       ask(`/${tag}`),
@@ -209,7 +209,7 @@ describe('/metrics', () => {
     await Promise.all(hostile('a'));
     await Promise.all(hostile('a'));
     const before = await count();
-    for (let round = 0; round < 100; round++) await Promise.all(hostile(`x${round}`));
+    for (let round = 0; round < 30; round++) await Promise.all(hostile(`x${round}`));
     expect(await count()).toEqual(before);
   });
 
