@@ -5,9 +5,10 @@ import { Command, InvalidArgumentError } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
+import type { SyncListener } from '../mirror/pullAccount.ts';
 import { describe, nextStep, table } from '../mirror/report.ts';
 import { upstreamOf } from '../mirror/service.ts';
-import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
+import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../mirror/upstream.ts';
 
 interface Flags {

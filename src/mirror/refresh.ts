@@ -28,7 +28,7 @@ export function startRefresh({ interval, logger, ...options }: RefreshOptions): 
   async function refresh(): Promise<void> {
     try {
       const report = await sync({ ...options, signal: end.signal });
-      // Undefined: another process is at it.
+      // Undefined: another process runs it.
       if (!report) return;
       for (const note of report.notes) logger.debug({ note }, 'mirror');
       if (lastSuccess === undefined) logger.info({ next: nextStep(report.account) }, 'mirror in step');

@@ -1,6 +1,7 @@
 /** What a run did, in words. */
 
-import type { Account, SyncReport } from './sync.ts';
+import type { Account } from './account.ts';
+import type { SyncReport } from './sync.ts';
 
 const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
 

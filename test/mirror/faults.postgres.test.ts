@@ -334,7 +334,7 @@ describe('a bad record', () => {
       pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
     await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
     const { notes, tallies } = await scene.sync();
-    expect(notes).toEqual(['/dtt/3: it answered 403; skipped.']);
+    expect(notes).toEqual(['/dtt/3: it responded with 403; skipped.']);
     expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
   });
@@ -425,11 +425,11 @@ describe('an upstream with only the thirteen documented operations', () => {
       named: { lkbxDevices: [1, 9], lockTemplates: [2], lockSessions: [1, 2, 3, 4, 5, 6] },
     });
     expect(report.notes).toEqual([
-      'GET /lkbx is not offered: it answered 404.',
+      'GET /lkbx is not offered: it responded with 404.',
       'GET /lkbx/9: the upstream has no such record.',
-      'GET /lkbx/templates is not offered: it answered 400.',
-      'GET /lkbx/sessions is not offered: it answered 400.',
-      'GET /ossm is not offered: it answered 404.',
+      'GET /lkbx/templates is not offered: it responded with 400.',
+      'GET /lkbx/sessions is not offered: it responded with 400.',
+      'GET /ossm is not offered: it responded with 404.',
     ]);
     expect(await scene.target.client.ossmDevice.count()).toBe(0);
     scene.proxy.misbehave = behave;
@@ -440,7 +440,7 @@ describe('an upstream with only the thirteen documented operations', () => {
   it('is not enough if it does not even list trainers', async () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt' && reply(response, 404, '<h1>Not Found</h1>');
-    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it answered 404');
+    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it responded with 404');
     expect(await scene.target.client.dttTemplate.count()).toBe(0);
   });
 

@@ -180,7 +180,7 @@ describe('the refresh of a mirror', () => {
     await runs(1);
     expect(lines[0]).toEqual([
       'debug',
-      { note: 'GET /ossm is not offered: it answered 404.', msg: 'mirror' },
+      { note: 'GET /ossm is not offered: it responded with 404.', msg: 'mirror' },
     ]);
     scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
     const error = 'GET /users/me: the upstream does not accept the token';

@@ -1,10 +1,10 @@
 /** What a run says of itself. */
 
 import { describe, expect, it } from 'vitest';
-import { emptyTally } from '../../src/mirror/pull.ts';
 import { user } from '../../src/mirror/records.ts';
 import { describe as describeChanges, nextStep, table } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
+import { emptyTally } from '../../src/mirror/tally.ts';
 
 const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
 const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readPages } from '../../src/mirror/pages.ts';
+import { readList } from '../../src/mirror/list.ts';
 import {
   createUpstream,
-  HttpError,
   isMissing,
   isNotOffered,
   Unauthorized,
   type Upstream,
   UpstreamError,
+  UpstreamRejection,
 } from '../../src/mirror/upstream.ts';
 import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
 
@@ -85,7 +85,7 @@ describe('the client of an upstream', () => {
   it('gives up after its limit, with a line that says what happened', async () => {
     respondWith({ status: 503 });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      'GET /dtt: it answered 503. Gave up after 5 attempts.',
+      'GET /dtt: it responded with 503. Gave up after 5 attempts.',
     );
     expect(server.requests).toHaveLength(5);
   });
@@ -107,16 +107,16 @@ describe('the client of an upstream', () => {
   });
 
   it.each([
-    [404, { ok: false, error: 'DTT device not found' }, 'it answered 404 "DTT device not found"'],
-    [200, { ok: false, error: 'Nothing of yours' }, 'it answered 200 "Nothing of yours"'],
-    [400, good, 'it answered 400'],
-    [404, '<h1>Not Found</h1>', 'it answered 404'],
+    [404, { ok: false, error: 'DTT device not found' }, 'it responded with 404 "DTT device not found"'],
+    [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
+    [400, good, 'it responded with 400'],
+    [404, '<h1>Not Found</h1>', 'it responded with 404'],
   ])('takes %i with %j for a no, at once', async (status, body, message) => {
     respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    expect(error).toEqual(new HttpError(`GET /dtt: ${message}`, status, said));
-    expect(error).toMatchObject({ name: 'Refusal', status, said });
+    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, status, said));
+    expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
     expect(server.requests).toHaveLength(1);
   });
 
@@ -126,7 +126,7 @@ describe('the client of an upstream', () => {
   ])('gives up after %s', async (_name, scripted) => {
     respondWith({ body: '<html>', ...scripted });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      `GET /dtt: it answered ${scripted.status} without the interface's envelope. Gave up after 5 attempts.`,
+      `GET /dtt: it responded with ${scripted.status} without the interface's envelope. Gave up after 5 attempts.`,
     );
   });
 
@@ -151,16 +151,20 @@ describe('the client of an upstream', () => {
       timing: { ...shortTiming, timeout: 50, retries: 1 },
     });
     server.misbehave = () => true;
-    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+    await expect(hasty.get('/dtt')).rejects.toThrow('no response within 0.05 s. Gave up after 2 attempts.');
     server.misbehave = (_request, response) => response.writeHead(200).write('{"ok"');
-    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+    await expect(hasty.get('/dtt')).rejects.toThrow('no response within 0.05 s. Gave up after 2 attempts.');
   });
 
   it('waits as long as Retry-After says, with all its requests', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
     // As long as it would wait at the most.
-    const patient = createUpstream({ base: server.base, token, timing: { ...shortTiming, timeouts: 1_000 } });
+    const patient = createUpstream({
+      base: server.base,
+      token,
+      timing: { ...shortTiming, longestPause: 1_000 },
+    });
     const first = patient.get('/dtt');
     await sleep(200);
     await Promise.all([first, patient.get('/ossm')]);
@@ -192,7 +196,7 @@ describe('the client of an upstream', () => {
       flood();
       return true;
     };
-    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the answer is larger than 4 MiB');
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the response is larger than 4 MiB');
     expect(sent).toBeLessThan(32 * 1024 * 1024);
   });
 
@@ -226,14 +230,14 @@ describe('the client of an upstream', () => {
   it('quotes a refusal without the token and without control characters', async () => {
     respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
-    if (!(error instanceof HttpError)) throw error;
-    expect(error.message).toMatch(/^GET \/dtt: it answered 403 "No {2}\[31m\*\*\* x+"$/);
+    if (!(error instanceof UpstreamRejection)) throw error;
+    expect(error.message).toMatch(/^GET \/dtt: it responded with 403 "No {2}\[31m\*\*\* x+"$/);
     expect(error.message.length).toBeLessThan(300);
   });
 
   it('shows no part of a token at which a quote is cut off', async () => {
     respondWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
-    await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it answered 403 "x{195}\*\*\*"$/);
+    await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it responded with 403 "x{195}\*\*\*"$/);
   });
 
   it('ends when it is told to, also while it waits', async () => {
@@ -271,7 +275,7 @@ describe('the client of an upstream', () => {
 });
 
 describe('what an upstream refuses', () => {
-  const refusal = (status: number, said?: string) => new HttpError('no', status, said);
+  const refusal = (status: number, said?: string) => new UpstreamRejection('no', status, said);
 
   it.each([
     [refusal(404, 'gone'), true],
@@ -319,7 +323,7 @@ describe('the pages of a list', () => {
 
   async function readIds(): Promise<number[]> {
     const ids: number[] = [];
-    for await (const page of readPages(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
+    for await (const page of readList(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
     return ids;
   }
 
@@ -419,6 +423,6 @@ describe('the pages of a list', () => {
     ['null', null],
   ])('fail when the answer is %s', async (_name, data) => {
     respondWith({ status: 200, body: { ok: true, data } });
-    await expect(readIds()).rejects.toThrow('GET /dtt: the answer is not a list of at most 100');
+    await expect(readIds()).rejects.toThrow('GET /dtt: the response is not a list of at most 100');
   });
 });

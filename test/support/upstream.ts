@@ -14,7 +14,7 @@ import { createUpstream, type Timing, type Upstream } from '../../src/mirror/ups
 import type { ServerOptions } from '../../src/server/pipeline.ts';
 import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
 
-export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, timeouts: 2_000 };
+export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };
 
 export interface FaultyProxy {
   readonly base: string;
