@@ -39,7 +39,7 @@ async function run({ from, full = false, json = false, ...named }: Flags): Promi
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not say how wide it is has 0 columns, on which ora would clear lines without end.
+  // A terminal that does not say how wide it is has 0 columns, and ora would clear lines forever on it.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
   const database = await joinDatabase(config);
   try {
@@ -87,7 +87,7 @@ async function whenFree(options: SyncOptions) {
   }
 }
 
-/** NO_COLOR holds when it is not empty (no-color.org); ora does not look. */
+/** ora does not look at NO_COLOR, which counts when it is not empty (no-color.org). */
 const startBar = () =>
   ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
 

@@ -5,7 +5,7 @@ import { recordId } from './fields.ts';
 import { readList } from './list.ts';
 import { firstIssue } from './pull.ts';
 import { user as userSchema } from './records.ts';
-import { optional, type Upstream, UpstreamError } from './upstream.ts';
+import { getOptional, type Upstream, UpstreamError } from './upstream.ts';
 
 export type Account = z.output<typeof userSchema>;
 
@@ -26,17 +26,17 @@ export async function learnAccount(
   named?: Named,
   signal?: AbortSignal,
 ): Promise<Account> {
-  const whole = await optional(upstream.get('/users/me', signal));
+  const whole = await getOptional(upstream, '/users/me', signal);
   if (whole !== undefined) return parseAccount('/users/me', whole);
   const users = z
     .object({ data: z.array(z.unknown()) })
-    .safeParse(await optional(upstream.get('/users', signal)));
+    .safeParse(await getOptional(upstream, '/users', signal));
   if (users.data?.data.length === 1) return parseAccount('/users', users.data.data[0]);
 
   // A list may also have imported templates, but their owners cannot be read: the one who can is the account's.
   for (const owner of await ownersOfRecords(upstream, named, signal)) {
     const path = `/users/${owner}`;
-    const found = await optional(upstream.get(path, signal));
+    const found = await getOptional(upstream, path, signal);
     if (found !== undefined) return parseAccount(path, found);
   }
   throw new UpstreamError(
@@ -68,7 +68,7 @@ async function ownersOfRecords(
     ...(named.lockTemplates ?? []).map((id) => `/lkbx/templates/${id}`),
     ...(named.lockSessions ?? []).map((id) => `/lkbx/sessions/${id}`),
   ];
-  for (const path of paths) addOwner(await optional(upstream.get(path, signal)));
+  for (const path of paths) addOwner(await getOptional(upstream, path, signal));
   return owners;
 }
 

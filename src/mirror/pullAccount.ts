@@ -7,7 +7,7 @@ import type { Mirror } from './mirror.ts';
 import { type PullContext, type PullOptions, pull } from './pull.ts';
 import { type Kind, kindsOf } from './records.ts';
 import { add, emptyTally, type Tally } from './tally.ts';
-import { optional, type Upstream } from './upstream.ts';
+import { getOptional, type Upstream } from './upstream.ts';
 
 /** How many bad records are reported one by one. */
 const maxReports = 20;
@@ -137,7 +137,7 @@ async function pullLocks(run: Run): Promise<void> {
 }
 
 async function currentLockSession({ upstream, signal }: PullContext): Promise<{ id: number } | undefined> {
-  const response = await optional(upstream.get('/lkbx/session/current', signal));
+  const response = await getOptional(upstream, '/lkbx/session/current', signal);
   return identified.safeParse(response).data;
 }
 
@@ -146,7 +146,7 @@ async function activeLockTemplate({
   upstream,
   signal,
 }: PullContext): Promise<{ id: number | null } | undefined> {
-  const response = await optional(upstream.get('/lkbx/templates/active', signal));
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
   return response === null ? { id: null } : identified.safeParse(response).data;
 }
 

@@ -27,7 +27,7 @@ export interface Timing {
   readonly timeout: number;
   /** How often a request is repeated before giving up. */
   readonly retries: number;
-  /** Before the first repetition; it doubles each time, up to `maxDelay`, and varies at random. */
+  /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
   readonly maxDelay: number;
   /** The longest `Retry-After` that is waited for. */
@@ -88,10 +88,10 @@ export function isNotOffered(error: unknown): error is UpstreamRejection {
   return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID';
 }
 
-/** What the upstream responds with, or undefined for what it does not have: the operation, or the record. */
-export async function optional(response: Promise<unknown>): Promise<unknown> {
+/** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
+export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
   try {
-    return await response;
+    return await upstream.get(path, signal);
   } catch (error) {
     if (isNotOffered(error) || isMissing(error)) return undefined;
     throw error;

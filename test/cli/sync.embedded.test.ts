@@ -142,7 +142,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s'
   expect(await exit).toEqual({
     code: 130,
     stdout: '',
-    stderr: expect.stringMatching(/\nInterrupted\. What was read is kept, and the next run goes on\.\n$/),
+    stderr: expect.stringMatching(/\nInterrupted\. What was read is stored, and the next run goes on\.\n$/),
   });
 });
 

@@ -81,7 +81,7 @@ describe('the demo account', () => {
     ]);
   });
 
-  it('has an answer with data for every REST route', async () => {
+  it('has data for every REST route', async () => {
     const token = await prepare();
     const gateway = await openTestGateway({ ...database, close: async () => {} });
     try {

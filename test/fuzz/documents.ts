@@ -1,6 +1,6 @@
 /**
  * Random documents with all that the language has, drawn from the schema itself, and variables for them. Nearly all of
- * them are valid: a name in an answer stands for one field with the same arguments wherever a document uses it.
+ * them are valid: a name in a response stands for one field with the same arguments wherever a document uses it.
  */
 
 import {
@@ -56,7 +56,7 @@ interface Draft {
   readonly variables: Map<string, Variable[]>;
   readonly fragments: Fragment[];
   readonly fragmentTexts: string[];
-  /** What each name in the answer stands for. */
+  /** What each name in the response stands for. */
   readonly keys: Map<string, string>;
   /** How many selections may still be drawn. */
   left: number;
@@ -250,7 +250,7 @@ function schemaOverlap(one: GraphQLCompositeType, other: GraphQLCompositeType): 
   return possible(one).some((type) => possible(other).includes(type));
 }
 
-/** The types that a fragment may be on where a type is answered. */
+/** The types that a fragment may be on where a type is returned. */
 function related(type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
   const composite = Object.values(schema.getTypeMap()).filter(isCompositeType);
   return composite.filter((other) => schemaOverlap(other, type));

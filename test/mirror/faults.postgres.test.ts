@@ -94,7 +94,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('that now and then answers nonsense is correct', async () => {
+  it('that now and then responds with nonsense is correct', async () => {
     const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
     scene.proxy.misbehave = towardsEvery(4, (response, time) =>
       reply(response, 200, nonsense[time % nonsense.length] ?? ''),
@@ -236,7 +236,7 @@ describe('the mirror of an upstream', () => {
     expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
-  it('is kept by a run that waits for its upstream for longer than its lease', async () => {
+  it('stays with a run that waits for its upstream for longer than its lease', async () => {
     const { pool } = scene.target;
     let other: Promise<unknown> | undefined;
     scene.proxy.misbehave = (request, response) => {
@@ -328,7 +328,7 @@ describe('a bad record', () => {
     },
   );
 
-  it('is one that the upstream does not give out, and is kept as it was, though no list has it', async () => {
+  it('is one that the upstream does not give out, and stays as it was, though no list has it', async () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
@@ -375,7 +375,7 @@ describe('a bad record', () => {
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
   });
 
-  it('that claims the identifier or the segments of another is kept out', async () => {
+  it('that claims the identifier or the segments of another is left out', async () => {
     spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
     const { notes } = await scene.sync();
     expect(notes).toEqual([
@@ -459,8 +459,8 @@ describe('an upstream with only the thirteen documented operations', () => {
 });
 
 describe('the account of an upstream', () => {
-  /** Answers for the account with these users, and not at all for any path that looks like one of a user. */
-  function answerUsers(users: unknown) {
+  /** Has the list of users be these. Of single users, only the account's can be read. */
+  function listUsers(users: unknown) {
     scene.proxy.misbehave = (request, response) => {
       const path = pathOf(request);
       if (path === '/users/me') return reply(response, 404, { ok: false, error: 'User not found' });
@@ -475,7 +475,7 @@ describe('the account of an upstream', () => {
   const demo = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
 
   it('is the one user in its list', async () => {
-    answerUsers([demo]);
+    listUsers([demo]);
     expect((await scene.sync()).account).toEqual(demo);
     expect(scene.proxy.requests).not.toContain('GET /users/1');
   });
@@ -487,7 +487,7 @@ describe('the account of an upstream', () => {
   ])(
     'is the owner of its records, who can be asked for, if the list of users has %s',
     async (_name, users) => {
-      answerUsers(users);
+      listUsers(users);
       expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
       expect(scene.proxy.requests).toContain('GET /users/1');
       await expectCorrect();
@@ -495,12 +495,12 @@ describe('the account of an upstream', () => {
   );
 
   it('is asked for by the records that are named, where there are no others', async () => {
-    answerUsers([]);
-    const answerWithout = scene.proxy.misbehave;
+    listUsers([]);
+    const respondWithout = scene.proxy.misbehave;
     scene.proxy.misbehave = (request, response) =>
       /^\/dtt(\/templates)?$/.test(pathOf(request))
         ? reply(response, 200, { ok: true, data: { data: [] } })
-        : answerWithout(request, response);
+        : respondWithout(request, response);
     await expect(scene.sync()).rejects.toThrow(
       /^The upstream does not tell whose account it is: .* --lkbx, /,
     );
@@ -511,7 +511,7 @@ describe('the account of an upstream', () => {
   });
 
   it('fails the run if it cannot be read, and says where', async () => {
-    answerUsers([{ id: 1 }]);
+    listUsers([{ id: 1 }]);
     await expect(scene.sync()).rejects.toThrow(
       'GET /users: username: Invalid input: expected string, received undefined',
     );

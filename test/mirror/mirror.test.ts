@@ -52,7 +52,7 @@ async function responsesOf(gateway: TestGateway, token: string, paths: readonly 
   return responses;
 }
 
-/** Opens the mirror with the way back to the upstream, and compares every answer with the source's. */
+/** Opens the mirror with the way back to the upstream. */
 async function openMirror() {
   const { target, upstream } = scene;
   const logger = pino({ level: 'silent' });
@@ -69,7 +69,7 @@ async function expectEqual(mirror: { gateway: TestGateway; token: string }, path
 }
 
 describe('a mirror', () => {
-  it('answers every REST route byte for byte as the upstream does', async () => {
+  it('responds to every REST route byte for byte as the upstream does', async () => {
     expect(everything.length).toBeGreaterThan(100);
     const advanced: unknown[] = [];
     const finished: string[] = [];
@@ -328,7 +328,7 @@ describe('a mirror', () => {
     await client.user.create({ data: { username: 'x' } });
   });
 
-  it('is refused by a database that holds another account, and leaves it alone', async () => {
+  it('fails on a database that holds another account, and leaves it alone', async () => {
     await createAccount(scene.target.client, 'alice');
     const before = await contents(scene.target);
     await expect(scene.sync()).rejects.toThrow(/holds the account "alice".*set DATA_DIR to an empty folder/);
@@ -358,7 +358,7 @@ describe('a mirror', () => {
 });
 
 describe('an activation on a mirror', () => {
-  it('shows on both, through either door', async () => {
+  it('shows on both, through either API', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
@@ -396,7 +396,7 @@ describe('an activation on a mirror', () => {
     await expectEqual(mirror);
   });
 
-  it('is refused as the upstream refuses it', async () => {
+  it('is rejected as the upstream rejects it', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     for (const id of [3, 4, 999]) {

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => server?.close());
 
-/** Answers each request with the next of the answers, and the last one from then on. */
+/** Sends each request the next of the responses, and the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
   server.misbehave = (_request, response) => {
     const scripted = responses.length > 1 ? responses.shift() : responses[0];
@@ -33,7 +33,7 @@ function respondWith(...responses: { status: number; body?: unknown; headers?: R
 }
 
 describe('the client of an upstream', () => {
-  it('answers the data of the envelope, and shows the token to the upstream alone', async () => {
+  it('returns the data of the envelope, and shows the token to the upstream alone', async () => {
     respondWith({ status: 200 });
     expect(await upstream.get('/users/me')).toBe('good');
     expect(server.requests).toEqual(['GET /users/me']);
@@ -122,7 +122,7 @@ describe('the client of an upstream', () => {
 
   it.each([
     ['a redirect to nowhere', { status: 302 }],
-    ['an answer that has moved', { status: 304, body: '' }],
+    ['a response that has moved', { status: 304, body: '' }],
   ])('gives up after %s', async (_name, scripted) => {
     respondWith({ body: '<html>', ...scripted });
     await expect(upstream.get('/dtt')).rejects.toThrow(
@@ -130,7 +130,7 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('takes an answer that says where it is for an answer', async () => {
+  it('takes a response for one although it says where it is', async () => {
     respondWith({ status: 201, headers: { Location: '/elsewhere' } });
     expect(await upstream.get('/dtt')).toBe('good');
   });
@@ -144,30 +144,34 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('gives up on an upstream that hangs, before its answer or in the middle of it', async () => {
-    const hasty = createUpstream({
+  it('gives up on an upstream that hangs, before its response or in the middle of it', async () => {
+    const withTimeout = createUpstream({
       base: server.base,
       token,
       timing: { ...shortTiming, timeout: 50, retries: 1 },
     });
     server.misbehave = () => true;
-    await expect(hasty.get('/dtt')).rejects.toThrow('no response within 0.05 s. Gave up after 2 attempts.');
+    await expect(withTimeout.get('/dtt')).rejects.toThrow(
+      'no response within 0.05 s. Gave up after 2 attempts.',
+    );
     server.misbehave = (_request, response) => response.writeHead(200).write('{"ok"');
-    await expect(hasty.get('/dtt')).rejects.toThrow('no response within 0.05 s. Gave up after 2 attempts.');
+    await expect(withTimeout.get('/dtt')).rejects.toThrow(
+      'no response within 0.05 s. Gave up after 2 attempts.',
+    );
   });
 
   it('waits as long as Retry-After says, with all its requests', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
     // As long as it would wait at the most.
-    const patient = createUpstream({
+    const client = createUpstream({
       base: server.base,
       token,
       timing: { ...shortTiming, longestPause: 1_000 },
     });
-    const first = patient.get('/dtt');
+    const first = client.get('/dtt');
     await sleep(200);
-    await Promise.all([first, patient.get('/ossm')]);
+    await Promise.all([first, client.get('/ossm')]);
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);
   });
 
@@ -179,13 +183,13 @@ describe('the client of an upstream', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 10);
   });
 
-  it('gives up when it is told to wait for longer than it has patience', async () => {
+  it('gives up when it is told to wait for longer than it would', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
     expect(server.requests).toHaveLength(1);
   });
 
-  it('stops reading an answer that is too large', async () => {
+  it('stops reading a response that is too large', async () => {
     let sent = 0;
     server.misbehave = (_request, response) => {
       response.writeHead(200);
@@ -227,7 +231,7 @@ describe('the client of an upstream', () => {
     },
   );
 
-  it('quotes a refusal without the token and without control characters', async () => {
+  it('quotes a rejection without the token and without control characters', async () => {
     respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     if (!(error instanceof UpstreamRejection)) throw error;
@@ -250,7 +254,7 @@ describe('the client of an upstream', () => {
   });
 
   it('lets go of a request under way when it is told to end', async () => {
-    const impatient = createUpstream({
+    const unhurried = createUpstream({
       base: server.base,
       token,
       timing: { ...shortTiming, timeout: 60_000 },
@@ -262,7 +266,7 @@ describe('the client of an upstream', () => {
         return true;
       };
     });
-    const responses = [impatient.get('/dtt', end.signal), impatient.post('/dtt', {}, end.signal)];
+    const responses = [unhurried.get('/dtt', end.signal), unhurried.post('/dtt', {}, end.signal)];
     const outcomes = Promise.allSettled(responses);
     await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
     end.abort();
@@ -274,28 +278,28 @@ describe('the client of an upstream', () => {
   });
 });
 
-describe('what an upstream refuses', () => {
-  const refusal = (status: number, said?: string) => new UpstreamRejection('no', status, said);
+describe('what an upstream rejects', () => {
+  const rejection = (status: number, said?: string) => new UpstreamRejection('no', status, said);
 
   it.each([
-    [refusal(404, 'gone'), true],
-    [refusal(400, 'DTT device not found'), true],
-    [refusal(403, 'NOT FOUND'), true],
-    [refusal(404), false],
-    [refusal(400, 'Invalid ID'), false],
+    [rejection(404, 'gone'), true],
+    [rejection(400, 'DTT device not found'), true],
+    [rejection(403, 'NOT FOUND'), true],
+    [rejection(404), false],
+    [rejection(400, 'Invalid ID'), false],
     [new UpstreamError('not found'), false],
   ])('is a record that does not exist, or is not: %o', (error, missing) => {
     expect(isMissing(error)).toBe(missing);
   });
 
   it.each([
-    [refusal(404), true],
-    [refusal(404, 'Not found'), true],
-    [refusal(405), true],
-    [refusal(501, 'Not implemented'), true],
-    [refusal(400, 'Invalid ID'), true],
-    [refusal(400), false],
-    [refusal(403, 'Forbidden'), false],
+    [rejection(404), true],
+    [rejection(404, 'Not found'), true],
+    [rejection(405), true],
+    [rejection(501, 'Not implemented'), true],
+    [rejection(400, 'Invalid ID'), true],
+    [rejection(400), false],
+    [rejection(403, 'Forbidden'), false],
     [new UpstreamError('Invalid ID'), false],
   ])('is an operation that it does not have, or is not: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
@@ -421,7 +425,7 @@ describe('the pages of a list', () => {
     ['no list', { data: 'x' }],
     ['more than was asked for', { data: upTo(101).map((id) => ({ id })) }],
     ['null', null],
-  ])('fail when the answer is %s', async (_name, data) => {
+  ])('fail when the response is %s', async (_name, data) => {
     respondWith({ status: 200, body: { ok: true, data } });
     await expect(readIds()).rejects.toThrow('GET /dtt: the response is not a list of at most 100');
   });
