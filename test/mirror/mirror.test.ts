@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstreamAccount } from '../../src/mirror/activation.ts';
-import { describe as describeChanges, table } from '../../src/mirror/report.ts';
+import { describeChanges, reportTable } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -80,7 +80,7 @@ describe('a mirror', () => {
       },
     });
     expect(report.requests).toBe(scene.proxy.requests.length);
-    expect(table(report)).toMatchInlineSnapshot(`
+    expect(reportTable(report)).toMatchInlineSnapshot(`
       "                fetched  created  updated  unchanged  gone  skipped
       user                  1        1        0          0     0        0
       DTT devices           2        2        0          0     0        0
@@ -143,7 +143,7 @@ describe('a mirror', () => {
     expect(report.requests).toBe(scene.upstream.requestCount() - asked);
     expect(report.requests).toBeLessThanOrEqual(12);
     expect(describeChanges(report)).toBeUndefined();
-    expect(table(report)).toMatchInlineSnapshot(`
+    expect(reportTable(report)).toMatchInlineSnapshot(`
       "                fetched  created  updated  unchanged  gone  skipped
       user                  1        0        0          1     0        0
       DTT devices           2        0        0          2     0        0
