@@ -1,3 +1,5 @@
+/** `dovetail sync`: what it writes, and how it ends. */
+
 import { rm } from 'node:fs/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';

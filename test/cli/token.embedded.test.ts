@@ -1,3 +1,5 @@
+/** `dovetail token`. */
+
 import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';

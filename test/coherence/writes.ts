@@ -24,6 +24,7 @@ const counted = {
 } as const;
 
 export type Table = keyof typeof counted;
+// `Object.keys` does not know that these are all the keys there are.
 export const tables = Object.keys(counted) as Table[];
 
 /** Tables that nothing refers to, which can be emptied and filled again. */

@@ -1,3 +1,5 @@
+/** The demo account: how it is loaded, what it has, and its token. */
+
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

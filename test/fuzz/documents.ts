@@ -16,7 +16,7 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
-  type OperationTypeNode,
+  OperationTypeNode,
   SchemaMetaFieldDef,
   TypeMetaFieldDef,
 } from 'graphql';
@@ -133,7 +133,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
 
 function drawOperation(draft: Draft, index: number) {
   const { tape } = draft;
-  const kind = (tape.chance(5) ? 'mutation' : 'query') as OperationTypeNode;
+  const kind = tape.chance(5) ? OperationTypeNode.MUTATION : OperationTypeNode.QUERY;
   const root = schema.getRootType(kind);
   if (!root) throw new Error(`the schema has no ${kind}`);
   const uses = new Set<Variable>();

@@ -1,3 +1,5 @@
+/** A mirror whose upstream, database or process fails: it is right in the end, or whole as far as it goes. */
+
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

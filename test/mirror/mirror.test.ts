@@ -1,3 +1,5 @@
+/** A mirror shows what its upstream does, and keeps up with it. */
+
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstreamAccount } from '../../src/mirror/activation.ts';

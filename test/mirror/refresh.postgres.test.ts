@@ -1,3 +1,5 @@
+/** A gateway that keeps a mirror fresh, and what it says of it. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';

@@ -1,3 +1,5 @@
+/** How an upstream is asked, and what is made of its responses. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readList } from '../../src/mirror/list.ts';

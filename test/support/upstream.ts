@@ -40,6 +40,7 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  // It listens on a port, and not on a pipe.
   const { port } = server.address() as AddressInfo;
   const proxy: FaultyProxy = {
     base: `http://127.0.0.1:${port}/api/v1`,

@@ -1,3 +1,5 @@
+/** What the doctor says of settings, machine, embedded database and upstream, and how the command shows it. */
+
 import { once } from 'node:events';
 import type { StatsFs } from 'node:fs';
 import fs, { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
@@ -21,6 +23,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
+// It listens on a port, and not on a pipe.
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 let empty: string;
@@ -204,6 +207,7 @@ $`,
   ])('calls a disk with %i bytes free: %s', async (free, state, gibibytes) => {
     const { bavail: _, ...others } = await fs.statfs(empty);
     const statfs = vi.spyOn(fs, 'statfs');
+    // The overload that gives numbers is the one that is called.
     statfs.mockResolvedValue({ ...others, bsize: 1, bavail: free } as StatsFs);
     syncBuiltinESMExports();
     try {
