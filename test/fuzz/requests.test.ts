@@ -34,7 +34,7 @@ const script = `
   import { runInNewContext } from 'node:vm';
   const dist = ${JSON.stringify(fileURLToPath(new URL('../../dist/', import.meta.url)))};
   const { readConfig } = await import(dist + 'config.js');
-  const { openGateway } = await import(dist + 'gateway.js');
+  const { openGateway } = await import(dist + 'server/gateway.js');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   const gateway = await openGateway(readConfig(JSON.parse(process.argv[1])));
