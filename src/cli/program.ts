@@ -46,7 +46,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
 
 const wrongUsage = 2;
 
-/** Says it of the commands below as well, which take nothing over that are added as they are. */
+/** Configures a command and those below it, which do not inherit this. */
 function configure(command: Command): void {
   command.exitOverride().configureHelp({ styleTitle: (title) => styleText('bold', title) });
   for (const below of command.commands) configure(below);
@@ -57,14 +57,14 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
-    // It has written what there is to say: the help or the version, with which all is well, or a complaint.
+    // Commander has written the help, the version or what was wrong. Of these, only the last is a failure.
     process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
   } else {
     const isForUser =
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
     if (!isForUser) throw error;
     process.stderr.write(`${error.message}\n`);
-    // At once: an embedded engine that has failed may have left timers behind.
+    // Without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }
 }

@@ -6,7 +6,7 @@ import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { Database } from '../database/database.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
-/** Told apart by its name from the tokens that somebody creates for the account. */
+/** Its name tells it from the tokens that somebody creates for the account. */
 const tokenName = 'demo-token';
 
 /** Loading takes a second; a slow machine may take much longer than Prisma's five seconds for a transaction. */
@@ -32,12 +32,12 @@ export async function prepareDemo(
   const stored = await readFile(file, 'utf8').catch(() => '');
   if ((await findToken(sql, stored.trim()))?.userId === demo.id) return stored.trim();
 
-  // The file was lost or never written, or its token is not of this database or revoked. An earlier one, whose
-  // secret nobody knows, gives its place to the new one.
+  // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
+  // nobody knows, makes room for the new one: an account has a limited number.
   const client = await openClient();
   await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
   const created = await createToken(client, demoUsername, tokenName).catch((error: unknown) => {
-    // Somebody has given its places to other tokens, or it away: then the account is like any other.
+    // Somebody has used up the account's tokens, or taken its tier: from then on it is an account like any other.
     if (error instanceof TokenError) return undefined;
     throw error;
   });

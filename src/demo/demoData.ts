@@ -8,7 +8,7 @@ const day = 24 * 60 * 60 * 1000;
 const now = new Date('2026-02-17T12:00:00Z');
 const ago = (days: number) => new Date(now.getTime() - days * day);
 
-/** Writes all of it, a statement for all rows of a kind: one for each would take seconds. */
+/** Writes all of it, with one statement for all rows of a kind: one for each row would take seconds. */
 export async function loadDemoData(database: Prisma.TransactionClient): Promise<void> {
   const demo = await database.user.create({
     data: {

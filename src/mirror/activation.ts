@@ -5,17 +5,25 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { mirroredUser, transactionOn, writeRecords } from './mirror.ts';
+import { mirroredUser } from './mirror.ts';
 import { kindsOf } from './records.ts';
-import { HttpError, isMissing, type Timing, Unavailable, type Upstream, UpstreamError } from './upstream.ts';
+import {
+  isMissing,
+  type Timing,
+  Unavailable,
+  type Upstream,
+  UpstreamError,
+  UpstreamRejection,
+} from './upstream.ts';
+import { transactionOn, writeRecords } from './writer.ts';
 
-/** A client is waiting: one repetition has to do. */
-export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, timeouts: 1_000 };
+/** A client is waiting: there is one repetition, and no long pause. */
+export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
-/** What it comes to in milliseconds, at the most: a template may have to be read first. */
+/** The longest that an activation takes, in milliseconds. A template may have to be read first. */
 export const longestActivation = 45_000;
 
-/** Whatever else a success says, it is one. */
+/** A success that does not say whether the type changed is a success all the same. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
 export interface ActivationOptions {
@@ -28,13 +36,13 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   return {
     async activate(viewer, templateId) {
       if ((await mirroredUser(pool)) !== viewer.id) return undefined;
-      if (templateId < 1) throw refused();
+      if (templateId < 1) throw notOwned();
       try {
-        // What is activated there must be here to be pointed at: a template may be newer than the last refresh.
-        if (!(await isKnown(templateId))) await bring(templateId, viewer.id);
+        // The account can only point at a template that is here, and this one may be newer than the last refresh.
+        if (!(await isKnown(templateId))) await fetchTemplate(templateId, viewer.id);
         return activated.parse(await upstream.post(`/dtt/templates/${templateId}`, { isActive: true }));
       } catch (error) {
-        if (isMissing(error)) throw refused();
+        if (isMissing(error)) throw notOwned();
         if (!(error instanceof UpstreamError)) throw error;
         logger.warn({ upstream: error.message }, 'activation failed');
         const away = error instanceof Unavailable;
@@ -50,15 +58,16 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     return rowCount === 1;
   }
 
-  async function bring(templateId: number, accountId: number): Promise<void> {
+  /** Brings a template into the mirror. */
+  async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
     const { data: record } = kind.record.safeParse(await upstream.get(`${kind.item}${templateId}`));
     if (record?.row.id !== templateId)
-      throw new HttpError(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
+      throw new UpstreamRejection(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
     await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
       throw new UpstreamError(`${kind.item}${templateId}: ${reason}`);
     });
   }
 }
 
-const refused = () => clientError('NOT_FOUND', messages.templateNotOwned);
+const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);

@@ -2,28 +2,14 @@
 
 import pMap from 'p-map';
 import type { z } from 'zod';
-import { add, type Counts, type Mirror } from './mirror.ts';
-import { type Item, readPages } from './pages.ts';
+import { type Item, readList } from './list.ts';
+import type { Mirror } from './mirror.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { HttpError, isMissing, isNotOffered, type Upstream } from './upstream.ts';
+import { add, type Tally } from './tally.ts';
+import { isMissing, isNotOffered, type Upstream, UpstreamRejection } from './upstream.ts';
 
 /** How many records are asked for at the same time. */
 const concurrency = 4;
-
-export interface Tally extends Counts {
-  fetched: number;
-  gone: number;
-  skipped: number;
-}
-
-export const emptyTally = (): Tally => ({
-  fetched: 0,
-  created: 0,
-  updated: 0,
-  unchanged: 0,
-  gone: 0,
-  skipped: 0,
-});
 
 /** What the pulls of a run share. */
 export interface PullContext {
@@ -42,12 +28,21 @@ export interface PullOptions {
   readonly tally: Tally;
   /** Told whenever the tally has grown. */
   onAdvanced(): void;
-  /** Told of every record in the list. */
+  /** Told of every record in the list that can be read. */
   onListed?(record: MirrorRecord): void;
   /** Told how many records of a page are new or changed, before they are written. Returns whether to stop there. */
   onPage?(changed: number): Promise<boolean>;
   /** The ids to ask for if the upstream does not have the list, beside those that the mirror has. */
   idsWithoutList?(): Promise<readonly number[]>;
+}
+
+/** The pull of a kind that is under way. */
+interface Pull extends PullContext, PullOptions {
+  readonly kind: Kind;
+  /** The ids that were seen in the list. */
+  readonly listed: Set<number>;
+  /** Whether a response could not be read: then what is missing from the list is not known to be gone. */
+  unreadable: boolean;
 }
 
 /**
@@ -56,118 +51,130 @@ export interface PullOptions {
  * @throws {UpstreamError} when the list cannot be read; what was read until then is in the mirror.
  */
 export async function pull(context: PullContext, kind: Kind, options: PullOptions): Promise<boolean> {
-  const { upstream, mirror, signal, full, onAbsent } = context;
-  const { tally, onAdvanced, onListed, onPage, idsWithoutList } = options;
-  const seen = new Set<number>();
-  /** Whether a response could not be read: then what is missing from the list is not known to be gone. */
-  let unreadable = false;
+  const current: Pull = { ...context, ...options, kind, listed: new Set(), unreadable: false };
+  const hasList = await pullList(current);
+  if (!hasList) await pullByIds(current);
+  return options.tally.skipped === 0;
+}
 
-  if (!(await pullList())) await pullByIds();
-  return tally.skipped === 0;
-
-  /** Returns whether the upstream has the list. */
-  async function pullList(): Promise<boolean> {
-    try {
-      for await (const page of readPages(upstream, kind.list, signal)) {
-        const { records, ids } = await readPage(page);
-        if (await onPage?.(records.length + ids.length)) return true;
-        await fetchAndWrite(records, ids);
-      }
-    } catch (error) {
-      if (kind.documented || seen.size > 0 || !isNotOffered(error)) throw error;
-      onAbsent(`GET ${kind.list} is not offered: it answered ${error.status}.`);
-      return false;
+/** Returns whether the upstream has the list. */
+async function pullList(current: Pull): Promise<boolean> {
+  const { kind, upstream, signal, listed } = current;
+  try {
+    for await (const page of readList(upstream, kind.list, signal)) {
+      const { records, ids } = await sortPage(current, page);
+      if (await current.onPage?.(records.length + ids.length)) return true;
+      await fetchAndWrite(current, records, ids);
     }
-    if (!unreadable) await removeGone();
-    return true;
+  } catch (error) {
+    if (kind.documented || listed.size > 0 || !isNotOffered(error)) throw error;
+    current.onAbsent(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
+    return false;
   }
+  if (!current.unreadable) await removeGone(current);
+  return true;
+}
 
-  async function pullByIds(): Promise<void> {
-    const ids = new Set([...((await idsWithoutList?.()) ?? []), ...(await mirror.ids(kind))]);
-    const missing = await fetchAndWrite([], [...ids]);
-    for (const id of missing) onAbsent(`GET ${kind.item}${id}: the upstream has no such record.`);
-  }
+/** Pulls the records whose ids are known, for want of a list. */
+async function pullByIds(current: Pull): Promise<void> {
+  const { kind, mirror, idsWithoutList, onAbsent } = current;
+  const ids = new Set([...((await idsWithoutList?.()) ?? []), ...(await mirror.ids(kind))]);
+  const missing = await fetchAndWrite(current, [], [...ids]);
+  for (const id of missing) onAbsent(`GET ${kind.item}${id}: the upstream has no such record.`);
+}
 
-  /** Sorts a page into the records to write, and the ids of those that have to be asked for one by one. */
-  async function readPage(page: readonly Item[]): Promise<{ records: MirrorRecord[]; ids: number[] }> {
-    const listed: MirrorRecord[] = [];
-    const unclear: number[] = [];
-    for (const { id, item } of page) {
-      if (id !== undefined) seen.add(id);
-      const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-      if (record) listed.push(record);
-      // A list that leaves out fields is no fault, as long as the record by id has them.
-      else if (id !== undefined && !kind.summary) unclear.push(id);
-      else
-        skip(id === undefined ? `${kind.list}, a record` : `${kind.list}, record ${id}`, firstIssue(error));
+/** Sorts a page of the list into the records to write, and the ids of those that have to be asked for one by one. */
+async function sortPage(
+  current: Pull,
+  page: readonly Item[],
+): Promise<{ records: MirrorRecord[]; ids: number[] }> {
+  const { kind, mirror, full, tally } = current;
+  const { readable, unclear } = readPage(current, page);
+  for (const record of readable) current.onListed?.(record);
+  const differing = await mirror.differing(kind, readable);
+  const needed = readable.filter(({ row }) => (full && kind.summary) || differing.has(row.id));
+  tally.fetched += readable.length - needed.length;
+  tally.unchanged += readable.length - needed.length;
+  current.onAdvanced();
+  return kind.summary
+    ? { records: [], ids: needed.map(({ row }) => row.id) }
+    : { records: needed, ids: unclear };
+}
+
+/** Reads the items of a page: the records that they are, and the ids of those that have to be asked for. */
+function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecord[]; unclear: number[] } {
+  const { kind, listed } = current;
+  const readable: MirrorRecord[] = [];
+  const unclear: number[] = [];
+  for (const { id, item } of page) {
+    if (id !== undefined) listed.add(id);
+    const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
+    if (record) readable.push(record);
+    // A list that leaves out fields is no fault, as long as the record by id has them.
+    else if (id !== undefined && !kind.summary) unclear.push(id);
+    else {
+      const where = id === undefined ? 'a record' : `record ${id}`;
+      skip(current, `${kind.list}, ${where}`, firstIssue(error));
     }
-    for (const record of listed) onListed?.(record);
-    const differing = await mirror.differing(kind, listed);
-    const needed = listed.filter(({ row }) => (full && kind.summary) || differing.has(row.id));
-    tally.fetched += listed.length - needed.length;
-    tally.unchanged += listed.length - needed.length;
-    onAdvanced();
-    return kind.summary
-      ? { records: [], ids: needed.map(({ row }) => row.id) }
-      : { records: needed, ids: unclear };
   }
+  return { readable, unclear };
+}
 
-  /** Returns the ids that the upstream has no record for. */
-  async function fetchAndWrite(records: readonly MirrorRecord[], ids: readonly number[]): Promise<number[]> {
-    tally.fetched += records.length;
-    const missing: number[] = [];
-    const fetched = await pMap(
-      ids,
-      async (id) => {
-        const record = await fetchOne(id);
-        if (record === 'missing') {
-          missing.push(id);
-          return [];
-        }
-        if (record) tally.fetched++;
-        onAdvanced();
-        return record ? [record] : [];
-      },
-      { concurrency, signal },
-    );
-    const rejected = ({ row }: MirrorRecord, why: string) => {
-      tally.skipped++;
-      context.onSkipped(`${kind.item}${row.id}`, why);
-    };
-    add(tally, await mirror.write(kind, [...records, ...fetched.flat()], rejected));
-    onAdvanced();
-    return missing;
-  }
-
-  /** Undefined for a record that has to be skipped. */
-  async function fetchOne(id: number): Promise<MirrorRecord | 'missing' | undefined> {
-    const path = `${kind.item}${id}`;
-    try {
-      const { data: record, error } = kind.record.safeParse(await upstream.get(path, signal));
-      if (record?.row.id === id) return record;
-      skip(path, record ? `id: is ${record.row.id}` : firstIssue(error));
-    } catch (error) {
-      if (isMissing(error)) return 'missing';
-      if (!(error instanceof HttpError)) throw error;
-      skip(path, `it answered ${error.status}`);
-    }
-    return undefined;
-  }
-
-  /** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
-  async function removeGone(): Promise<void> {
-    const unseen = (await mirror.ids(kind)).filter((id) => !seen.has(id));
-    const responses = await pMap(unseen, fetchOne, { concurrency, signal });
-    const gone = unseen.filter((_id, index) => responses[index] === 'missing');
-    if (gone.length > 0) await mirror.remove(kind, gone);
-    tally.gone += gone.length;
-  }
-
-  function skip(where: string, why: string): void {
-    unreadable = true;
+/** Writes records, and those that it asks for by id. Returns the ids that the upstream has no record for. */
+async function fetchAndWrite(
+  current: Pull,
+  records: readonly MirrorRecord[],
+  ids: readonly number[],
+): Promise<number[]> {
+  const { kind, mirror, tally, signal, onAdvanced } = current;
+  tally.fetched += records.length;
+  const fetchAndCount = async (id: number) => {
+    const record = await fetchOne(current, id);
+    if (typeof record === 'object') tally.fetched++;
+    if (record !== 'missing') onAdvanced();
+    return record;
+  };
+  const fetched = await pMap(ids, fetchAndCount, { concurrency, signal });
+  const onRejected = ({ row }: MirrorRecord, why: string) => {
     tally.skipped++;
-    context.onSkipped(where, why);
+    current.onSkipped(`${kind.item}${row.id}`, why);
+  };
+  const found = fetched.filter((record) => typeof record === 'object');
+  add(tally, await mirror.write(kind, [...records, ...found], onRejected));
+  onAdvanced();
+  return ids.filter((_id, index) => fetched[index] === 'missing');
+}
+
+/** Undefined for a record that has to be skipped. */
+async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'missing' | undefined> {
+  const { kind, upstream, signal } = current;
+  const path = `${kind.item}${id}`;
+  try {
+    const { data: record, error } = kind.record.safeParse(await upstream.get(path, signal));
+    if (record?.row.id === id) return record;
+    skip(current, path, record ? `id: is ${record.row.id}` : firstIssue(error));
+  } catch (error) {
+    if (isMissing(error)) return 'missing';
+    if (!(error instanceof UpstreamRejection)) throw error;
+    skip(current, path, `it responded with ${error.status}`);
   }
+  return undefined;
+}
+
+/** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
+async function removeGone(current: Pull): Promise<void> {
+  const { kind, mirror, listed, signal, tally } = current;
+  const unseen = (await mirror.ids(kind)).filter((id) => !listed.has(id));
+  const responses = await pMap(unseen, (id) => fetchOne(current, id), { concurrency, signal });
+  const gone = unseen.filter((_id, index) => responses[index] === 'missing');
+  if (gone.length > 0) await mirror.remove(kind, gone);
+  tally.gone += gone.length;
+}
+
+function skip(current: Pull, where: string, why: string): void {
+  current.unreadable = true;
+  current.tally.skipped++;
+  current.onSkipped(where, why);
 }
 
 /** The first thing that is wrong, with the field that it is wrong about. */

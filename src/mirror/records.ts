@@ -1,14 +1,15 @@
 /**
- * The records of the interface as an upstream gives them: checked field by field, and turned into the rows
- * that the mirror keeps. What a response leaves out is left out of the row, which keeps its value there.
+ * The records of the REST interface as an upstream gives them: checked field by field, and turned into rows of the
+ * mirror. What a response leaves out is left out of the row as well, so that the mirror's value stays.
  */
 
 import { z } from 'zod';
 import { TrainerSegmentType as trainerSegmentTypes } from '../database/generated/prisma/enums.ts';
+import { instant, int, known, name, recordId, segments, text } from './fields.ts';
 
 export type Row = { id: number } & Record<string, string | number | boolean | null | undefined>;
 
-/** A record as the mirror keeps it. */
+/** A record as the mirror stores it. */
 export interface MirrorRecord {
   readonly row: Row;
   /** The rows that belong to it, such as the segments of a session. */
@@ -29,37 +30,19 @@ export interface Kind {
     | 'LockTemplate'
     | 'LockSession'
     | 'OssmDevice';
+  /** Where the rows that belong to its records go, and the column that says to which one. */
   readonly children?: { readonly table: string; readonly parent: string };
+  /** Path of the list. */
   readonly list: string;
-  /** Whether the interface documents the list, so that every upstream has it. */
+  /** Whether the list is documented, so that every upstream has it. */
   readonly documented: boolean;
   /** Path of one record, without its id. */
   readonly item: string;
-  /** How the list says it, where the list leaves out what only the record by id has. */
+  /** How a record reads in a list that leaves out fields, which only the record by id has. */
   readonly summary?: z.ZodType<MirrorRecord>;
+  /** How a record reads by its id, and in a list that leaves out nothing. */
   readonly record: z.ZodType<MirrorRecord>;
 }
-
-const int = z.int32();
-export const recordId = int.min(1);
-/** Text that PostgreSQL can keep: without NUL, and without halves of surrogate pairs. */
-const text = z
-  .string()
-  .max(10_000)
-  .regex(/^[^\0\p{Surrogate}]*$/u, 'has characters that cannot be stored');
-/** Text that is indexed, or as good as a name. */
-const name = text.max(255);
-/** An instant whose year has four digits in UTC too, which an offset can change. */
-const instant = z.iso
-  .datetime({ offset: true })
-  .refine((value) => {
-    const year = new Date(value).getUTCFullYear();
-    return year >= 1000 && year <= 9999;
-  }, 'is not between the years 1000 and 9999')
-  .transform((value) => new Date(value).toISOString());
-const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);
-/** A value that the mirror has always, so that null counts as left out. */
-const known = <S extends z.ZodType>(schema: S) => schema.nullish().transform((value) => value ?? undefined);
 
 export const user = z.object({
   id: recordId,
@@ -90,7 +73,7 @@ const templateFields = {
   handsFreeMode: z.boolean(),
   targetDepth: z.number(),
   targetWindow: z.number(),
-  // The interface does not show what an identifier of a toy looks like.
+  // What an identifier of a toy looks like is documented nowhere.
   toyId: z.union([text, int.transform(String)]).nullish(),
   createdDate: instant,
   updatedAt: instant,
@@ -169,157 +152,167 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
     }));
 }
 
+/** The field that says whose a record is: nothing but the account's id. */
+type OwnerId = z.ZodLiteral<number>;
+
+const dttDevices = (ownerId: OwnerId): Kind => ({
+  name: 'DTT devices',
+  table: 'DttDevice',
+  list: '/dtt',
+  documented: true,
+  item: '/dtt/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      ownerId,
+      macAddress: name,
+      serialNumber: text.nullish(),
+      softwareVersion: text.nullish(),
+      lastVisited: instant.nullish(),
+      lastLogAt: instant.nullish(),
+      createdDate: known(instant),
+      apiHits: known(int),
+    })
+    .transform((row) => ({ row })),
+});
+
+const dttTemplates: Kind = {
+  name: 'DTT templates',
+  table: 'DttTemplate',
+  children: { table: 'DttTemplateSegment', parent: 'templateId' },
+  list: '/dtt/templates',
+  documented: true,
+  item: '/dtt/templates/',
+  summary: templateSummary,
+  record: template,
+};
+
+const lkbxDevices = (ownerId: OwnerId): Kind => ({
+  name: 'LKBX devices',
+  table: 'LkbxDevice',
+  list: '/lkbx',
+  documented: false,
+  item: '/lkbx/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress: name,
+      ownerId,
+      locked: z.boolean(),
+      hueShift: z.number(),
+      lastVisited: instant.nullish(),
+      lastLogAt: instant.nullish(),
+    })
+    .transform((row) => ({ row })),
+});
+
+const lockTemplates = (ownerId: OwnerId): Kind => ({
+  name: 'lock templates',
+  table: 'LockTemplate',
+  list: '/lkbx/templates',
+  documented: false,
+  item: '/lkbx/templates/',
+  record: z
+    .object({
+      id: recordId,
+      ownerId,
+      name: text,
+      duration: int,
+      isRandomDuration: z.boolean(),
+      isBreakEnabled: z.boolean(),
+      breakRegularity: int.nullish(),
+      isEmergencyUnlockEnabled: z.boolean(),
+      createdAt: instant,
+    })
+    .transform((row) => ({ row })),
+});
+
+const lockSessions = (ownerId: OwnerId): Kind => ({
+  name: 'lock sessions',
+  table: 'LockSession',
+  children: { table: 'LockSegment', parent: 'sessionId' },
+  list: '/lkbx/sessions',
+  documented: false,
+  item: '/lkbx/sessions/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      publicId: name,
+      ownerId,
+      name: text.nullish(),
+      lockState: name,
+      duration: int,
+      startDate: instant,
+      isActive: z.boolean(),
+      LockSegment: segments(
+        z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
+      ),
+    })
+    .transform(({ LockSegment, ...row }) => ({
+      row,
+      children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+    })),
+});
+
+const ossmDevices = (ownerId: OwnerId): Kind => ({
+  name: 'OSSM devices',
+  table: 'OssmDevice',
+  list: '/ossm',
+  documented: false,
+  item: '/ossm/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress: name,
+      chip: name,
+      ownerId,
+      pairingCode: text.nullish(),
+      pairingExpires: instant.nullish(),
+      lastVisited: instant.nullish(),
+      OSSMFirmwareId: int.nullish(),
+    })
+    .transform((row) => ({ row })),
+});
+
+const dttSessions = (accountId: number): Kind => ({
+  name: 'DTT sessions',
+  table: 'DttSession',
+  children: { table: 'TrainerSegment', parent: 'sessionId' },
+  list: '/dtt/sessions',
+  documented: true,
+  item: '/dtt/sessions/',
+  summary: session(accountId, z.object(segmentSummaryFields)).transform(({ row, segments }) => ({
+    row,
+    children: segments.map((segment) => ({ ...segment, sessionId: row.id })),
+  })),
+  record: session(accountId, trainerSegment).transform(({ row, segments }) => ({
+    row,
+    children: segments.map((segment, order) => ({
+      ...segment,
+      sessionId: row.id,
+      order: segment.order ?? order,
+      createdAt: segment.createdAt ?? row.createdAt,
+    })),
+  })),
+});
+
 /**
  * Every kind of record, in an order in which what is referred to comes first, and what takes longest last.
  * @param accountId the user to whom all but imported templates must belong.
  */
 export function kindsOf(accountId: number) {
   const ownerId = z.literal(accountId, { error: `is not the account's, which is ${accountId}` });
-
-  const dttDevices: Kind = {
-    name: 'DTT devices',
-    table: 'DttDevice',
-    list: '/dtt',
-    documented: true,
-    item: '/dtt/',
-    record: z
-      .object({
-        id: recordId,
-        bubbleId: name,
-        ownerId,
-        macAddress: name,
-        serialNumber: text.nullish(),
-        softwareVersion: text.nullish(),
-        lastVisited: instant.nullish(),
-        lastLogAt: instant.nullish(),
-        createdDate: known(instant),
-        apiHits: known(int),
-      })
-      .transform((row) => ({ row })),
+  return {
+    dttDevices: dttDevices(ownerId),
+    dttTemplates,
+    lkbxDevices: lkbxDevices(ownerId),
+    lockTemplates: lockTemplates(ownerId),
+    lockSessions: lockSessions(ownerId),
+    ossmDevices: ossmDevices(ownerId),
+    dttSessions: dttSessions(accountId),
   };
-
-  const dttTemplates: Kind = {
-    name: 'DTT templates',
-    table: 'DttTemplate',
-    children: { table: 'DttTemplateSegment', parent: 'templateId' },
-    list: '/dtt/templates',
-    documented: true,
-    item: '/dtt/templates/',
-    summary: templateSummary,
-    record: template,
-  };
-
-  const lkbxDevices: Kind = {
-    name: 'LKBX devices',
-    table: 'LkbxDevice',
-    list: '/lkbx',
-    documented: false,
-    item: '/lkbx/',
-    record: z
-      .object({
-        id: recordId,
-        bubbleId: name,
-        macAddress: name,
-        ownerId,
-        locked: z.boolean(),
-        hueShift: z.number(),
-        lastVisited: instant.nullish(),
-        lastLogAt: instant.nullish(),
-      })
-      .transform((row) => ({ row })),
-  };
-
-  const lockTemplates: Kind = {
-    name: 'lock templates',
-    table: 'LockTemplate',
-    list: '/lkbx/templates',
-    documented: false,
-    item: '/lkbx/templates/',
-    record: z
-      .object({
-        id: recordId,
-        ownerId,
-        name: text,
-        duration: int,
-        isRandomDuration: z.boolean(),
-        isBreakEnabled: z.boolean(),
-        breakRegularity: int.nullish(),
-        isEmergencyUnlockEnabled: z.boolean(),
-        createdAt: instant,
-      })
-      .transform((row) => ({ row })),
-  };
-
-  const lockSessions: Kind = {
-    name: 'lock sessions',
-    table: 'LockSession',
-    children: { table: 'LockSegment', parent: 'sessionId' },
-    list: '/lkbx/sessions',
-    documented: false,
-    item: '/lkbx/sessions/',
-    record: z
-      .object({
-        id: recordId,
-        bubbleId: name,
-        publicId: name,
-        ownerId,
-        name: text.nullish(),
-        lockState: name,
-        duration: int,
-        startDate: instant,
-        isActive: z.boolean(),
-        LockSegment: segments(
-          z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
-        ),
-      })
-      .transform(({ LockSegment, ...row }) => ({
-        row,
-        children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
-      })),
-  };
-
-  const ossmDevices: Kind = {
-    name: 'OSSM devices',
-    table: 'OssmDevice',
-    list: '/ossm',
-    documented: false,
-    item: '/ossm/',
-    record: z
-      .object({
-        id: recordId,
-        bubbleId: name,
-        macAddress: name,
-        chip: name,
-        ownerId,
-        pairingCode: text.nullish(),
-        pairingExpires: instant.nullish(),
-        lastVisited: instant.nullish(),
-        OSSMFirmwareId: int.nullish(),
-      })
-      .transform((row) => ({ row })),
-  };
-
-  const dttSessions: Kind = {
-    name: 'DTT sessions',
-    table: 'DttSession',
-    children: { table: 'TrainerSegment', parent: 'sessionId' },
-    list: '/dtt/sessions',
-    documented: true,
-    item: '/dtt/sessions/',
-    summary: session(accountId, z.object(segmentSummaryFields)).transform(({ row, segments }) => ({
-      row,
-      children: segments.map((segment) => ({ ...segment, sessionId: row.id })),
-    })),
-    record: session(accountId, trainerSegment).transform(({ row, segments }) => ({
-      row,
-      children: segments.map((segment, order) => ({
-        ...segment,
-        sessionId: row.id,
-        order: segment.order ?? order,
-        createdAt: segment.createdAt ?? row.createdAt,
-      })),
-    })),
-  };
-
-  return { dttDevices, dttTemplates, lkbxDevices, lockTemplates, lockSessions, ossmDevices, dttSessions };
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { errorText } from '../errors.ts';
-import { describe, nextStep } from './report.ts';
+import { describeChanges, nextStep } from './report.ts';
 import { type SyncOptions, sync } from './sync.ts';
 
 export interface RefreshOptions extends Pick<SyncOptions, 'pool' | 'upstream' | 'lease'> {
@@ -28,11 +28,11 @@ export function startRefresh({ interval, logger, ...options }: RefreshOptions): 
   async function refresh(): Promise<void> {
     try {
       const report = await sync({ ...options, signal: end.signal });
-      // Undefined: another process is at it.
+      // Undefined: another process runs it.
       if (!report) return;
       for (const note of report.notes) logger.debug({ note }, 'mirror');
       if (lastSuccess === undefined) logger.info({ next: nextStep(report.account) }, 'mirror in step');
-      const changes = describe(report);
+      const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests: report.requests }, 'mirror refreshed');
       lastSuccess = new Date().toISOString();
     } catch (error) {

@@ -1,11 +1,12 @@
 /** What a run did, in words. */
 
-import type { Account, SyncReport } from './sync.ts';
+import type { Account } from './account.ts';
+import type { SyncReport } from './sync.ts';
 
 const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
 
 /** A table of all kinds of records, one line each. */
-export function table({ tallies }: SyncReport): string {
+export function reportTable({ tallies }: SyncReport): string {
   const lines = [
     ['', ...columns],
     ...[...tallies].map(([name, tally]) => [name, ...columns.map((column) => String(tally[column]))]),
@@ -19,7 +20,7 @@ export function table({ tallies }: SyncReport): string {
 }
 
 /** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
-export function describe({ tallies }: SyncReport): string | undefined {
+export function describeChanges({ tallies }: SyncReport): string | undefined {
   const changes = [...tallies].flatMap(([name, tally]) => {
     const parts = (['created', 'updated', 'gone'] as const)
       .filter((change) => tally[change] > 0)

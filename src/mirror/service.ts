@@ -1,4 +1,4 @@
-/** The mirror as a part of the gateway: its refresh, and the way back for activations. */
+/** The mirror as a part of the gateway: its refresh, and the activations that it sends to the upstream. */
 
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -36,9 +36,9 @@ export async function openMirrorService(
     interval: config.UPSTREAM_INTERVAL * 1000,
     logger,
   });
-  const patient = createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
+  const forActivations = createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
   return {
-    upstream: createUpstreamAccount({ pool, upstream: patient, logger }),
+    upstream: createUpstreamAccount({ pool, upstream: forActivations, logger }),
     status: refresh.status,
     close: refresh.stop,
   };

@@ -1,6 +1,6 @@
 /**
- * The HTTP client of a service that speaks the interface: gentle with it, stubborn against its failures, and
- * trusting nothing that it says.
+ * The HTTP client of a service that speaks the REST interface. It waits when it is asked to, repeats what failed, and
+ * checks everything that it is sent.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,23 +15,23 @@ export interface Upstream {
   requestCount(): number;
   /**
    * The `data` of the envelope that a path responds with.
-   * @throws {Refusal} when the answer is no, {Unauthorized} for a bad token, {UpstreamError} after giving up.
+   * @throws {UpstreamRejection} when the upstream says no, {Unauthorized} for a bad token, {UpstreamError} after giving up.
    */
   get(path: string, signal?: AbortSignal): Promise<unknown>;
   post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
 }
 
-/** How long to wait for what, in milliseconds. */
+/** How long to wait for what, in milliseconds, and how often to try. */
 export interface Timing {
   /** For one response, from the request to the end of its body. */
   readonly timeout: number;
   /** How often a request is repeated before giving up. */
   readonly retries: number;
-  /** Before the first repetition; it doubles each time, up to `maxDelay`, and varies at random. */
+  /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
   readonly maxDelay: number;
   /** The longest `Retry-After` that is waited for. */
-  readonly timeouts: number;
+  readonly longestPause: number;
 }
 
 const defaultTiming: Timing = {
@@ -39,7 +39,7 @@ const defaultTiming: Timing = {
   retries: 8,
   delay: 500,
   maxDelay: 30_000,
-  timeouts: 5 * 60_000,
+  longestPause: 5 * 60_000,
 };
 
 /** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
@@ -62,9 +62,9 @@ export class Unavailable extends UpstreamError {
   override name = 'Unavailable';
 }
 
-/** The upstream understood, and the answer is no. */
-export class HttpError extends UpstreamError {
-  override name = 'Refusal';
+/** The upstream understood the request, and said no. */
+export class UpstreamRejection extends UpstreamError {
+  override name = 'UpstreamRejection';
   readonly status: number;
   /** The message of the interface's error envelope, if the response was one. */
   readonly said: string | undefined;
@@ -77,16 +77,25 @@ export class HttpError extends UpstreamError {
 }
 
 /** Whether the upstream says that the record does not exist. The interface does not state the status. */
-export function isMissing(error: unknown): error is HttpError {
-  if (!(error instanceof HttpError) || error.said === undefined) return false;
+export function isMissing(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection) || error.said === undefined) return false;
   return error.status === 404 || /not found/i.test(error.said);
 }
 
 /** Whether the upstream does not have the operation; its path may then look like that of an id. */
-export function isNotOffered(error: unknown): error is HttpError {
-  return (
-    error instanceof HttpError && ([404, 405, 501].includes(error.status) || error.said === 'Invalid ID')
-  );
+export function isNotOffered(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection)) return false;
+  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID';
+}
+
+/** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
+export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
+  try {
+    return await upstream.get(path, signal);
+  } catch (error) {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  }
 }
 
 const envelope = z.discriminatedUnion('ok', [
@@ -100,23 +109,38 @@ export interface UpstreamOptions {
   readonly timing?: Partial<Timing>;
 }
 
+/** A request, as it is sent each time that it is tried. */
+interface Call {
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  /** In JSON. */
+  readonly body?: string;
+  /** What messages call it, such as `GET /users/me`. */
+  readonly name: string;
+}
+
+/** Makes a text of the upstream safe to print. */
+type Quote = (text: string) => string;
+
 export function createUpstream({ base, token, timing }: UpstreamOptions): Upstream {
   const root = base.replace(/\/+$/, '');
-  const { timeout, retries, delay, maxDelay, timeouts } = { ...defaultTiming, ...timing };
-  let requests = 0;
-  /** When the upstream wants to hear from us again: what it tells one request goes for all. */
-  let pausedUntil = 0;
+  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
+  const quote = quoteWithout(token);
+  const sender = createSender(token, quote);
+  const pause = createPause(longestPause);
 
+  const urlOf = (path: string) => new URL(root + path);
   return {
     base: root,
-    requestCount: () => requests,
-    get: (path, signal) => ask('GET', path, undefined, signal),
-    post: (path, body, signal) => ask('POST', path, JSON.stringify(body), signal),
+    requestCount: sender.count,
+    get: (path, signal) => repeat({ name: `GET ${path}`, method: 'GET', url: urlOf(path) }, signal),
+    post: (path, body, signal) =>
+      repeat({ name: `POST ${path}`, method: 'POST', url: urlOf(path), body: JSON.stringify(body) }, signal),
   };
 
-  function ask(method: 'GET' | 'POST', path: string, body: string | undefined, signal?: AbortSignal) {
-    const what = `${method} ${path}`;
-    return pRetry(() => attempt(what, { method, body }, new URL(root + path), signal), {
+  /** Calls again, at growing intervals, until the upstream is available. */
+  function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
+    return pRetry(() => attempt(call, signal), {
       retries,
       minTimeout: delay,
       maxTimeout: maxDelay,
@@ -129,102 +153,110 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
     });
   }
 
-  async function attempt(what: string, request: Request, url: URL, signal?: AbortSignal): Promise<unknown> {
-    const pause = pausedUntil - Date.now();
-    if (pause > 0) await sleep(pause, undefined, { ...(signal && { signal }) });
+  async function attempt(call: Call, signal?: AbortSignal): Promise<unknown> {
+    await pause.wait(signal);
     const deadline = AbortSignal.timeout(timeout);
     try {
-      const response = await send(
-        what,
-        request,
-        url,
-        signal ? AbortSignal.any([signal, deadline]) : deadline,
-      );
-      return readResponse(what, response.status, await readBody(what, response), response.headers);
+      const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      const text = await readBody(call, response);
+      if (isBusy(response)) pause.extend(call, response.headers.get('Retry-After'));
+      return dataOf(call, response, text, quote);
     } catch (error) {
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
-      if (deadline.aborted) throw new Unavailable(`${what}: no answer within ${timeout / 1000} s`);
-      throw new Unavailable(`${what}: ${reasonOf(error)}`);
+      if (deadline.aborted) throw new Unavailable(`${call.name}: no response within ${timeout / 1000} s`);
+      throw new Unavailable(`${call.name}: ${reasonOf(error)}`);
     }
   }
+}
 
-  /** Sends a request, and follows redirects within the upstream's origin: the token goes nowhere else. */
-  async function send(what: string, request: Request, url: URL, signal: AbortSignal): Promise<Response> {
-    for (let hops = 0; ; hops++) {
-      requests++;
-      const response = await fetch(url, {
-        method: request.method,
-        ...(request.body !== undefined && { body: request.body }),
-        headers: {
-          Accept: 'application/json',
-          Authorization: `Bearer ${token}`,
-          ...(request.body !== undefined && { 'Content-Type': 'application/json' }),
-        },
-        redirect: 'manual',
-        signal,
-      });
+/** Sends requests and counts them. It follows redirects within the upstream's origin: the token goes nowhere else. */
+function createSender(token: string, quote: Quote) {
+  let sent = 0;
+
+  async function send({ name, method, url, body }: Call, signal: AbortSignal): Promise<Response> {
+    const init: RequestInit = {
+      method,
+      headers: {
+        Accept: 'application/json',
+        Authorization: `Bearer ${token}`,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      ...(body !== undefined && { body }),
+      redirect: 'manual',
+      signal,
+    };
+    let place = url;
+    for (let redirects = 0; ; redirects++) {
+      sent++;
+      const response = await fetch(place, init);
       const location = response.headers.get('Location');
       if (response.status < 300 || response.status > 399 || location === null) return response;
       await response.body?.cancel();
-      const target = new URL(location, url);
-      if (target.origin !== url.origin || request.method !== 'GET' || hops >= maxRedirects) {
-        throw new UpstreamError(
-          `${what}: it redirects to ${quote(`${target.origin}${target.pathname}`)}, which is not followed`,
-        );
+      const target = new URL(location, place);
+      if (target.origin !== place.origin || method !== 'GET' || redirects >= maxRedirects) {
+        const where = quote(`${target.origin}${target.pathname}`);
+        throw new UpstreamError(`${name}: it redirects to ${where}, which is not followed`);
       }
-      url = target;
+      place = target;
     }
   }
-
-  function readResponse(what: string, status: number, text: string, headers: Headers): unknown {
-    // The interface's own 401 does not depend on the body: nothing else can be meant.
-    if (status === 401) throw new Unauthorized(`${what}: the upstream does not accept the token`);
-    if (status === 429 || status === 408 || status >= 500) {
-      pauseFor(what, headers.get('Retry-After'));
-      throw new Unavailable(`${what}: it answered ${status}`);
-    }
-    const response = envelope.safeParse(parseJson(text)).data;
-    if (response?.ok === true && status < 300) return response.data;
-    if (response?.ok === false) {
-      const message = `${what}: it answered ${status} ${quote(response.error)}`;
-      throw new HttpError(message, status, response.error);
-    }
-    if (status >= 400) throw new HttpError(`${what}: it answered ${status}`, status, undefined);
-    throw new Unavailable(`${what}: it answered ${status} without the interface's envelope`);
-  }
-
-  /** `Retry-After` is a number of seconds or a date (RFC 9110, section 10.2.3). */
-  function pauseFor(what: string, retryAfter: string | null): void {
-    if (retryAfter === null) return;
-    const wait = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
-    if (wait > timeouts) {
-      throw new UpstreamError(
-        `${what}: it asks to wait for ${Math.ceil(wait / 1000)} s. Gave up: try again then.`,
-      );
-    }
-    if (wait > 0) pausedUntil = Math.max(pausedUntil, Date.now() + wait);
-  }
-
-  /** The upstream's words, safe to print: short, without control characters, and without the token. */
-  function quote(text: string): string {
-    return JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
-  }
+  return { send, count: () => sent };
 }
 
-interface Request {
-  readonly method: 'GET' | 'POST';
-  readonly body: string | undefined;
+/** When the upstream wants to hear from us again. What it tells one request holds for all. */
+function createPause(longest: number) {
+  let until = 0;
+  return {
+    async wait(signal?: AbortSignal): Promise<void> {
+      const remaining = until - Date.now();
+      if (remaining > 0) await sleep(remaining, undefined, { ...(signal && { signal }) });
+    },
+
+    /**
+     * @param retryAfter a number of seconds or a date (RFC 9110, section 10.2.3).
+     * @throws {UpstreamError} when that is longer than we wait.
+     */
+    extend({ name }: Call, retryAfter: string | null): void {
+      if (retryAfter === null) return;
+      const isSeconds = /^\d+$/.test(retryAfter);
+      const wait = isSeconds ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
+      if (wait > longest) {
+        const seconds = Math.ceil(wait / 1000);
+        throw new UpstreamError(`${name}: it asks to wait for ${seconds} s. Gave up: try again then.`);
+      }
+      if (wait > 0) until = Math.max(until, Date.now() + wait);
+    },
+  };
+}
+
+/** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */
+const isBusy = ({ status }: Response) => status === 429 || status === 408 || status >= 500;
+
+/** @throws {UpstreamError} of the kind that says what a response without data means. */
+function dataOf({ name }: Call, response: Response, text: string, quote: Quote): unknown {
+  const { status } = response;
+  // Whatever the body says: nothing else can be meant.
+  if (status === 401) throw new Unauthorized(`${name}: the upstream does not accept the token`);
+  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`);
+  const content = envelope.safeParse(parseJson(text)).data;
+  if (content?.ok === true && status < 300) return content.data;
+  if (content?.ok === false) {
+    const { error } = content;
+    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, status, error);
+  }
+  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, status, undefined);
+  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`);
 }
 
 /** @throws {UpstreamError} for a body over the limit, after reading no more than that. */
-async function readBody(what: string, { body }: Response): Promise<string> {
+async function readBody({ name }: Call, { body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
     if (size > responseLimit) {
-      throw new UpstreamError(`${what}: the answer is larger than ${responseLimit / 1024 / 1024} MiB`);
+      throw new UpstreamError(`${name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`);
     }
     chunks.push(chunk);
   }
@@ -238,6 +270,12 @@ function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */
+const quoteWithout =
+  (token: string): Quote =>
+  (text) =>
+    JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
 
 /** `fetch` says only that it failed; why stands in the cause. */
 const reasonOf = (error: unknown) =>

@@ -1,3 +1,5 @@
+/** `dovetail migrate`. */
+
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

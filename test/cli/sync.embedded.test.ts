@@ -1,3 +1,5 @@
+/** `dovetail sync`: what it writes, and how it ends. */
+
 import { rm } from 'node:fs/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
@@ -142,7 +144,7 @@ it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s'
   expect(await exit).toEqual({
     code: 130,
     stdout: '',
-    stderr: expect.stringMatching(/\nInterrupted\. What was read is kept, and the next run goes on\.\n$/),
+    stderr: expect.stringMatching(/\nInterrupted\. What was read is stored, and the next run goes on\.\n$/),
   });
 });
 

@@ -1,3 +1,5 @@
+/** `dovetail token`. */
+
 import { readFile, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
@@ -42,7 +44,7 @@ function createdBy({ code, stdout, stderr }: Awaited<ReturnType<typeof runCli>>)
 
 describe('dovetail token', () => {
   it('creates, lists and revokes while no gateway runs', async () => {
-    const remaining = createdBy(await token('create', '--user', 'demo', '--name', 'kept'));
+    const remaining = createdBy(await token('create', '--user', 'demo', '--name', 'remaining'));
     const created = await token('create', '--user', 'demo', '--name', 'revoked', '--json');
     const revoked: { id: number; token: string } = JSON.parse(created.stdout);
     expect(revoked).toEqual({
@@ -58,7 +60,7 @@ describe('dovetail token', () => {
     });
     expect((await list()).slice(0, 2)).toMatchObject([
       { id: revoked.id, name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
-      { id: Number(remaining.id), name: 'kept', lastUsedAt: null, revokedAt: null },
+      { id: Number(remaining.id), name: 'remaining', lastUsedAt: null, revokedAt: null },
     ]);
     // The folder is free again after each.
     const database = await openFolder();

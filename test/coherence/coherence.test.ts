@@ -1,6 +1,6 @@
 /**
- * Coherence: random reads and writes, many in flight, through both doors of several gateways and past them, and no
- * read ever answers with something older than what its gateway knew when the read began.
+ * Coherence: random reads and writes, many in flight, through both APIs of several gateways and past them, and no
+ * read ever returns something older than what its gateway knew when the read began.
  *
  * What "knew" means is in `coherence/writes.ts`, where rows count their own changes, and in `coherence/floor.ts`.
  * `SEED=…` makes the same programs again, `FUZZ_MINUTES=…` goes on for as long as it says.
@@ -28,7 +28,7 @@ import { type Line, openLine } from '../support/line.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
 import { habits, type Visit, visit } from './guests.ts';
-import { activate, ask, favourites, type Read, reads, refused } from './reads.ts';
+import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
   type Holding,
   hold,
@@ -101,7 +101,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** Has the gateways wait for some of their answers, as a network would, so that more happens in the meantime. */
+/** Has the gateways wait for some of their responses, as a network would, so that more happens in the meantime. */
 function slowDown(): void {
   const query = pg.Pool.prototype.query;
   vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (this: pg.Pool, ...given: unknown[]) {
@@ -144,13 +144,13 @@ const revoking = new Set<number>();
 
 async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
   const { gateway, floor, hears } = at(gateways, place % gateways.length);
-  // While a gateway hears nothing it answers out of the database, where all that was acknowledged is.
+  // While a gateway hears nothing it reads from the database, where all that was acknowledged is.
   const begun = hears && gateway.feed.listening ? floor.copy() : acknowledged.copy();
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
   const seen = { what, userId: account.userId, floor: begun };
-  if (data === refused) {
-    if (!temp || !revoking.has(temp.id)) throw new Error(`${what} was refused with a valid token`);
+  if (data === rejected) {
+    if (!temp || !revoking.has(temp.id)) throw new Error(`${what} was rejected with a valid token`);
     return { ...seen, counts: [[`ApiToken ${temp.id}`, 1]] };
   }
   const sight = request.see(data);
@@ -197,7 +197,7 @@ type Step = {
   readonly account: number;
   readonly place: number;
 } & (
-  | /** Asked so many times, one after the other: what the first one left in memory may answer the next. */
+  | /** Asked so many times, one after the other: what the first one left in memory may serve the next. */
   {
       readonly kind: 'read';
       readonly request: number;
@@ -294,7 +294,7 @@ const sharing: fc.Arbitrary<Step> = fc.oneof(
 const programs = (steps: fc.Arbitrary<Step>) =>
   fc.array(steps, { minLength: 40, maxLength: 120, size: 'max' });
 
-/** Runs the steps, as many at once as they say, and answers with what the reads saw. */
+/** Runs the steps, as many at once as they say, and returns what the reads saw. */
 async function run(program: readonly Step[]): Promise<Seen[]> {
   const seen: Seen[] = [];
   let underWay: Promise<unknown>[] = [];
@@ -322,7 +322,7 @@ async function take(next: Step, seen: Seen[]): Promise<void> {
   else acknowledged.raise(await change(next, account));
 }
 
-/** Changes something past all gateways, and answers with what it counts once it is acknowledged. */
+/** Changes something past all gateways, and returns what it counts once it is acknowledged. */
 async function change(next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' }>, account: Account) {
   const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'token') return changeTokens(account, next.makes);
@@ -397,7 +397,7 @@ async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = 
     await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
 }
 
-describe('no read answers with something older than its gateway knew', () => {
+describe('no read returns something older than its gateway knew', () => {
   it(`while everybody reads and writes (seed ${seed})`, () => check(step), testTimeout);
 
   it(

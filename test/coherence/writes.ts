@@ -1,5 +1,5 @@
 /**
- * Writes past all gateways. Every row under test counts its own changes in a column that answers show, so that "older"
+ * Writes past all gateways. Every row under test counts its own changes in a column that responses show, so that "older"
  * is "less". Triggers of the test's, which fire after the announcing ones, send the count along on the same channel:
  * when a gateway's feed tells the count, the gateway has processed the announcement of that very change.
  */
@@ -24,6 +24,7 @@ const counted = {
 } as const;
 
 export type Table = keyof typeof counted;
+// `Object.keys` does not know that these are all the keys there are.
 export const tables = Object.keys(counted) as Table[];
 
 /** Tables that nothing refers to, which can be emptied and filled again. */

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { examine, type Finding } from '../../src/cli/doctor/checks.ts';
+import { examine } from '../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../src/cli/doctor/finding.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {

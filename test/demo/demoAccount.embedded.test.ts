@@ -1,3 +1,5 @@
+/** The demo account: how it is loaded, what it has, and its token. */
+
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,7 +83,7 @@ describe('the demo account', () => {
     ]);
   });
 
-  it('has an answer with data for every REST route', async () => {
+  it('has data for every REST route', async () => {
     const token = await prepare();
     const gateway = await openTestGateway({ ...database, close: async () => {} });
     try {

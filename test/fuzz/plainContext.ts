@@ -48,6 +48,7 @@ function widened(model: string, select: Record<string, unknown>): Record<string,
   const wide: Record<string, unknown> = { ...select };
   for (const { name, type, kind } of models[model]?.fields ?? []) {
     const below = select[name];
+    // A `select` is an object, whatever its type says here.
     if (kind !== 'object') wide[name] = true;
     else if (typeof below === 'object' && below !== null && 'select' in below)
       wide[name] = { ...below, select: widened(type, { ...(below.select as Record<string, unknown>) }) };

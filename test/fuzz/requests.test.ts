@@ -1,5 +1,5 @@
 /**
- * Random requests of two accounts, many in flight: no answer is a failure of the gateway, each is well-formed, none
+ * Random requests of two accounts, many in flight: no response is a failure of the gateway, each is well-formed, none
  * says anything of the other account, and the process's memory returns to rest.
  *
  * The suite sends some thousands; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and
@@ -16,9 +16,9 @@ import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
 import { endProcesses, type RunningProcess, startScript, written } from '../support/processes.ts';
-import { type FuzzResponse, findFault, type Marks } from './answers.ts';
 import { namesOf } from './names.ts';
 import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
+import { type FuzzResponse, findFault, type Marks } from './responses.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -34,7 +34,7 @@ const script = `
   import { runInNewContext } from 'node:vm';
   const dist = ${JSON.stringify(fileURLToPath(new URL('../../dist/', import.meta.url)))};
   const { readConfig } = await import(dist + 'config.js');
-  const { openGateway } = await import(dist + 'gateway.js');
+  const { openGateway } = await import(dist + 'server/gateway.js');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
   const gateway = await openGateway(readConfig(JSON.parse(process.argv[1])));
@@ -122,7 +122,7 @@ function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<Fu
       agent,
       timeout: 10_000,
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error('there was no answer')));
+    outgoing.on('timeout', () => outgoing.destroy(new Error('there was no response')));
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
       let text = '';
@@ -141,7 +141,7 @@ function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<Fu
 let sent = 0;
 const statuses = new Map<number, number>();
 
-/** @throws for an answer that is not as it must be. */
+/** @throws for a response that is not as it must be. */
 async function check(request: FuzzRequest): Promise<void> {
   const others = { alice: [bobMarks], bob: [aliceMarks], nobody: [aliceMarks, bobMarks] }[request.viewer];
   for (let time = 1; time <= request.times; time++) {
@@ -180,7 +180,7 @@ async function fuzz(from: number, until: { requests: number; time: number }): Pr
   }
 }
 
-it(`answers whatever it is asked, and says nothing of others (SEED=${seed})`, {
+it(`responds to whatever it is asked, and says nothing of others (SEED=${seed})`, {
   timeout: minutes * 60_000 + 120_000,
 }, async () => {
   const began = performance.now();

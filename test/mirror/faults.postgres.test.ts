@@ -1,3 +1,5 @@
+/** A mirror whose upstream, database or process fails: it is right in the end, or whole as far as it goes. */
+
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -94,7 +96,7 @@ describe('the mirror of an upstream', () => {
     await expectCorrect();
   });
 
-  it('that now and then answers nonsense is correct', async () => {
+  it('that now and then responds with nonsense is correct', async () => {
     const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
     scene.proxy.misbehave = towardsEvery(4, (response, time) =>
       reply(response, 200, nonsense[time % nonsense.length] ?? ''),
@@ -236,7 +238,7 @@ describe('the mirror of an upstream', () => {
     expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
-  it('is kept by a run that waits for its upstream for longer than its lease', async () => {
+  it('stays with a run that waits for its upstream for longer than its lease', async () => {
     const { pool } = scene.target;
     let other: Promise<unknown> | undefined;
     scene.proxy.misbehave = (request, response) => {
@@ -328,13 +330,13 @@ describe('a bad record', () => {
     },
   );
 
-  it('is one that the upstream does not give out, and is kept as it was, though no list has it', async () => {
+  it('is one that the upstream does not give out, and stays as it was, though no list has it', async () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
     await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
     const { notes, tallies } = await scene.sync();
-    expect(notes).toEqual(['/dtt/3: it answered 403; skipped.']);
+    expect(notes).toEqual(['/dtt/3: it responded with 403; skipped.']);
     expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
   });
@@ -375,7 +377,7 @@ describe('a bad record', () => {
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
   });
 
-  it('that claims the identifier or the segments of another is kept out', async () => {
+  it('that claims the identifier or the segments of another is left out', async () => {
     spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
     const { notes } = await scene.sync();
     expect(notes).toEqual([
@@ -425,11 +427,11 @@ describe('an upstream with only the thirteen documented operations', () => {
       named: { lkbxDevices: [1, 9], lockTemplates: [2], lockSessions: [1, 2, 3, 4, 5, 6] },
     });
     expect(report.notes).toEqual([
-      'GET /lkbx is not offered: it answered 404.',
+      'GET /lkbx is not offered: it responded with 404.',
       'GET /lkbx/9: the upstream has no such record.',
-      'GET /lkbx/templates is not offered: it answered 400.',
-      'GET /lkbx/sessions is not offered: it answered 400.',
-      'GET /ossm is not offered: it answered 404.',
+      'GET /lkbx/templates is not offered: it responded with 400.',
+      'GET /lkbx/sessions is not offered: it responded with 400.',
+      'GET /ossm is not offered: it responded with 404.',
     ]);
     expect(await scene.target.client.ossmDevice.count()).toBe(0);
     scene.proxy.misbehave = behave;
@@ -440,7 +442,7 @@ describe('an upstream with only the thirteen documented operations', () => {
   it('is not enough if it does not even list trainers', async () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt' && reply(response, 404, '<h1>Not Found</h1>');
-    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it answered 404');
+    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it responded with 404');
     expect(await scene.target.client.dttTemplate.count()).toBe(0);
   });
 
@@ -459,8 +461,8 @@ describe('an upstream with only the thirteen documented operations', () => {
 });
 
 describe('the account of an upstream', () => {
-  /** Answers for the account with these users, and not at all for any path that looks like one of a user. */
-  function answerUsers(users: unknown) {
+  /** Has the list of users be these. Of single users, only the account's can be read. */
+  function listUsers(users: unknown) {
     scene.proxy.misbehave = (request, response) => {
       const path = pathOf(request);
       if (path === '/users/me') return reply(response, 404, { ok: false, error: 'User not found' });
@@ -475,7 +477,7 @@ describe('the account of an upstream', () => {
   const demo = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
 
   it('is the one user in its list', async () => {
-    answerUsers([demo]);
+    listUsers([demo]);
     expect((await scene.sync()).account).toEqual(demo);
     expect(scene.proxy.requests).not.toContain('GET /users/1');
   });
@@ -487,7 +489,7 @@ describe('the account of an upstream', () => {
   ])(
     'is the owner of its records, who can be asked for, if the list of users has %s',
     async (_name, users) => {
-      answerUsers(users);
+      listUsers(users);
       expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
       expect(scene.proxy.requests).toContain('GET /users/1');
       await expectCorrect();
@@ -495,12 +497,12 @@ describe('the account of an upstream', () => {
   );
 
   it('is asked for by the records that are named, where there are no others', async () => {
-    answerUsers([]);
-    const answerWithout = scene.proxy.misbehave;
+    listUsers([]);
+    const respondWithout = scene.proxy.misbehave;
     scene.proxy.misbehave = (request, response) =>
       /^\/dtt(\/templates)?$/.test(pathOf(request))
         ? reply(response, 200, { ok: true, data: { data: [] } })
-        : answerWithout(request, response);
+        : respondWithout(request, response);
     await expect(scene.sync()).rejects.toThrow(
       /^The upstream does not tell whose account it is: .* --lkbx, /,
     );
@@ -511,7 +513,7 @@ describe('the account of an upstream', () => {
   });
 
   it('fails the run if it cannot be read, and says where', async () => {
-    answerUsers([{ id: 1 }]);
+    listUsers([{ id: 1 }]);
     await expect(scene.sync()).rejects.toThrow(
       'GET /users: username: Invalid input: expected string, received undefined',
     );

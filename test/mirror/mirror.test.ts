@@ -1,7 +1,9 @@
+/** A mirror shows what its upstream does, and keeps up with it. */
+
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstreamAccount } from '../../src/mirror/activation.ts';
-import { describe as describeChanges, table } from '../../src/mirror/report.ts';
+import { describeChanges, reportTable } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -52,7 +54,7 @@ async function responsesOf(gateway: TestGateway, token: string, paths: readonly 
   return responses;
 }
 
-/** Opens the mirror with the way back to the upstream, and compares every answer with the source's. */
+/** Opens the mirror with the way back to the upstream. */
 async function openMirror() {
   const { target, upstream } = scene;
   const logger = pino({ level: 'silent' });
@@ -69,7 +71,7 @@ async function expectEqual(mirror: { gateway: TestGateway; token: string }, path
 }
 
 describe('a mirror', () => {
-  it('answers every REST route byte for byte as the upstream does', async () => {
+  it('responds to every REST route byte for byte as the upstream does', async () => {
     expect(everything.length).toBeGreaterThan(100);
     const advanced: unknown[] = [];
     const finished: string[] = [];
@@ -80,7 +82,7 @@ describe('a mirror', () => {
       },
     });
     expect(report.requests).toBe(scene.proxy.requests.length);
-    expect(table(report)).toMatchInlineSnapshot(`
+    expect(reportTable(report)).toMatchInlineSnapshot(`
       "                fetched  created  updated  unchanged  gone  skipped
       user                  1        1        0          0     0        0
       DTT devices           2        2        0          0     0        0
@@ -143,7 +145,7 @@ describe('a mirror', () => {
     expect(report.requests).toBe(scene.upstream.requestCount() - asked);
     expect(report.requests).toBeLessThanOrEqual(12);
     expect(describeChanges(report)).toBeUndefined();
-    expect(table(report)).toMatchInlineSnapshot(`
+    expect(reportTable(report)).toMatchInlineSnapshot(`
       "                fetched  created  updated  unchanged  gone  skipped
       user                  1        0        0          1     0        0
       DTT devices           2        0        0          2     0        0
@@ -328,7 +330,7 @@ describe('a mirror', () => {
     await client.user.create({ data: { username: 'x' } });
   });
 
-  it('is refused by a database that holds another account, and leaves it alone', async () => {
+  it('fails on a database that holds another account, and leaves it alone', async () => {
     await createAccount(scene.target.client, 'alice');
     const before = await contents(scene.target);
     await expect(scene.sync()).rejects.toThrow(/holds the account "alice".*set DATA_DIR to an empty folder/);
@@ -358,7 +360,7 @@ describe('a mirror', () => {
 });
 
 describe('an activation on a mirror', () => {
-  it('shows on both, through either door', async () => {
+  it('shows on both, through either API', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
@@ -396,7 +398,7 @@ describe('an activation on a mirror', () => {
     await expectEqual(mirror);
   });
 
-  it('is refused as the upstream refuses it', async () => {
+  it('is rejected as the upstream rejects it', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
     for (const id of [3, 4, 999]) {

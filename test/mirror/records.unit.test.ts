@@ -119,6 +119,7 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
     optional: ['name', 'passed', 'settings_id'],
   },
 };
+// `Object.keys` does not know that these are all the keys there are.
 const names = Object.keys(records) as Name[];
 
 /** What a record with these changes reads as; fields changed to undefined are left out. */

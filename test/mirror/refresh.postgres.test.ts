@@ -1,3 +1,5 @@
+/** A gateway that keeps a mirror fresh, and what it says of it. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -180,7 +182,7 @@ describe('the refresh of a mirror', () => {
     await runs(1);
     expect(lines[0]).toEqual([
       'debug',
-      { note: 'GET /ossm is not offered: it answered 404.', msg: 'mirror' },
+      { note: 'GET /ossm is not offered: it responded with 404.', msg: 'mirror' },
     ]);
     scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
     const error = 'GET /users/me: the upstream does not accept the token';

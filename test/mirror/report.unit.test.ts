@@ -1,10 +1,10 @@
 /** What a run says of itself. */
 
 import { describe, expect, it } from 'vitest';
-import { emptyTally } from '../../src/mirror/pull.ts';
 import { user } from '../../src/mirror/records.ts';
-import { describe as describeChanges, nextStep, table } from '../../src/mirror/report.ts';
+import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
+import { emptyTally } from '../../src/mirror/tally.ts';
 
 const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
 const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });
@@ -20,7 +20,7 @@ const changed = report(
 
 describe('the report of a run', () => {
   it('is a table, as wide as what is in it', () => {
-    expect(table(changed)).toMatchInlineSnapshot(`
+    expect(reportTable(changed)).toMatchInlineSnapshot(`
       "                 fetched  created  updated  unchanged  gone  skipped
       user                   1        0        0          1     0        0
       DTT devices     12345678        1        2          3     4        5

@@ -1,14 +1,16 @@
+/** How an upstream is asked, and what is made of its responses. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readPages } from '../../src/mirror/pages.ts';
+import { readList } from '../../src/mirror/list.ts';
 import {
   createUpstream,
-  HttpError,
   isMissing,
   isNotOffered,
   Unauthorized,
   type Upstream,
   UpstreamError,
+  UpstreamRejection,
 } from '../../src/mirror/upstream.ts';
 import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
 
@@ -24,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => server?.close());
 
-/** Answers each request with the next of the answers, and the last one from then on. */
+/** Sends each request the next of the responses, and the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
   server.misbehave = (_request, response) => {
     const scripted = responses.length > 1 ? responses.shift() : responses[0];
@@ -33,7 +35,7 @@ function respondWith(...responses: { status: number; body?: unknown; headers?: R
 }
 
 describe('the client of an upstream', () => {
-  it('answers the data of the envelope, and shows the token to the upstream alone', async () => {
+  it('returns the data of the envelope, and shows the token to the upstream alone', async () => {
     respondWith({ status: 200 });
     expect(await upstream.get('/users/me')).toBe('good');
     expect(server.requests).toEqual(['GET /users/me']);
@@ -85,7 +87,7 @@ describe('the client of an upstream', () => {
   it('gives up after its limit, with a line that says what happened', async () => {
     respondWith({ status: 503 });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      'GET /dtt: it answered 503. Gave up after 5 attempts.',
+      'GET /dtt: it responded with 503. Gave up after 5 attempts.',
     );
     expect(server.requests).toHaveLength(5);
   });
@@ -107,30 +109,30 @@ describe('the client of an upstream', () => {
   });
 
   it.each([
-    [404, { ok: false, error: 'DTT device not found' }, 'it answered 404 "DTT device not found"'],
-    [200, { ok: false, error: 'Nothing of yours' }, 'it answered 200 "Nothing of yours"'],
-    [400, good, 'it answered 400'],
-    [404, '<h1>Not Found</h1>', 'it answered 404'],
+    [404, { ok: false, error: 'DTT device not found' }, 'it responded with 404 "DTT device not found"'],
+    [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
+    [400, good, 'it responded with 400'],
+    [404, '<h1>Not Found</h1>', 'it responded with 404'],
   ])('takes %i with %j for a no, at once', async (status, body, message) => {
     respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    expect(error).toEqual(new HttpError(`GET /dtt: ${message}`, status, said));
-    expect(error).toMatchObject({ name: 'Refusal', status, said });
+    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, status, said));
+    expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
     expect(server.requests).toHaveLength(1);
   });
 
   it.each([
     ['a redirect to nowhere', { status: 302 }],
-    ['an answer that has moved', { status: 304, body: '' }],
+    ['a response that has moved', { status: 304, body: '' }],
   ])('gives up after %s', async (_name, scripted) => {
     respondWith({ body: '<html>', ...scripted });
     await expect(upstream.get('/dtt')).rejects.toThrow(
-      `GET /dtt: it answered ${scripted.status} without the interface's envelope. Gave up after 5 attempts.`,
+      `GET /dtt: it responded with ${scripted.status} without the interface's envelope. Gave up after 5 attempts.`,
     );
   });
 
-  it('takes an answer that says where it is for an answer', async () => {
+  it('takes a response for one although it says where it is', async () => {
     respondWith({ status: 201, headers: { Location: '/elsewhere' } });
     expect(await upstream.get('/dtt')).toBe('good');
   });
@@ -144,26 +146,34 @@ describe('the client of an upstream', () => {
     );
   });
 
-  it('gives up on an upstream that hangs, before its answer or in the middle of it', async () => {
-    const hasty = createUpstream({
+  it('gives up on an upstream that hangs, before its response or in the middle of it', async () => {
+    const withTimeout = createUpstream({
       base: server.base,
       token,
       timing: { ...shortTiming, timeout: 50, retries: 1 },
     });
     server.misbehave = () => true;
-    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+    await expect(withTimeout.get('/dtt')).rejects.toThrow(
+      'no response within 0.05 s. Gave up after 2 attempts.',
+    );
     server.misbehave = (_request, response) => response.writeHead(200).write('{"ok"');
-    await expect(hasty.get('/dtt')).rejects.toThrow('no answer within 0.05 s. Gave up after 2 attempts.');
+    await expect(withTimeout.get('/dtt')).rejects.toThrow(
+      'no response within 0.05 s. Gave up after 2 attempts.',
+    );
   });
 
   it('waits as long as Retry-After says, with all its requests', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
     const start = Date.now();
     // As long as it would wait at the most.
-    const patient = createUpstream({ base: server.base, token, timing: { ...shortTiming, timeouts: 1_000 } });
-    const first = patient.get('/dtt');
+    const client = createUpstream({
+      base: server.base,
+      token,
+      timing: { ...shortTiming, longestPause: 1_000 },
+    });
+    const first = client.get('/dtt');
     await sleep(200);
-    await Promise.all([first, patient.get('/ossm')]);
+    await Promise.all([first, client.get('/ossm')]);
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);
   });
 
@@ -175,13 +185,13 @@ describe('the client of an upstream', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(date) - 10);
   });
 
-  it('gives up when it is told to wait for longer than it has patience', async () => {
+  it('gives up when it is told to wait for longer than it would', async () => {
     respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
     expect(server.requests).toHaveLength(1);
   });
 
-  it('stops reading an answer that is too large', async () => {
+  it('stops reading a response that is too large', async () => {
     let sent = 0;
     server.misbehave = (_request, response) => {
       response.writeHead(200);
@@ -192,7 +202,7 @@ describe('the client of an upstream', () => {
       flood();
       return true;
     };
-    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the answer is larger than 4 MiB');
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the response is larger than 4 MiB');
     expect(sent).toBeLessThan(32 * 1024 * 1024);
   });
 
@@ -223,17 +233,17 @@ describe('the client of an upstream', () => {
     },
   );
 
-  it('quotes a refusal without the token and without control characters', async () => {
+  it('quotes a rejection without the token and without control characters', async () => {
     respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
-    if (!(error instanceof HttpError)) throw error;
-    expect(error.message).toMatch(/^GET \/dtt: it answered 403 "No {2}\[31m\*\*\* x+"$/);
+    if (!(error instanceof UpstreamRejection)) throw error;
+    expect(error.message).toMatch(/^GET \/dtt: it responded with 403 "No {2}\[31m\*\*\* x+"$/);
     expect(error.message.length).toBeLessThan(300);
   });
 
   it('shows no part of a token at which a quote is cut off', async () => {
     respondWith({ status: 403, body: { ok: false, error: `${'x'.repeat(195)}${token}` } });
-    await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it answered 403 "x{195}\*\*\*"$/);
+    await expect(upstream.get('/dtt')).rejects.toThrow(/^GET \/dtt: it responded with 403 "x{195}\*\*\*"$/);
   });
 
   it('ends when it is told to, also while it waits', async () => {
@@ -246,7 +256,7 @@ describe('the client of an upstream', () => {
   });
 
   it('lets go of a request under way when it is told to end', async () => {
-    const impatient = createUpstream({
+    const unhurried = createUpstream({
       base: server.base,
       token,
       timing: { ...shortTiming, timeout: 60_000 },
@@ -258,7 +268,7 @@ describe('the client of an upstream', () => {
         return true;
       };
     });
-    const responses = [impatient.get('/dtt', end.signal), impatient.post('/dtt', {}, end.signal)];
+    const responses = [unhurried.get('/dtt', end.signal), unhurried.post('/dtt', {}, end.signal)];
     const outcomes = Promise.allSettled(responses);
     await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
     end.abort();
@@ -270,28 +280,28 @@ describe('the client of an upstream', () => {
   });
 });
 
-describe('what an upstream refuses', () => {
-  const refusal = (status: number, said?: string) => new HttpError('no', status, said);
+describe('what an upstream rejects', () => {
+  const rejection = (status: number, said?: string) => new UpstreamRejection('no', status, said);
 
   it.each([
-    [refusal(404, 'gone'), true],
-    [refusal(400, 'DTT device not found'), true],
-    [refusal(403, 'NOT FOUND'), true],
-    [refusal(404), false],
-    [refusal(400, 'Invalid ID'), false],
+    [rejection(404, 'gone'), true],
+    [rejection(400, 'DTT device not found'), true],
+    [rejection(403, 'NOT FOUND'), true],
+    [rejection(404), false],
+    [rejection(400, 'Invalid ID'), false],
     [new UpstreamError('not found'), false],
   ])('is a record that does not exist, or is not: %o', (error, missing) => {
     expect(isMissing(error)).toBe(missing);
   });
 
   it.each([
-    [refusal(404), true],
-    [refusal(404, 'Not found'), true],
-    [refusal(405), true],
-    [refusal(501, 'Not implemented'), true],
-    [refusal(400, 'Invalid ID'), true],
-    [refusal(400), false],
-    [refusal(403, 'Forbidden'), false],
+    [rejection(404), true],
+    [rejection(404, 'Not found'), true],
+    [rejection(405), true],
+    [rejection(501, 'Not implemented'), true],
+    [rejection(400, 'Invalid ID'), true],
+    [rejection(400), false],
+    [rejection(403, 'Forbidden'), false],
     [new UpstreamError('Invalid ID'), false],
   ])('is an operation that it does not have, or is not: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
@@ -319,7 +329,7 @@ describe('the pages of a list', () => {
 
   async function readIds(): Promise<number[]> {
     const ids: number[] = [];
-    for await (const page of readPages(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
+    for await (const page of readList(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
     return ids;
   }
 
@@ -417,8 +427,8 @@ describe('the pages of a list', () => {
     ['no list', { data: 'x' }],
     ['more than was asked for', { data: upTo(101).map((id) => ({ id })) }],
     ['null', null],
-  ])('fail when the answer is %s', async (_name, data) => {
+  ])('fail when the response is %s', async (_name, data) => {
     respondWith({ status: 200, body: { ok: true, data } });
-    await expect(readIds()).rejects.toThrow('GET /dtt: the answer is not a list of at most 100');
+    await expect(readIds()).rejects.toThrow('GET /dtt: the response is not a list of at most 100');
   });
 });

@@ -1,10 +1,10 @@
-/** Values at and beyond the borders of what can be kept: a record that has one is skipped, and the others are written. */
+/** Values at and beyond the borders of what can be stored: a record that has one is skipped, and the others are written. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SyncReport } from '../../src/mirror/sync.ts';
 import { openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
 
-/** Fields of an OSSM device, as JSON: some of these values no JavaScript value stands for. What is kept, if it is. */
+/** Fields of an OSSM device, as JSON: some of these values no JavaScript value stands for. What is stored, if it is. */
 const accepted: [field: string, json: string, value: unknown][] = [
   ['lastVisited', '"1000-01-01T00:00:00Z"', '1000-01-01T00:00:00.000Z'],
   ['lastVisited', '"9999-12-31T23:59:59.999Z"', '9999-12-31T23:59:59.999Z'],
@@ -100,7 +100,7 @@ beforeAll(async () => {
         : print(records[Number(id) - 1] ?? {});
     return reply(response, 200, `{"ok":true,"data":${data}}`);
   };
-  // Nothing else is known that passes all checks and is refused by the database.
+  // Nothing else is known that passes all checks and is rejected by the database.
   await scene.target.pool.query('ALTER TABLE "LkbxDevice" ALTER COLUMN "macAddress" TYPE varchar(17)');
   report = await scene.sync();
 });
@@ -108,7 +108,7 @@ afterAll(() => scene?.close());
 
 describe('a mirrored record', () => {
   it.each(accepted.map(([field, json, value], index) => [field, json, value, index + 1] as const))(
-    'is kept with %s %s',
+    'is stored with %s %s',
     async (field, _, value, id) => {
       const row = await scene.target.client.ossmDevice.findUnique({ where: { id } });
       expect(JSON.parse(JSON.stringify(row))).toMatchObject({ [field]: value });
@@ -131,7 +131,7 @@ describe('a mirrored record', () => {
     expect(report.notes).toContain('/ossm/16: lastVisited: is not between the years 1000 and 9999; skipped.');
   });
 
-  it('is kept with any number that there is', async () => {
+  it('is stored with any number that there is', async () => {
     const rows = await scene.target.client.lkbxDevice.findMany({ orderBy: { id: 'asc' } });
     const good = numbers.flatMap(([, value]) => value ?? []);
     expect(rows.map(({ hueShift }) => hueShift + 0)).toEqual(good);

@@ -14,16 +14,16 @@ import { createUpstream, type Timing, type Upstream } from '../../src/mirror/ups
 import type { ServerOptions } from '../../src/server/pipeline.ts';
 import { openTestDatabase, openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
 
-export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, timeouts: 2_000 };
+export const shortTiming: Timing = { timeout: 500, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };
 
 export interface FaultyProxy {
   readonly base: string;
   /** The method and path of each request, without the query. */
   readonly requests: string[];
   readonly authorizations: (string | undefined)[];
-  /** Answers in place of the gateway, unless it answers false. */
+  /** Responds in place of the gateway, unless it returns false. */
   misbehave: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Changes the data of a good answer on its way. */
+  /** Changes the data of a successful response on its way. */
   rewrite: (path: string, data: unknown) => unknown;
   close(): Promise<void>;
 }
@@ -40,6 +40,7 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  // It listens on a port, and not on a pipe.
   const { port } = server.address() as AddressInfo;
   const proxy: FaultyProxy = {
     base: `http://127.0.0.1:${port}/api/v1`,
@@ -57,7 +58,7 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
   async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
-    const scripted = await fetch(`${gateway?.url}${request.url}`, {
+    const forwarded = await fetch(`${gateway?.url}${request.url}`, {
       method: request.method ?? 'GET',
       headers: {
         Authorization: request.headers.authorization ?? '',
@@ -65,9 +66,9 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
       },
       ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
     });
-    const body = await scripted.json();
+    const body = await forwarded.json();
     if (body.ok) body.data = proxy.rewrite(pathOf(request), body.data);
-    reply(response, scripted.status, body);
+    reply(response, forwarded.status, body);
   }
 }
 
@@ -124,8 +125,8 @@ export async function openScene(): Promise<Scene> {
   let restoreMirrored: (() => Promise<void>) | undefined;
 
   /** A gateway that leaves its database open when it is closed. */
-  const openOver = (responseCache: TestDatabase, options?: Partial<ServerOptions>) =>
-    openTestGateway({ ...responseCache, close: async () => {} }, options);
+  const openOver = (testDatabase: TestDatabase, options?: Partial<ServerOptions>) =>
+    openTestGateway({ ...testDatabase, close: async () => {} }, options);
   let source = await openOver(database);
   let mirror: TestGateway | undefined;
   const proxy = await openProxy({
@@ -188,7 +189,7 @@ export async function openScene(): Promise<Scene> {
   return scene;
 }
 
-/** Keeps what a database holds, and answers with what brings it back. */
+/** Saves what a database holds, and returns what brings it back. */
 async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
   const { rows } = await pool.query<{ name: string }>(
     `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' AND tablename <> '_prisma_migrations'`,

@@ -2,7 +2,8 @@
 
 import { styleText } from 'node:util';
 import { Command } from 'commander';
-import { examine, type Finding } from './checks.ts';
+import { examine } from './checks.ts';
+import type { Finding } from './finding.ts';
 
 export const doctorCommand = new Command('doctor')
   .description('check settings, database, port and the rest, and say what to do; changes nothing')
@@ -20,6 +21,6 @@ const marks = { ok: ['green', '✔'], problem: ['red', '✖'], skipped: ['gray',
 
 function line({ check, state, says, advice }: Finding): string {
   const [colour, mark] = marks[state];
-  const said = `${styleText(colour, mark)} ${check.padEnd(16)} ${says}\n`;
-  return advice === undefined ? said : `${said}  ${' '.repeat(16)} → ${advice}\n`;
+  const text = `${styleText(colour, mark)} ${check.padEnd(16)} ${says}\n`;
+  return advice === undefined ? text : `${text}  ${' '.repeat(16)} → ${advice}\n`;
 }

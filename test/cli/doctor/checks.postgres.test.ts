@@ -1,5 +1,8 @@
+/** What the doctor says of a database server. */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { examine, type Finding } from '../../../src/cli/doctor/checks.ts';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
@@ -43,7 +46,7 @@ describe('dovetail doctor, of a server', () => {
       'ok pooler: none stands between',
       expect.stringMatching(/^ok change feed: a notification arrived within \d+ ms$/),
       expect.stringMatching(/^ok clock: 0\.\d s from that of the database$/),
-      'skipped disk: nothing is kept here',
+      'skipped disk: nothing is stored here',
       'ok port: any that is free',
       'skipped upstream: there is none',
     ]);
@@ -193,7 +196,7 @@ describe('dovetail doctor, of a server', () => {
     expect(problem?.advice).toBe(
       'As the owner of the tables: create await_writers on "DttTemplateImport" as the newest migration that names it does; ' +
         'create announce_insert on "OssmDevice" as the newest migration that names it does; ' +
-        'then start the gateways again, which forget what they kept.',
+        'then start the gateways again, which forget what they cached.',
     );
   });
 });

@@ -1,3 +1,5 @@
+/** What the doctor says of settings, machine, embedded database and upstream, and how the command shows it. */
+
 import { once } from 'node:events';
 import type { StatsFs } from 'node:fs';
 import fs, { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
@@ -7,7 +9,9 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { checkNode, examine, type Finding } from '../../../src/cli/doctor/checks.ts';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import { checkNode } from '../../../src/cli/doctor/machine.ts';
 import { readConfig } from '../../../src/config.ts';
 import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
 import { copyTemplate } from '../../support/gateway.ts';
@@ -19,6 +23,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
+// It listens on a port, and not on a pipe.
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 let empty: string;
@@ -202,6 +207,7 @@ $`,
   ])('calls a disk with %i bytes free: %s', async (free, state, gibibytes) => {
     const { bavail: _, ...others } = await fs.statfs(empty);
     const statfs = vi.spyOn(fs, 'statfs');
+    // The overload that gives numbers is the one that is called.
     statfs.mockResolvedValue({ ...others, bsize: 1, bavail: free } as StatsFs);
     syncBuiltinESMExports();
     try {
@@ -244,7 +250,7 @@ $`,
     ['the metrics of one', '127.0.0.1', { '/metrics': '# TYPE dovetail_build_info gauge' }, 'ok'],
     ['what is alive as well', '127.0.0.1', { '/healthz': 'alive' }, 'problem'],
     ['metrics of something else', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
-  ])('tells %s from another program by what it answers', async (_, host, responses, state) => {
+  ])('tells %s from another program by its response', async (_, host, responses, state) => {
     const texts = new Map(Object.entries(responses));
     const server = createHttpServer(({ url = '' }, response) => response.end(texts.get(url) ?? 'no'));
     await once(server.listen(0, host), 'listening');
@@ -255,10 +261,10 @@ $`,
   });
 
   it.each([
-    [200, { ok: true, data: { id: 1 } }, 'ok', (url: string) => `${url} answers, and accepts the token`],
+    [200, { ok: true, data: { id: 1 } }, 'ok', (url: string) => `${url} responds, and accepts the token`],
     [401, { ok: false, error: 'Unauthorized' }, 'problem', () => expect.stringContaining('the token')],
     [500, { ok: false, error: 'Internal server error' }, 'problem', () => expect.stringContaining('500')],
-  ])('asks the upstream once, and of an answer with %i says: %s', async (status, body, state, says) => {
+  ])('asks the upstream once, and of a response with %i says: %s', async (status, body, state, says) => {
     const asked: string[] = [];
     const upstream = createHttpServer(({ method, url, headers }, response) => {
       asked.push(`${method} ${url} ${headers.authorization}`);

@@ -1,10 +1,10 @@
-/** Reads a list of an upstream page by page, whole, also while it changes; and never without end. */
+/** Reads a list of an upstream: all of it, even if it changes meanwhile, and never without end. */
 
 import { z } from 'zod';
-import { recordId } from './records.ts';
+import { recordId } from './fields.ts';
 import { type Upstream, UpstreamError } from './upstream.ts';
 
-/** The most that the interface gives at once (interface, Limits). */
+/** The most that the REST interface gives at once (docs/rest.md#paging). */
 const pageSize = 100;
 
 /** No account has a million records of a kind. */
@@ -30,11 +30,11 @@ const listResponse = z.object({
 const identified = z.looseObject({ id: recordId });
 
 /**
- * The pages of a list. Each begins with the record that the one before ended with, for if it does not, records
- * were removed meanwhile, others have moved up into pages already read, and reading starts over.
+ * The items of a list, a page at a time. Each page is asked for from the last record of the one before. If it no longer
+ * has that record, some were removed meanwhile and others moved up into pages already read: reading starts over.
  * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
  */
-export async function* readPages(
+export async function* readList(
   upstream: Upstream,
   path: string,
   signal?: AbortSignal,
@@ -47,7 +47,7 @@ export async function* readPages(
       await upstream.get(`${path}?limit=${pageSize}&offset=${offset}`, signal),
     );
     if (!response.success)
-      throw new UpstreamError(`GET ${path}: the answer is not a list of at most ${pageSize}`);
+      throw new UpstreamError(`GET ${path}: the response is not a list of at most ${pageSize}`);
     const { data, pagination } = response.data;
     const items = data.map((item) => ({ id: identified.safeParse(item).data?.id, item }));
 
@@ -62,7 +62,7 @@ export async function* readPages(
 
     // An upstream may give less at once than it was asked for, and says so.
     const isLast = items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
-    // The next page begins with a record that says which it is, and has once more what comes behind it here.
+    // The next page has to begin with a record that has an id. Items behind the last such record are read again there.
     const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
     const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
     for (const { id } of fresh) if (id !== undefined) seen.add(id);

@@ -1,4 +1,4 @@
-/** What every answer must be, whatever was asked: well-formed, no failure of the gateway, and silent about others. */
+/** What every response must be, whatever was asked: well-formed, no failure of the gateway, and silent about others. */
 
 import { type ErrorCode, statusOf } from '../../src/errors.ts';
 import type { FuzzRequest } from './requests.ts';
@@ -16,7 +16,7 @@ export interface Marks {
   readonly lastId: number;
 }
 
-/** The first thing that is wrong with the answer, if anything is. */
+/** The first thing that is wrong with the response, if anything is. */
 export function findFault(
   request: FuzzRequest,
   response: FuzzResponse,
