@@ -23,8 +23,6 @@ export const messages = {
   invalidId: 'Invalid ID',
   notFound: 'Not found',
   templateNotOwned: 'Template not found or not owned by user',
-  limit: 'limit must be an integer from 1 to 100',
-  offset: 'offset must be an integer of at least 0',
   methodNotAllowed: 'Method not allowed',
   bodyTooLarge: 'Request body too large',
   bodyNotUtf8: 'Request body must be UTF-8',

@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
+import { readId } from '../database/ids.ts';
 import { describe, nextStep, table } from '../mirror/report.ts';
 import { upstreamOf } from '../mirror/service.ts';
 import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
@@ -120,10 +121,8 @@ function printLines(): SyncListener & { close(): void } {
 
 function parseIds(text: string): number[] {
   return text.split(',').map((part) => {
-    const id = Number(part);
-    if (!/^[1-9]\d*$/.test(part) || id > 2 ** 31 - 1) {
-      throw new InvalidArgumentError('It takes ids such as 1,2.');
-    }
+    const id = readId(part);
+    if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
     return id;
   });
 }

@@ -5,6 +5,7 @@ import { createToken, listTokens, revokeToken } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
+import { readId } from '../database/ids.ts';
 
 export const tokenCommand = new Command('token').description('manage API tokens');
 
@@ -56,9 +57,8 @@ async function withDatabase(run: (database: PrismaClient) => Promise<void>): Pro
 }
 
 function parseId(text: string): number {
-  const id = Number(text);
-  if (!/^[1-9]\d*$/.test(text) || id > 2 ** 31 - 1)
-    throw new InvalidArgumentError('It takes a number from the list.');
+  const id = readId(text);
+  if (id === undefined) throw new InvalidArgumentError('It takes a number from the list.');
   return id;
 }
 

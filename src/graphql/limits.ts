@@ -26,7 +26,7 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
-import { defaultSize, maxSize } from '../schema/loading/pagination.ts';
+import { pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
@@ -121,7 +121,7 @@ export function complexityOf(
     return {
       times: isListType(getNullableType(type.type)) ? items : 1,
       // The lists of a connection have the size that it was asked for.
-      listSize: takes('first') ? within(size('first') ?? size('last') ?? defaultSize) : unsizedList,
+      listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
     };
   });
   if (isFixed) fixed.set(operation, complexity);
@@ -152,7 +152,7 @@ const countTypes = (type: GraphQLNamedType) =>
   isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
 
 /** What is out of bounds is an error of the field itself, in words of its own. */
-const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
+const within = (size: number) => Math.min(Math.max(size, 1), pageSize.highest);
 
 /** The number that a value is, or how many items it has, given the values of the variables with their defaults. */
 function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>): number | undefined {

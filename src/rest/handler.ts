@@ -2,22 +2,22 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
+import { largestId } from '../database/ids.ts';
 import { codeOf, messages, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
 import type { OtherWork, Task, Work } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
-import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { type Route, routes as shippedRoutes } from './routes.ts';
 
 /** The most that a request's body may have, in bytes: many times what any operation needs. */
 const bodyLimit = 64 * 1024;
 
 /** What a 401 has to say (RFC 9110, section 15.5.2). */
 const challenge = { 'WWW-Authenticate': 'Bearer' };
-
-/** The highest number that an id, or GraphQL's Int, can have. */
-const highestInt = 2 ** 31 - 1;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
@@ -32,7 +32,7 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
   return async (exchange, viewer) => {
-    if (!viewer) return failure(401, messages.unauthorized, challenge);
+    if (!viewer) return restErrorResponse(401, messages.unauthorized, challenge);
     const target = exchange.target.slice(restPath.length);
     return {
       cacheKey: isRead(exchange) ? target : undefined,
@@ -45,10 +45,11 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
     const { request } = exchange;
     const [path = '', query = ''] = target.split(/\?(.*)/s);
     const match = matchPath(byPath, path);
-    if (!match) return respondWith(failure(404, messages.notFound));
+    if (!match) return respondWith(restErrorResponse(404, messages.notFound));
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match.routes.find((candidate) => candidate.method === method);
-    if (!route) return respondWith(failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
+    if (!route)
+      return respondWith(restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
     exchange.operation = route.label;
 
     async function respond(route: Route): Promise<HttpResponse> {
@@ -104,7 +105,7 @@ function readQuestion(route: Route, givenId: string | undefined, query: string):
     const id = canonicalInteger(givenId);
     // The interface lists Invalid ID for every route with a path id but the activation.
     if ((id === undefined || id < 1) && !route.isMutation) return failureOf(route, 400, messages.invalidId);
-    if (id === undefined || id < 1 || id > highestInt)
+    if (id === undefined || id < 1 || id > largestId)
       return failureOf(route, 404, route.missing ?? messages.notFound);
     variables.id = id;
   }
@@ -112,7 +113,8 @@ function readQuestion(route: Route, givenId: string | undefined, query: string):
   if (typeof page === 'string') return failureOf(route, 400, page);
   if (page) {
     variables.limit = Number(page.limit);
-    variables.offset = Math.min(Number(page.offset), highestInt);
+    // No list is longer than there are ids, so this offset is beyond its end as well.
+    variables.offset = Math.min(Number(page.offset), largestId);
   }
   return { variables, page };
 }
@@ -168,8 +170,8 @@ function readPage(query: string): Page | string {
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);
   if (size === undefined || size < 1 || size > pageSize.highest || otherLimits.length > 0)
-    return messages.limit;
-  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
+    return pageErrors.size('limit');
+  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return pageErrors.offset;
   return { limit, offset };
 }
 
@@ -210,9 +212,5 @@ function failureOf(
   message: string,
   headers?: Record<string, string>,
 ): HttpResponse {
-  return failure(status, message, { ...headers, ...route.deprecation?.headers });
-}
-
-function failure(status: number, message: string, headers?: Record<string, string>): HttpResponse {
-  return jsonResponse(status, JSON.stringify({ ok: false, error: message }), headers);
+  return restErrorResponse(status, message, { ...headers, ...route.deprecation?.headers });
 }

@@ -29,7 +29,9 @@ import type {
   SchemaObject,
 } from 'openapi3-ts/oas31';
 import { messages } from '../errors.ts';
-import { isSpread, pageSize, type Route } from './routes.ts';
+import { restError } from '../http/errorResponse.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { isSpread, type Route } from './routes.ts';
 
 export interface OpenApiOptions {
   readonly routes: readonly Route[];
@@ -309,7 +311,7 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
     400: [
       ...(route.body ? [route.body.message] : []),
       ...(route.path.includes('{id}') && !route.isMutation ? [messages.invalidId] : []),
-      ...(route.isList ? [messages.limit, messages.offset] : []),
+      ...(route.isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     ],
     401: [messages.unauthorized],
     404: route.missing === undefined ? [] : [route.missing],
@@ -326,7 +328,7 @@ function failure(
   errors: readonly string[],
   carried?: NonNullable<ResponseObject['headers']>,
 ): ResponseObject {
-  const examples = errors.map((error) => [error, { value: { ok: false, error } }]);
+  const examples = errors.map((error) => [error, { value: restError(error) }]);
   return {
     description: STATUS_CODES[status] ?? '',
     ...(carried && { headers: carried }),

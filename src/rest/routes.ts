@@ -48,9 +48,6 @@ export interface Route {
 /** The arguments of `@http`, but for the body, which `bodyOf` reads as it is written. */
 type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
 
-/** How many records a page of a list has. */
-export const pageSize = { default: 50, highest: 100 } as const;
-
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
 /** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */

@@ -3,6 +3,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
+import { pageSize } from '../loading/pagination.ts';
 import { following, link, readSome } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { DttDevice } from './dttDevice.ts';
@@ -19,17 +20,15 @@ builder.interfaceField(Device, 'owner', (t) =>
   }),
 );
 
-const maxOfAKind = 100;
-
 const devices = {
-  // As many as most accounts will ever have; a limit on what an operation may ask for goes by it.
-  extensions: { listSize: 50 },
-  description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${maxOfAKind} of each kind.`,
+  // What the field counts for in the complexity of an operation: as many as most accounts ever have.
+  extensions: { listSize: pageSize.default },
+  description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${pageSize.highest} of each kind.`,
   resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const [dtt, lkbx, ossm] = await Promise.all([
-      readSome('DttDevice', maxOfAKind, context, info).then((rows) => DttDevice.addBrand(rows)),
-      readSome('LkbxDevice', maxOfAKind, context, info).then((rows) => LkbxDevice.addBrand(rows)),
-      readSome('OssmDevice', maxOfAKind, context, info).then((rows) => OssmDevice.addBrand(rows)),
+      readSome('DttDevice', pageSize.highest, context, info).then((rows) => DttDevice.addBrand(rows)),
+      readSome('LkbxDevice', pageSize.highest, context, info).then((rows) => LkbxDevice.addBrand(rows)),
+      readSome('OssmDevice', pageSize.highest, context, info).then((rows) => OssmDevice.addBrand(rows)),
     ]);
     const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
       lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;
