@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { pageSize } from '../loading/pagination.ts';
-import { following, link, readSome } from '../loading/reads.ts';
+import { onEachChange, readNewest, toOne } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { DttDevice } from './dttDevice.ts';
 import { LkbxDevice } from './lkbxDevice.ts';
@@ -16,7 +16,7 @@ builder.interfaceField(Device, 'owner', (t) =>
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
 );
 
@@ -26,9 +26,9 @@ const devices = {
   description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${pageSize.highest} of each kind.`,
   resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const [dtt, lkbx, ossm] = await Promise.all([
-      readSome('DttDevice', pageSize.highest, context, info).then((rows) => DttDevice.addBrand(rows)),
-      readSome('LkbxDevice', pageSize.highest, context, info).then((rows) => LkbxDevice.addBrand(rows)),
-      readSome('OssmDevice', pageSize.highest, context, info).then((rows) => OssmDevice.addBrand(rows)),
+      readNewest('DttDevice', pageSize.highest, context, info).then((rows) => DttDevice.addBrand(rows)),
+      readNewest('LkbxDevice', pageSize.highest, context, info).then((rows) => LkbxDevice.addBrand(rows)),
+      readNewest('OssmDevice', pageSize.highest, context, info).then((rows) => OssmDevice.addBrand(rows)),
     ]);
     const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
       lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;
@@ -42,6 +42,6 @@ builder.subscriptionField('devices', (t) =>
   t.field({
     ...devices,
     type: [Device],
-    ...following(devices.resolve),
+    ...onEachChange(devices.resolve),
   }),
 );
