@@ -25,7 +25,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext, type UpstreamAccount } from '../schema/context.ts';
-import { createFollow } from '../schema/subscriptions.ts';
+import { createViewerChanges } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { createReadiness } from './readiness.ts';
@@ -160,10 +160,10 @@ function createHandlers(
   { config, database, feed, demoToken, mirror }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
-  const following = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
+  const changes = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createFollow(following, viewer), mirror?.upstream);
+    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
     graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),

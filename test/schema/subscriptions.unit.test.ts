@@ -1,7 +1,7 @@
 /** What a subscription follows, with a feed and tokens that do what the test says. */
 
 import { describe, expect, it, vi } from 'vitest';
-import { createFollow } from '../../src/schema/subscriptions.ts';
+import { createViewerChanges } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
@@ -15,7 +15,7 @@ function open(isValid = async () => true) {
     authenticate: async () => null,
     isValid: () => isValid(),
   };
-  const changes = createFollow({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
+  const changes = createViewerChanges({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
     Symbol.asyncIterator
   ]();
   return {

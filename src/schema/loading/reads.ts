@@ -20,7 +20,7 @@ export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
 const owned = ({ id }: Viewer) => ({ ownerId: id });
 
-/** Owned and imported templates (decisions, "Who sees what"). */
+/** A viewer's templates are those they own and those they have imported (docs/rest.md#visibility). */
 function visibleTemplate({ id }: Viewer) {
   return { OR: [{ ownerId: id }, { imports: { some: { userId: id } } }] };
 }
@@ -40,7 +40,7 @@ export const visible = {
   OssmDevice: owned,
 } satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
 
-/** How the lists are ordered (decisions, "REST: order and shape"). */
+/** How the lists are ordered (docs/rest.md#order). */
 const orders: { [M in Model]: Order } = {
   User: {},
   DttDevice: { by: 'lastVisited', nullable: true },
@@ -115,12 +115,12 @@ export async function readNodes(
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
-/** What a subscription field needs beside the options of the query field that it follows. */
+/** The subscription field that resolves as the query field does, at once and after every change of the viewer's data. */
 export function onEachChange<
   Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
 >(resolve: Resolve) {
   return {
-    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(),
+    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes(),
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();
       return resolve(parent, args, context, info);

@@ -147,11 +147,11 @@ builder.mutationField('activateTemplate', (t) =>
 );
 
 /**
- * Points the viewer at the template, in one statement. The template is locked first, as whoever deletes it does: an
- * activation that meets a deletion waits for it, and then finds nothing to point at. The lock of the viewer's row makes
- * concurrent activations take turns, so each sees the schedule type that the one before it left.
+ * Points the viewer at the template, in one statement (docs/rest.md#activation). The template's row is locked first: an
+ * activation that meets a deletion waits for it, and then finds no template. The lock on the viewer's row makes
+ * concurrent activations take turns, so that each sees the schedule type that the one before it left.
  * @returns whether the schedule type changed.
- * @throws the interface's error for a template that the viewer does not own (interface, Rules 3).
+ * @throws NOT_FOUND for a template that is missing, or that the viewer does not own.
  */
 async function activate({ sql, viewer }: Context, templateId: number): Promise<boolean> {
   const [activation] = await sql.write<{ scheduleTypeChanged: boolean }>(

@@ -54,7 +54,7 @@ export const User = builder.prismaNode('User', {
   }),
 });
 
-export const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
+const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
 
 // A user who can be seen is the viewer, so the viewer's lists are theirs.
 builder.prismaObjectFields(User, (t) => ({
