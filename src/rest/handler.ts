@@ -13,8 +13,8 @@ import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type Route, routes as shippedRoutes } from './routes.ts';
 
-/** The most that a request's body may have, in bytes: many times what any operation needs. */
-const bodyLimit = 64 * 1024;
+/** The largest body of a request, in bytes: many times what any operation needs. */
+const maxBody = 64 * 1024;
 
 /** What a 401 has to say (RFC 9110, section 15.5.2). */
 const challenge = { 'WWW-Authenticate': 'Bearer' };
@@ -56,8 +56,8 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
       try {
         const wrong = await findBodyError(request, route);
         if (wrong) return wrong;
-        const question = readQuestion(route, match?.id, query);
-        return 'status' in question ? question : await run(route, question, createContext(viewer));
+        const input = readInput(route, match?.id, query);
+        return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
@@ -74,11 +74,11 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
   }
 }
 
-/** What is asked of a route. */
-interface Question {
+/** What a URL asks of a route. */
+interface Input {
   readonly variables: Readonly<Record<string, number>>;
-  /** The page of a list. */
-  readonly page: Page | undefined;
+  /** Undefined for a route that is no list. */
+  readonly pagination: Pagination | undefined;
 }
 
 const respondWith = (response: HttpResponse): OtherWork => ({
@@ -90,36 +90,36 @@ const respondWith = (response: HttpResponse): OtherWork => ({
 /** What is wrong with the body, for a route that takes one. */
 async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  const body = await readBody(request, bodyLimit);
+  const body = await readBody(request, maxBody);
   if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);
 }
 
 /**
- * Reads the id of the path and the page of the query.
- * @returns the response to those that are wrong.
+ * Reads the id in the path, and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
+ * @returns the error response if one of them is wrong.
  */
-function readQuestion(route: Route, givenId: string | undefined, query: string): Question | HttpResponse {
+function readInput(route: Route, givenId: string | undefined, query: string): Input | HttpResponse {
   const variables: Record<string, number> = {};
   if (givenId !== undefined) {
     const id = canonicalInteger(givenId);
-    // The interface lists Invalid ID for every route with a path id but the activation.
+    // An activation has one error for every id that it cannot use (docs/rest.md#activation).
     if ((id === undefined || id < 1) && !route.isMutation) return failureOf(route, 400, messages.invalidId);
     if (id === undefined || id < 1 || id > largestId)
       return failureOf(route, 404, route.missing ?? messages.notFound);
     variables.id = id;
   }
-  const page = route.isList ? readPage(query) : undefined;
-  if (typeof page === 'string') return failureOf(route, 400, page);
-  if (page) {
-    variables.limit = Number(page.limit);
+  const pagination = route.isList ? readPagination(query) : undefined;
+  if (typeof pagination === 'string') return failureOf(route, 400, pagination);
+  if (pagination) {
+    variables.limit = Number(pagination.limit);
     // No list is longer than there are ids, so this offset is beyond its end as well.
-    variables.offset = Math.min(Number(page.offset), largestId);
+    variables.offset = Math.min(Number(pagination.offset), largestId);
   }
-  return { variables, page };
+  return { variables, pagination };
 }
 
-async function run(route: Route, { variables, page }: Question, context: Context): Promise<HttpResponse> {
+async function run(route: Route, { variables, pagination }: Input, context: Context): Promise<HttpResponse> {
   const { data, errors } = await route.run(variables, context);
   const [error] = errors ?? [];
   if (error) {
@@ -131,7 +131,7 @@ async function run(route: Route, { variables, page }: Question, context: Context
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);
   const headers = route.deprecation?.headers;
-  const response = { ...success(result, page, headers), operation: route.label };
+  const response = { ...success(result, pagination, headers), operation: route.label };
   return route.isMutation ? response : revalidated(response, 'Authorization', headers);
 }
 
@@ -157,14 +157,14 @@ function canonicalInteger(text: string): number | undefined {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
 }
 
-/** A page in the digits it was asked with: an offset may have more of them than a JavaScript number can hold. */
-interface Page {
-  limit: string;
-  offset: string;
+/** What a list repeats to the client, in the client's own digits: an offset may be larger than a JavaScript number can be. */
+interface Pagination {
+  readonly limit: string;
+  readonly offset: string;
 }
 
-/** The page that the query asks for, or the message that says what is wrong with it. */
-function readPage(query: string): Page | string {
+/** The page that a query string asks for, or the message that says what is wrong with it. */
+function readPagination(query: string): Pagination | string {
   const parameters = new URLSearchParams(query);
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
@@ -190,19 +190,20 @@ function includes(
     return false;
   }
   if (typeof content !== 'object' || content === null) return false;
-  const given = content as Record<string, unknown>;
-  return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
+  const given = new Map<string, unknown>(Object.entries(content));
+  return Object.entries(values).every(([name, value]) => given.has(name) && given.get(name) === value);
 }
 
 function success(
   data: unknown,
-  page: Page | undefined,
+  pagination: Pagination | undefined,
   headers?: Readonly<Record<string, string>>,
 ): HttpResponse {
-  if (!page) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
-  const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
+  const { limit, offset } = pagination;
+  const echo = `{"limit":${limit},"offset":${offset}}`;
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`, headers);
 }
 
 /** A failure of a route, which carries what all of the route's responses do. */

@@ -18,6 +18,7 @@ import {
   validate,
   visit,
 } from 'graphql';
+import { errorText } from '../errors.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
@@ -107,6 +108,11 @@ function prepareRoute(document: DocumentNode): Route['run'] {
   };
 }
 
+/** The name of a route's operation. */
+export function nameOf({ operation, path }: Pick<Route, 'operation' | 'path'>): string {
+  return operation.name?.value ?? path;
+}
+
 function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [data] = selectionSet.selections;
   const fields = schema.getRootType(operation)?.getFields() ?? {};
@@ -146,6 +152,7 @@ function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): void
   const value = data[key];
   if (typeof value !== 'object' || value === null) return;
   if (rest.length > 0) {
+    // The data of a response is plain objects, and lists lead to no field that is spread.
     spreadAt(value as Record<string, unknown>, rest);
     return;
   }
@@ -170,7 +177,7 @@ function deprecationOf(path: string, given: DeprecationArguments): Deprecation |
   try {
     return readDeprecation(given);
   } catch (cause) {
-    throw new Error(`operations.graphql: @http(path: "${path}"): ${(cause as Error).message}`, { cause });
+    throw new Error(`operations.graphql: @http(path: "${path}"): ${errorText(cause)}`, { cause });
   }
 }
 
