@@ -26,7 +26,6 @@ export const messages = {
   methodNotAllowed: 'Method not allowed',
   bodyTooLarge: 'Request body too large',
   bodyNotUtf8: 'Request body must be UTF-8',
-  parametersNotJson: 'variables and extensions in the URL must be JSON',
   badRequest: 'Bad request',
   tooSlow: 'Request timeout',
   headersTooLarge: 'Request header fields too large',

@@ -16,7 +16,7 @@ import { type Route, routes as shippedRoutes } from './routes.ts';
 /** The largest body of a request, in bytes: many times what any operation needs. */
 const maxBody = 64 * 1024;
 
-/** What a 401 has to say (RFC 9110, section 15.5.2). */
+/** A 401 names the scheme to authenticate by (RFC 9110, section 15.5.2). */
 const challenge = { 'WWW-Authenticate': 'Bearer' };
 
 export interface RestOptions {

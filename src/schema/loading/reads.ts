@@ -61,6 +61,7 @@ const orders: { [M in Model]: Order } = {
  */
 async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
   if (model !== 'DttTemplate') return visible[model](viewer);
+  // Rows have what is selected.
   const imports = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
   )) as { templateId: number }[];
@@ -68,7 +69,7 @@ async function visibleInList(model: Model, { sql, viewer, loaders }: Context): P
   return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
 }
 
-/** Reads rows of a model. What is selected may be less than a whole row: `selectFor` sees to it that it is enough. */
+/** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
 function readRows<M extends Model>({ sql }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
   return sql.findMany(model, query) as Promise<Row<M>[]>;
 }
@@ -110,7 +111,7 @@ export async function readNodes(
     });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
   };
-  // Only types that are visible have global ids.
+  // A global id names one of these models: `decodeGlobalID` rejects all others.
   await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
@@ -121,6 +122,7 @@ export function onEachChange<
 >(resolve: Resolve) {
   return {
     subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes(),
+    // The same parameters and result as the resolver that it calls.
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();
       return resolve(parent, args, context, info);
@@ -193,7 +195,7 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
 export function children<M extends Model>(relation: string, orderBy: object) {
   return {
     extensions: needing({ rows: { relation, query: { orderBy } } }),
-    // Read with the parent, as `needs` says; the type of a row has its columns only.
+    // The rows were read with the parent, as `needs` asks; the type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
 }
@@ -210,7 +212,7 @@ export function hasRelated(relation: string, where: (viewer: Viewer) => object) 
   };
 }
 
-/** A list of all the viewer's records of a kind: the same for all parents, so it is read once. */
+/** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
 export function viewerList<M extends Model>(model: M) {
   return {
     extensions: needing({}),
@@ -229,8 +231,8 @@ export function viewerList<M extends Model>(model: M) {
 }
 
 /**
- * A list that hangs off a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages
- * of all parents at the same place are read in one statement.
+ * A list beneath a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages of all
+ * parents at the same place in the operation are read in one statement.
  */
 export function relatedList<P extends Model, M extends Model>(
   parentModel: P,
@@ -297,7 +299,7 @@ function pageOf(
   };
 }
 
-/** What a cursor is made of, beside the id. */
+/** The column that a cursor holds beside the id. */
 function orderColumn(model: Model): object {
   const { by } = orders[model];
   return by === undefined ? {} : { [by]: true };
