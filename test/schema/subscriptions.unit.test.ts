@@ -1,4 +1,4 @@
-/** What a subscription follows, with a feed and tokens that do what the test says. */
+/** When a subscription resolves, with a feed and tokens that do what the test says. */
 
 import { describe, expect, it, vi } from 'vitest';
 import { createViewerChanges } from '../../src/schema/subscriptions.ts';
@@ -27,13 +27,13 @@ function open(isValid = async () => true) {
   };
 }
 
-/** A check of the token whose answer is the test's. */
+/** A check of the token whose result is the test's. */
 function pending() {
   let response: (isValid: boolean) => void = () => {};
-  const answered = new Promise<boolean>((settle) => {
+  const checked = new Promise<boolean>((settle) => {
     response = settle;
   });
-  return { isValid: () => answered, response: (isValid: boolean) => response(isValid) };
+  return { isValid: () => checked, response: (isValid: boolean) => response(isValid) };
 }
 
 const value = { done: false, value: undefined };
@@ -119,7 +119,7 @@ describe('following', () => {
   it.each([
     ['has not read before the token was revoked', false, end],
     ['has not read before the token was doubted, unless it stands', true, value],
-  ])('keeps from a slow reader what it %s', async (_, isValid, expected) => {
+  ])('withholds from a slow reader what it %s', async (_, isValid, expected) => {
     const token = pending();
     const { changes, announce, setValid } = open();
     await changes.next();
