@@ -45,6 +45,7 @@ export interface FastPathOptions {
 /** Undefined for a request that is not for the fast path. */
 export type FastPath = (exchange: Exchange, post: Post) => Work | undefined;
 
+/** Runs posts of operations that have been seen before. */
 export function createFastPath({ documents, persisted, yogaWork, createContext }: FastPathOptions): FastPath {
   function query(
     exchange: Exchange,

@@ -35,6 +35,7 @@ export interface YogaContext {
   report(error: unknown): void;
 }
 
+/** Yoga without what is done elsewhere: CORS, the explorer, the log, and the masking of errors. */
 export function createGraphqlYoga(options: YogaOptions) {
   const { createContext } = options;
   return createYoga<YogaContext, Partial<Context>>({

@@ -15,6 +15,7 @@ export interface PagesOptions {
   readonly readiness: PageHandler;
 }
 
+/** The pages that the settings allow. Any other path gets a 404. */
 export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
   /** Loaded for the first who asks: most gateways are never asked for their reference. */
   let loadedDocs: Promise<PageHandler> | undefined;

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import { codeOf, messages, statusOf } from '../errors.ts';
+import { challenge, codeOf, messages, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
@@ -16,9 +16,6 @@ import { type Route, routes as shippedRoutes } from './routes.ts';
 /** The largest body of a request, in bytes: many times what any operation needs. */
 const maxBody = 64 * 1024;
 
-/** A 401 names the scheme to authenticate by (RFC 9110, section 15.5.2). */
-const challenge = { 'WWW-Authenticate': 'Bearer' };
-
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
   /** Those of `operations.graphql` unless told otherwise. */
@@ -27,6 +24,7 @@ export interface RestOptions {
 
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
+/** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
 export function createRestHandler({ createContext, routes = shippedRoutes }: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);

@@ -14,8 +14,8 @@ import type {
 import { messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
 import { nameOf, type Route } from './routes.ts';
-import { describeSelection, exactly, reference, type Selection } from './selection.ts';
 
 export interface OpenApiOptions {
   readonly routes: readonly Route[];

@@ -51,10 +51,13 @@ type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArg
 
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
-/** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */
+/** Every route, in the order of the file. An operation that does not fit the schema stops the start. */
 export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
-/** Prepares the operations of a document. Throws for one that does not fit the schema, or says what cannot be. */
+/**
+ * Prepares the operations of a document.
+ * @throws for an operation that does not fit the schema, or whose deprecation cannot be told to clients.
+ */
 export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
   const errors = validate(withDirectives, operations);

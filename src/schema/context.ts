@@ -23,6 +23,7 @@ export interface Context {
   readonly upstream: UpstreamAccount | undefined;
 }
 
+/** @param changes when a subscription of the operation resolves again. */
 export function createContext(
   sql: Sql,
   viewer: Viewer,

@@ -1,4 +1,4 @@
-/** What concerns devices of every kind. Apart from the interface, which has to be there before the kinds are. */
+/** The fields about devices of every kind: beside the kinds, which need the interface `Device` before they are made. */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import { builder } from '../builder.ts';
