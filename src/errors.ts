@@ -23,12 +23,9 @@ export const messages = {
   invalidId: 'Invalid ID',
   notFound: 'Not found',
   templateNotOwned: 'Template not found or not owned by user',
-  limit: 'limit must be an integer from 1 to 100',
-  offset: 'offset must be an integer of at least 0',
   methodNotAllowed: 'Method not allowed',
   bodyTooLarge: 'Request body too large',
   bodyNotUtf8: 'Request body must be UTF-8',
-  parametersNotJson: 'variables and extensions in the URL must be JSON',
   badRequest: 'Bad request',
   tooSlow: 'Request timeout',
   headersTooLarge: 'Request header fields too large',
@@ -39,15 +36,15 @@ export const messages = {
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 
+/** What every 401 carries: the scheme to authenticate by (RFC 9110, section 15.5.2). */
+export const challenge = { 'WWW-Authenticate': 'Bearer' } as const;
+
 /**
  * An error meant for the client. Its message reaches them through either API.
  * Only a missing token decides the status of a whole GraphQL response; other errors belong to their field.
  */
 export function clientError(code: ErrorCode, message: string): GraphQLError {
-  const http =
-    code === 'UNAUTHENTICATED'
-      ? { status: statusOf[code], headers: { 'WWW-Authenticate': 'Bearer' } }
-      : undefined;
+  const http = code === 'UNAUTHENTICATED' ? { status: statusOf[code], headers: challenge } : undefined;
   return new GraphQLError(message, { extensions: { code, ...(http && { http }) } });
 }
 

@@ -5,12 +5,12 @@ import { Command, InvalidArgumentError } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
+import { readId } from '../database/ids.ts';
 import type { SyncListener } from '../mirror/pullAccount.ts';
 import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
 import { upstreamOf } from '../mirror/service.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../mirror/upstream.ts';
-import { parseId } from './ids.ts';
 
 interface Flags {
   from?: string;
@@ -121,7 +121,7 @@ function printLines(): SyncListener & { close(): void } {
 
 function parseIds(text: string): number[] {
   return text.split(',').map((part) => {
-    const id = parseId(part);
+    const id = readId(part);
     if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
     return id;
   });

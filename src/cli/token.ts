@@ -5,7 +5,7 @@ import { createToken, listTokens, revokeToken } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
-import { parseId } from './ids.ts';
+import { readId } from '../database/ids.ts';
 
 export const tokenCommand = new Command('token').description('manage API tokens');
 
@@ -57,7 +57,7 @@ async function withDatabase(run: (database: PrismaClient) => Promise<void>): Pro
 }
 
 function parseTokenId(text: string): number {
-  const id = parseId(text);
+  const id = readId(text);
   if (id === undefined) throw new InvalidArgumentError('It takes a number from the list.');
   return id;
 }

@@ -25,7 +25,7 @@ export interface Documents {
   /** @throws {AggregateError} of what is wrong with the document. */
   read(text: string): DocumentNode;
   /**
-   * The same for somebody without a token, who may ask for nothing but the schema. Nothing of it is remembered.
+   * The same for an anonymous client, who may ask for nothing but the schema. Nothing of it is remembered.
    * @throws a client error for any other document, valid or not.
    */
   readAnonymous(text: string): DocumentNode;
@@ -36,8 +36,8 @@ export interface Documents {
     variables: Readonly<Record<string, unknown>>,
   ): GraphQLError | undefined;
   /**
-   * The operation of a valid document that was read before, ready to run: compiling costs as much as running a few
-   * times, and much is asked only once. Undefined for one that must not run, or is not worth it.
+   * The operation of a valid document that was read before, ready to run. Only then: compiling takes as long as a few
+   * runs, and many documents come once. Undefined for one that must not run, or is too large to compile.
    */
   prepared(
     text: string,
@@ -51,20 +51,20 @@ interface Known {
   readonly errors: readonly GraphQLError[];
   /** How many fields its operations select; 0 for a document that must not run. */
   readonly breadth: number;
-  /** How many fields may be compiled of it in the end, each as often as it has versions. */
+  /** How many fields its compiled code may have in the end: those of every version of every operation. */
   readonly compilable: number;
-  /** Those that were prepared, or could not be. */
+  /** Those that were asked for again: undefined for one that cannot be prepared. */
   readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
 }
 
-/** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
+/** How much memory the remembered documents may take, in bytes, and what one takes: estimates, on the high side. */
 const maxMemory = 64 * 1024 * 1024;
 const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
-/** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
+/** Compiling takes some 50 µs a field: a document with more of them is never compiled. */
 const largestCompiled = 1_000;
 
-/** How many faults of a document are worth telling. */
+/** How many errors of a document its client is told. */
 const maxErrors = 10;
 
 /** @param config the limits, and whether the schema may be read. */
@@ -101,7 +101,7 @@ export function createDocuments(config: Config): Documents {
       const document = mayIntrospect ? parsed(text, config) : undefined;
       if (!document || document instanceof GraphQLError || !isIntrospection(document))
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
-      return runnable({ document, errors: faultsOf(document, config, true) });
+      return runnable({ document, errors: errorsIn(document, config, true) });
     },
 
     prepared(text, operationName, variables) {
@@ -120,7 +120,7 @@ function check(text: string, config: Config): Known {
   const document = parsed(text, config);
   const operations: Known['operations'] = new Map();
   if (document instanceof GraphQLError) return { errors: [document], breadth: 0, compilable: 0, operations };
-  const errors = faultsOf(document, config, config.INTROSPECTION !== 'on');
+  const errors = errorsIn(document, config, config.INTROSPECTION !== 'on');
   if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
   const breadth = breadthOf(document);
   const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
@@ -141,7 +141,7 @@ function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLErr
 }
 
 /** @param hideSuggestions whether errors must not say what the schema has instead. */
-function faultsOf(document: DocumentNode, config: Config, hideSuggestions: boolean): readonly GraphQLError[] {
+function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boolean): readonly GraphQLError[] {
   const rules =
     config.INTROSPECTION === 'on' ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   try {

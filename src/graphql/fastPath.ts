@@ -18,8 +18,8 @@ import type { PersistedOperations } from './persisted.ts';
 import { vary, type YogaWork } from './yogaWork.ts';
 
 /**
- * What a POST may carry (GraphQL over HTTP, section 5.1), and no type that a form of a foreign page can send: with
- * this one a browser asks first whether it may (CORS, preflight).
+ * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
+ * this type a browser asks by a CORS preflight.
  */
 export const postType = /^application\/json *(;|$)/i;
 
@@ -45,6 +45,7 @@ export interface FastPathOptions {
 /** Undefined for a request that is not for the fast path. */
 export type FastPath = (exchange: Exchange, post: Post) => Work | undefined;
 
+/** Runs posts of operations that have been seen before. */
 export function createFastPath({ documents, persisted, yogaWork, createContext }: FastPathOptions): FastPath {
   function query(
     exchange: Exchange,
@@ -60,7 +61,7 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
           const response = { ...responseOf(exchange, result, type), operation: operation.label };
           return { response, isCacheable: !result.errors };
         }
-        // Whoever shares this response has asked for the same type, if in other words.
+        // Requests that share this response accept the same media type, however they say it.
         return { response: await yogaWork.finish(exchange, body, viewer, type), isCacheable: false };
       },
     };
@@ -100,9 +101,9 @@ function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type:
   return jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
 }
 
-/** Whether the result makes a 200. Where nothing was executed, or an error has a status, Yoga knows. */
+/** Whether the response is a 200. Yoga decides where nothing was executed, or where an error has a status. */
 function isWhole({ data, errors }: ExecutionResult): boolean {
-  // Those of compiled code need not have extensions.
+  // Errors of compiled code may have no extensions.
   return (
     data !== undefined && !errors?.some(({ extensions }: ExecutionError) => extensions?.http !== undefined)
   );

@@ -1,4 +1,4 @@
-/** Plain requests, which the fast path can take: nothing about them is odd. */
+/** Reads requests that the fast path can take: well-formed ones without anything unusual. */
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
 import type { Documents } from './documents.ts';
@@ -14,7 +14,7 @@ export interface PlainRequest {
 
 const parameters = new Set(['query', 'documentId', 'operationName', 'variables', 'extensions']);
 
-/** The request in a JSON body, or undefined for one that is odd in any way. */
+/** The request in a JSON body, or undefined for anything unusual. */
 export function readPlainRequest(body: Buffer, persisted: PersistedOperations): PlainRequest | undefined {
   const given = readJson(body.toString());
   if (!isRecord(given) || Array.isArray(given)) return undefined;

@@ -1,9 +1,9 @@
-/** The streams of subscriptions, of which each user may have so many open. */
+/** The streams of subscriptions, of which each user may have a limited number open. */
 
 import type { StreamedResponse } from '../http/response.ts';
 
 export interface Streams {
-  /** A response that streams what Yoga's does; undefined when the user has as many open as they may. */
+  /** A response that streams what Yoga's does; undefined when the user has `most` open already. */
   open(userId: number, reply: Response): StreamedResponse | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What Yoga makes of requests, which is all of GraphQL over HTTP, as work for the pipeline. */
+/** Runs requests by Yoga, which knows all of GraphQL over HTTP, as work for the pipeline. */
 
 import { STATUS_CODES } from 'node:http';
 import { OperationTypeNode } from 'graphql';
@@ -46,7 +46,7 @@ export function createYogaWork(
       if (!viewer || !isStream(reply)) return await responseFrom(reply);
       return streams.open(viewer.id, reply) ?? tooManySubscriptions(maxSubscriptions, reply);
     } catch (error) {
-      // Nobody reads what comes of a request whose client has left.
+      // The client has left, so nobody reads this response.
       if (gone.signal.aborted) return errorResponse('graphql', httpErrors.internal);
       throw error;
     }
@@ -105,15 +105,15 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
   return { viewer, outcome: { failed: false }, report };
 }
 
-/** Headers that say how a response comes in pieces, which does not hold for one that is whole. */
-const ofPieces = new Set(['content-length', 'transfer-encoding', 'connection']);
+/** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */
+const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
 
-/** Yoga's response, read whole. Some of its errors say no more than a status. */
+/** Yoga's response, read whole. Some of its errors have a status and no body. */
 async function responseFrom(reply: Response): Promise<HttpResponse> {
   const { status } = reply;
   const body = Buffer.from(await reply.arrayBuffer());
   const headers = Object.fromEntries(
-    [...reply.headers].filter(([name]) => !ofPieces.has(name.toLowerCase())),
+    [...reply.headers].filter(([name]) => !transferHeaders.has(name.toLowerCase())),
   );
   if (body.length === 0 && status >= 400) return requestFailure(status, STATUS_CODES[status] ?? '', headers);
   return {
@@ -138,7 +138,7 @@ function isStream({ headers }: Response): boolean {
 }
 
 function tooManySubscriptions(most: number, unread: Response): HttpResponse {
-  // The stream that nobody reads need not end.
+  // A stream that nobody reads may never end by itself.
   unread.body?.cancel().catch(() => {});
   const message = `There are ${most} subscriptions open; at most ${most} are allowed`;
   return requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');

@@ -29,7 +29,19 @@ export function errorResponse(
   headers?: Record<string, string>,
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
-  const body =
-    endpoint === 'rest' ? { ok: false, error: message } : { errors: [{ message, extensions: { code } }] };
+  if (endpoint === 'rest') return restErrorResponse(status, message, headers);
+  const body = { errors: [{ message, extensions: { code } }] };
   return jsonResponse(status, JSON.stringify(body), headers);
 }
+
+/** An error in the envelope of the REST API. */
+export function restErrorResponse(
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): HttpResponse {
+  return jsonResponse(status, JSON.stringify(restError(message)), headers);
+}
+
+/** The envelope around an error of the REST API. */
+export const restError = (error: string) => ({ ok: false, error });

@@ -9,7 +9,7 @@ import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { largeResponse } from './large.ts';
-import { type Page, pageResponse } from './page.ts';
+import { type PageHandler, pageResponse } from './page.ts';
 
 /** The path of the document. */
 const documentPath = '/openapi.json';
@@ -18,7 +18,7 @@ const documentPath = '/openapi.json';
  * The document, the page, and what the page loads.
  * @param demoTokenFor gives the token that the page starts with.
  */
-export function createDocs(demoTokenFor: DemoTokenFor): Page {
+export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
   return async (exchange) => {
     const { request, path } = exchange;
     const { method } = request;
@@ -42,8 +42,8 @@ const ownSources = {
 
 const { resolve } = createRequire(import.meta.url);
 
-/** What is large, by path. */
-const files: ReadonlyMap<string, Page> = new Map(
+/** Responses that are large and always the same, by path. */
+const files: ReadonlyMap<string, PageHandler> = new Map(
   Object.entries({
     [documentPath]: file('application/json', printDocument),
     '/docs/start.js': file('text/javascript', async () => startScript),
@@ -52,7 +52,7 @@ const files: ReadonlyMap<string, Page> = new Map(
   }),
 );
 
-function file(type: string, read: () => Promise<string>): Page {
+function file(type: string, read: () => Promise<string>): PageHandler {
   return largeResponse(async () => {
     const body = Buffer.from(await read());
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };

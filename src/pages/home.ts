@@ -29,22 +29,33 @@ export function homePage(
   isThere: (path: string) => boolean,
 ): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
+  const commands = commandsFor(exchange.request.headers.host, demoToken);
+  return asksForPage(exchange) ? asPage(here, commands) : asText(here, commands);
+}
+
+/** A request to each API, as one types it into a terminal. */
+function commandsFor(host = '', demoToken = 'YOUR_API_TOKEN'): string[] {
   // What a client says of the host goes into the response, so it has to look like one.
-  const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const authorization = `-H 'Authorization: Bearer ${demoToken ?? 'YOUR_API_TOKEN'}'`;
-  const commands = [
+  const authorization = `-H 'Authorization: Bearer ${demoToken}'`;
+  return [
     [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${question}'`],
     [`curl ${address}/api/v1/dtt/templates/active`, authorization],
   ].map((parts) => parts.join(' \\\n  '));
-  const headers = { Vary: 'Accept, Host' };
-  if (!asksForPage(exchange)) {
-    const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-    return textResponse(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
-      ...headers,
-      'Cache-Control': 'private, no-cache',
-    });
-  }
+}
+
+/** What the response depends on. */
+const headers = { Vary: 'Accept, Host' };
+
+function asText(here: typeof places, commands: readonly string[]): HttpResponse {
+  const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
+  return textResponse(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
+    ...headers,
+    'Cache-Control': 'private, no-cache',
+  });
+}
+
+function asPage(here: typeof places, commands: readonly string[]): HttpResponse {
   const list = here.map(
     ({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`,
   );

@@ -3,10 +3,10 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type HttpResponse, revalidated } from '../http/response.ts';
-import type { Page } from './page.ts';
+import type { PageHandler } from './page.ts';
 
 /** @param vary the request headers that the response depends on. */
-export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): Page {
+export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): PageHandler {
   const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {
     const encoding = acceptsGzip(request.headers['accept-encoding']) ? 'gzip' : 'identity';
@@ -16,7 +16,7 @@ export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-
       .then((response) => (encoding === 'gzip' ? compress(response) : response))
       .then((response) => revalidated(response, vary));
     forms.set(encoding, form);
-    // What failed once need not fail again.
+    // The next request tries again.
     form.catch(() => forms.delete(encoding));
     return form;
   };

@@ -4,7 +4,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 
 /** What responds at a path that is neither API's. */
-export type Page = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
+export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
 
 /** What a page may load, by directive of the Content-Security-Policy. Whatever it does not name is forbidden. */
 export type Policy = Readonly<Record<string, string>>;

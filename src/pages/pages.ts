@@ -6,23 +6,24 @@ import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { homePage } from './home.ts';
-import type { Page } from './page.ts';
+import type { PageHandler } from './page.ts';
 
 export interface PagesOptions {
   readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION'>;
   readonly demoTokenFor: DemoTokenFor;
   /** The page at `/readyz`. */
-  readonly readiness: Page;
+  readonly readiness: PageHandler;
 }
 
-export function createPages({ config, demoTokenFor, readiness }: PagesOptions): Page {
+/** The pages that the settings allow. Any other path gets a 404. */
+export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
   /** Loaded for the first who asks: most gateways are never asked for their reference. */
-  let loadedDocs: Promise<Page> | undefined;
-  const docs: Page = async (exchange) => {
+  let loadedDocs: Promise<PageHandler> | undefined;
+  const docs: PageHandler = async (exchange) => {
     loadedDocs ??= import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
     return (await loadedDocs)(exchange);
   };
-  const pages = new Map<string, Page>([
+  const pages = new Map<string, PageHandler>([
     ['/', (exchange) => homePage(exchange, demoTokenFor(exchange.request), isThere)],
     ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],

@@ -17,7 +17,7 @@ export interface Deprecation extends DeprecationArguments {
 /**
  * Reads what the directive says of a route's deprecation.
  * @returns undefined for a route that is not deprecated.
- * @throws for what could not be told to a client.
+ * @throws for days and links that the headers cannot have, and for a sunset before the deprecation.
  */
 export function readDeprecation({
   deprecated,

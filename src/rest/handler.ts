@@ -2,22 +2,19 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
-import { codeOf, messages, statusOf } from '../errors.ts';
+import { largestId } from '../database/ids.ts';
+import { challenge, codeOf, messages, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
 import type { OtherWork, Task, Work } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
-import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { type Route, routes as shippedRoutes } from './routes.ts';
 
-/** The most that a request's body may have, in bytes: many times what any operation needs. */
-const bodyLimit = 64 * 1024;
-
-/** What a 401 has to say (RFC 9110, section 15.5.2). */
-const challenge = { 'WWW-Authenticate': 'Bearer' };
-
-/** The highest number that an id, or GraphQL's Int, can have. */
-const highestInt = 2 ** 31 - 1;
+/** The largest body of a request, in bytes: many times what any operation needs. */
+const maxBody = 64 * 1024;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
@@ -27,12 +24,13 @@ export interface RestOptions {
 
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
+/** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
 export function createRestHandler({ createContext, routes = shippedRoutes }: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
   return async (exchange, viewer) => {
-    if (!viewer) return failure(401, messages.unauthorized, challenge);
+    if (!viewer) return restErrorResponse(401, messages.unauthorized, challenge);
     const target = exchange.target.slice(restPath.length);
     return {
       cacheKey: isRead(exchange) ? target : undefined,
@@ -45,18 +43,19 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
     const { request } = exchange;
     const [path = '', query = ''] = target.split(/\?(.*)/s);
     const match = matchPath(byPath, path);
-    if (!match) return respondWith(failure(404, messages.notFound));
+    if (!match) return respondWith(restErrorResponse(404, messages.notFound));
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match.routes.find((candidate) => candidate.method === method);
-    if (!route) return respondWith(failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
+    if (!route)
+      return respondWith(restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
     exchange.operation = route.label;
 
     async function respond(route: Route): Promise<HttpResponse> {
       try {
         const wrong = await findBodyError(request, route);
         if (wrong) return wrong;
-        const question = readQuestion(route, match?.id, query);
-        return 'status' in question ? question : await run(route, question, createContext(viewer));
+        const input = readInput(route, match?.id, query);
+        return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
@@ -73,11 +72,11 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
   }
 }
 
-/** What is asked of a route. */
-interface Question {
+/** What a URL asks of a route. */
+interface Input {
   readonly variables: Readonly<Record<string, number>>;
-  /** The page of a list. */
-  readonly page: Page | undefined;
+  /** Undefined for a route that is no list. */
+  readonly pagination: Pagination | undefined;
 }
 
 const respondWith = (response: HttpResponse): OtherWork => ({
@@ -89,35 +88,36 @@ const respondWith = (response: HttpResponse): OtherWork => ({
 /** What is wrong with the body, for a route that takes one. */
 async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  const body = await readBody(request, bodyLimit);
+  const body = await readBody(request, maxBody);
   if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);
 }
 
 /**
- * Reads the id of the path and the page of the query.
- * @returns the response to those that are wrong.
+ * Reads the id in the path, and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
+ * @returns the error response if one of them is wrong.
  */
-function readQuestion(route: Route, givenId: string | undefined, query: string): Question | HttpResponse {
+function readInput(route: Route, givenId: string | undefined, query: string): Input | HttpResponse {
   const variables: Record<string, number> = {};
   if (givenId !== undefined) {
     const id = canonicalInteger(givenId);
-    // The interface lists Invalid ID for every route with a path id but the activation.
+    // An activation has one error for every id that it cannot use (docs/rest.md#activation).
     if ((id === undefined || id < 1) && !route.isMutation) return failureOf(route, 400, messages.invalidId);
-    if (id === undefined || id < 1 || id > highestInt)
+    if (id === undefined || id < 1 || id > largestId)
       return failureOf(route, 404, route.missing ?? messages.notFound);
     variables.id = id;
   }
-  const page = route.isList ? readPage(query) : undefined;
-  if (typeof page === 'string') return failureOf(route, 400, page);
-  if (page) {
-    variables.limit = Number(page.limit);
-    variables.offset = Math.min(Number(page.offset), highestInt);
+  const pagination = route.isList ? readPagination(query) : undefined;
+  if (typeof pagination === 'string') return failureOf(route, 400, pagination);
+  if (pagination) {
+    variables.limit = Number(pagination.limit);
+    // No list is longer than there are ids, so this offset is beyond its end as well.
+    variables.offset = Math.min(Number(pagination.offset), largestId);
   }
-  return { variables, page };
+  return { variables, pagination };
 }
 
-async function run(route: Route, { variables, page }: Question, context: Context): Promise<HttpResponse> {
+async function run(route: Route, { variables, pagination }: Input, context: Context): Promise<HttpResponse> {
   const { data, errors } = await route.run(variables, context);
   const [error] = errors ?? [];
   if (error) {
@@ -129,7 +129,7 @@ async function run(route: Route, { variables, page }: Question, context: Context
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);
   const headers = route.deprecation?.headers;
-  const response = { ...success(result, page, headers), operation: route.label };
+  const response = { ...success(result, pagination, headers), operation: route.label };
   return route.isMutation ? response : revalidated(response, 'Authorization', headers);
 }
 
@@ -155,21 +155,21 @@ function canonicalInteger(text: string): number | undefined {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
 }
 
-/** A page in the digits it was asked with: an offset may have more of them than a JavaScript number can hold. */
-interface Page {
-  limit: string;
-  offset: string;
+/** What a list repeats to the client, in the client's own digits: an offset may be larger than a JavaScript number can be. */
+interface Pagination {
+  readonly limit: string;
+  readonly offset: string;
 }
 
-/** The page that the query asks for, or the message that says what is wrong with it. */
-function readPage(query: string): Page | string {
+/** The page that a query string asks for, or the message that says what is wrong with it. */
+function readPagination(query: string): Pagination | string {
   const parameters = new URLSearchParams(query);
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);
   if (size === undefined || size < 1 || size > pageSize.highest || otherLimits.length > 0)
-    return messages.limit;
-  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
+    return pageErrors.size('limit');
+  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return pageErrors.offset;
   return { limit, offset };
 }
 
@@ -188,19 +188,20 @@ function includes(
     return false;
   }
   if (typeof content !== 'object' || content === null) return false;
-  const given = content as Record<string, unknown>;
-  return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
+  const given = new Map<string, unknown>(Object.entries(content));
+  return Object.entries(values).every(([name, value]) => given.has(name) && given.get(name) === value);
 }
 
 function success(
   data: unknown,
-  page: Page | undefined,
+  pagination: Pagination | undefined,
   headers?: Readonly<Record<string, string>>,
 ): HttpResponse {
-  if (!page) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
-  const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
+  const { limit, offset } = pagination;
+  const echo = `{"limit":${limit},"offset":${offset}}`;
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`, headers);
 }
 
 /** A failure of a route, which carries what all of the route's responses do. */
@@ -210,9 +211,5 @@ function failureOf(
   message: string,
   headers?: Record<string, string>,
 ): HttpResponse {
-  return failure(status, message, { ...headers, ...route.deprecation?.headers });
-}
-
-function failure(status: number, message: string, headers?: Record<string, string>): HttpResponse {
-  return jsonResponse(status, JSON.stringify({ ok: false, error: message }), headers);
+  return restErrorResponse(status, message, { ...headers, ...route.deprecation?.headers });
 }

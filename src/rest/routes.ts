@@ -18,6 +18,7 @@ import {
   validate,
   visit,
 } from 'graphql';
+import { errorText } from '../errors.ts';
 import { prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
@@ -48,15 +49,15 @@ export interface Route {
 /** The arguments of `@http`, but for the body, which `bodyOf` reads as it is written. */
 type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
 
-/** How many records a page of a list has. */
-export const pageSize = { default: 50, highest: 100 } as const;
-
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
-/** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */
+/** Every route, in the order of the file. An operation that does not fit the schema stops the start. */
 export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
-/** Prepares the operations of a document. Throws for one that does not fit the schema, or says what cannot be. */
+/**
+ * Prepares the operations of a document.
+ * @throws for an operation that does not fit the schema, or whose deprecation cannot be told to clients.
+ */
 export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
   const errors = validate(withDirectives, operations);
@@ -110,6 +111,11 @@ function prepareRoute(document: DocumentNode): Route['run'] {
   };
 }
 
+/** The name of a route's operation. */
+export function nameOf({ operation, path }: Pick<Route, 'operation' | 'path'>): string {
+  return operation.name?.value ?? path;
+}
+
 function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [data] = selectionSet.selections;
   const fields = schema.getRootType(operation)?.getFields() ?? {};
@@ -149,6 +155,7 @@ function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): void
   const value = data[key];
   if (typeof value !== 'object' || value === null) return;
   if (rest.length > 0) {
+    // The data of a response is plain objects, and lists lead to no field that is spread.
     spreadAt(value as Record<string, unknown>, rest);
     return;
   }
@@ -173,7 +180,7 @@ function deprecationOf(path: string, given: DeprecationArguments): Deprecation |
   try {
     return readDeprecation(given);
   } catch (cause) {
-    throw new Error(`operations.graphql: @http(path: "${path}"): ${(cause as Error).message}`, { cause });
+    throw new Error(`operations.graphql: @http(path: "${path}"): ${errorText(cause)}`, { cause });
   }
 }
 

@@ -34,10 +34,10 @@ export interface PreparedOperation {
 /** How the operations of this process were run: as compiled code, by graphql-js, or by both, because of an error. */
 export const executions = { compiled: 0, interpreted: 0, repeated: 0 };
 
-/** How many versions of one operation may be compiled: what exceeds it is interpreted. */
+/** How many versions of one operation may be compiled; graphql-js runs any others. */
 const maxVersions = 8;
 
-/** The kind and the root field of a valid operation, as the log says them: one of few. */
+/** The kind and the root field of a valid operation, as the log has them: one of few texts, none of them a client's. */
 export function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [selection, ...others] = selectionSet.selections;
   const isOneField = selection?.kind === Kind.FIELD && others.length === 0;
@@ -63,12 +63,12 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
         executions.compiled++;
         return result;
       }
-      // What a client may not see has no wording, and a database that fails is spared another attempt.
+      // Masked errors need no wording of graphql-js, and a failing database gets no second attempt.
       if (result.errors.some(({ originalError: cause }) => cause && !(cause instanceof GraphQLError))) {
         executions.compiled++;
         return result;
       }
-      // Compiled code words its errors in its own way, and nothing was written: graphql-js says what is wrong.
+      // Compiled code words its errors differently. A query writes nothing, so graphql-js can run it again for the right words.
       executions.repeated++;
       context.loaders.clear();
     } else {
@@ -85,7 +85,7 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
 
 /**
  * The values of an operation's variables, with their defaults, or undefined where some are wrong. It stops at the first
- * of those: to describe all that a body may have would take seconds.
+ * wrong one: to describe all that a large body can have takes seconds.
  */
 export function coerceVariables(
   operation: OperationDefinitionNode,
@@ -114,14 +114,14 @@ function createVersions(
   operation: OperationDefinitionNode,
 ): (variables: Readonly<Record<string, unknown>>) => Compiled | undefined {
   const own = separateOperations(document)[operation.name?.value ?? ''];
-  // A mutation is never run again, so its errors have to be right at once.
+  // A mutation cannot run again for the right words of its errors, so it is never compiled.
   if (!own || operation.operation !== OperationTypeNode.QUERY || hasOddName(own)) return () => undefined;
   const conditions = conditionsIn(own);
   const versions = new Map<string, Compiled | undefined>();
 
   return (variables) => {
     const values = new Map(conditions.map((name) => [name, variables[name]]));
-    // A variable with a default may be null all the same, which is an error where the condition is reached.
+    // A variable with a default may still be null, which is an error where the condition is reached.
     if (![...values.values()].every((value) => typeof value === 'boolean')) return undefined;
     const key = [...values.values()].join();
     if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(own, values));
@@ -143,7 +143,7 @@ function resolved(document: DocumentNode, values: ReadonlyMap<string, unknown>):
   return visit(document, {
     enter(node: ASTNode) {
       if (!('directives' in node) || !node.directives) return { ...node };
-      if (!node.directives.every((directive) => lets(directive, values))) return null;
+      if (!node.directives.every((directive) => includesNode(directive, values))) return null;
       const { directives: _, ...others } = node;
       if (!('defaultValue' in others)) return others;
       const { defaultValue: __, ...withoutDefault } = others;
@@ -152,8 +152,8 @@ function resolved(document: DocumentNode, values: ReadonlyMap<string, unknown>):
   });
 }
 
-/** Whether a condition lets its node be. */
-function lets(directive: DirectiveNode, values: ReadonlyMap<string, unknown>): boolean {
+/** Whether `@skip` or `@include` leaves its node in the document. */
+function includesNode(directive: DirectiveNode, values: ReadonlyMap<string, unknown>): boolean {
   const condition = conditionOf(directive);
   const value =
     condition?.kind === Kind.VARIABLE
@@ -179,7 +179,7 @@ function conditionsIn(document: DocumentNode): string[] {
   return [...names];
 }
 
-/** Whether the result has a field called, or a variable is called, what every object has, such as `__proto__`. */
+/** Whether a field or a variable is called like a property of every object, such as `__proto__`. */
 function hasOddName(document: DocumentNode): boolean {
   let found = false;
   visit(document, {

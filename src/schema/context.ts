@@ -3,13 +3,13 @@
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
-import type { Follow } from './subscriptions.ts';
+import type { ViewerChanges } from './subscriptions.ts';
 
 /** Where the viewer's account lives, for a gateway that mirrors it. */
 export interface UpstreamAccount {
   /**
    * Activates a template there; undefined for a viewer whose account lives here.
-   * @throws a client error when it refuses, or cannot be used.
+   * @throws a client error when the upstream rejects it, cannot be reached or cannot be used.
    */
   activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
 }
@@ -19,15 +19,16 @@ export interface Context {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: Loaders;
-  readonly follow: Follow;
+  readonly changes: ViewerChanges;
   readonly upstream: UpstreamAccount | undefined;
 }
 
+/** @param changes when a subscription of the operation resolves again. */
 export function createContext(
   sql: Sql,
   viewer: Viewer,
-  follow: Follow,
+  changes: ViewerChanges,
   upstream: UpstreamAccount | undefined,
 ): Context {
-  return { viewer, sql, loaders: createLoaders(), follow, upstream };
+  return { viewer, sql, loaders: createLoaders(), changes, upstream };
 }

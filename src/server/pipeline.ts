@@ -3,6 +3,7 @@
  * handle, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
  */
 
+import { setMaxListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createViewers, type Viewer } from '../auth/viewer.ts';
@@ -25,7 +26,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext, type UpstreamAccount } from '../schema/context.ts';
-import { createFollow } from '../schema/subscriptions.ts';
+import { createViewerChanges } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { createReadiness } from './readiness.ts';
@@ -52,6 +53,8 @@ type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse |
 export function createGatewayServer(options: ServerOptions): Server {
   const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
   const respond = createPipeline(options);
+  // Every stream waits for it: many of them are no leak.
+  setMaxListeners(0, closing);
 
   const handle: RequestListener = (request, response) => {
     const exchange = openExchange(request, response, {
@@ -160,10 +163,10 @@ function createHandlers(
   { config, database, feed, demoToken, mirror }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
-  const following = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
+  const changes = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createFollow(following, viewer), mirror?.upstream);
+    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
     graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { textResponse } from '../http/response.ts';
-import type { Page } from '../pages/page.ts';
+import type { PageHandler } from '../pages/page.ts';
 
 /** How long, in milliseconds, the database may take to say that it is there. */
 const probeTimeout = 2_000;
@@ -14,7 +14,7 @@ export function createReadiness(
   database: Database,
   feed: ChangeFeed,
   upstreamStatus: (() => string) | undefined,
-): Page {
+): PageHandler {
   /** One look at the database serves all who ask meanwhile: nobody has to have a token to ask. */
   let checking: Promise<boolean> | undefined;
   return async () => {

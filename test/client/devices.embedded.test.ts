@@ -1,4 +1,4 @@
-/** A frontend at work: the types of what it asks for come from the schema, the answers from a gateway. */
+/** A frontend at work: the types of what it asks for come from the schema, the responses from a gateway. */
 
 import type { Client } from '@urql/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -35,14 +35,14 @@ it('activates a template, and is told which one is active', async () => {
   stop();
 });
 
-it('is told why an answer has no data', async () => {
+it('is told why a response has no data', async () => {
   await expect(activate(client, 999)).rejects.toThrow('Template not found or not owned by user');
   await expect(readTrainers(createClient(`${gateway.url}/graphql`, 'wrong'), 1)).rejects.toThrow(
     'Unauthorized',
   );
 });
 
-it('reads a REST answer by the type of its operation', async () => {
+it('reads a REST response by the type of its operation', async () => {
   const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
   // The envelope's data is what the operation selects as `data`.
   const device = body.data as DttDeviceQuery['data'];

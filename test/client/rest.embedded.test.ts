@@ -1,4 +1,4 @@
-/** A REST client whose types come from the OpenAPI document, and its answers from a gateway. */
+/** A REST client whose types come from the OpenAPI document, and its responses from a gateway. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';

@@ -28,8 +28,8 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       once: (_name, read) => read(),
       clear: () => {},
     },
-    follow: () => {
-      throw new Error('nothing is followed here');
+    changes: () => {
+      throw new Error('nobody subscribes here');
     },
     upstream: undefined,
   };

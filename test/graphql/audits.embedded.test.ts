@@ -24,7 +24,7 @@ const audits = serverAudits({
 });
 
 describe('a server of GraphQL over HTTP', () => {
-  // Twice, since an operation that comes again takes another lane.
+  // Twice, since an operation that comes again takes the fast path.
   it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
     '%s: %s',
     async (_id, _name, audit) => {

@@ -220,7 +220,7 @@ describe('a walk', () => {
     return (await gateway.database.pool.query<{ id: number }>(text, [ownerId])).rows.map(({ id }) => id);
   }
 
-  /** Goes through the list page by page, and answers with the ids in the order of the list. */
+  /** Goes through the list page by page, and gives the ids in the order of the list. */
   async function walk(way: 'forward' | 'backward', size: number, between: () => Promise<void>) {
     const found: number[] = [];
     let cursor: string | null = null;

@@ -43,7 +43,7 @@ describe('a document', () => {
     }
   });
 
-  it('is not prepared when a stranger asked for it', () => {
+  it('is not prepared when an anonymous client asked for it', () => {
     const documents = createDocuments(readConfig({}));
     documents.readAnonymous('{ __typename }');
     expect(documents.prepared('{ __typename }', undefined, {})).toBeUndefined();

@@ -1,4 +1,4 @@
-/** What the GraphQL door answers to requests that it cannot fulfil. */
+/** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
@@ -255,7 +255,7 @@ describe('without a token', () => {
     ['a definition', '{ __typename } type X { a: Int }'],
     ['a mutation', 'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }'],
   ])('nobody gets %s', async (_, query) => {
-    // Asked with a token first, so that a parsed or validated document is at hand, if any is kept.
+    // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
     await graphql(gateway, bob.token, query);
     for (const token of [undefined, `${alice.token.slice(0, -1)}.`, `dvt_${'A'.repeat(43)}`]) {
       const { status, headers, data, errors } = await graphql(gateway, token, query);

@@ -31,7 +31,7 @@ describe('the examples', () => {
     expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
   });
 
-  it('have answers on the demo account', async () => {
+  it('have data on the demo account', async () => {
     const responses = [];
     for (const text of examples) {
       if (/^subscription/m.test(text)) {

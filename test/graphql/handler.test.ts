@@ -1,4 +1,4 @@
-/** The GraphQL door itself: how it takes requests, and the page that it shows to a browser. */
+/** The GraphQL handler: how it takes requests, and the page that it shows to a browser. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -19,7 +19,7 @@ const get = (parameters: Record<string, string>, headers: Record<string, string>
   });
 
 describe('GET', () => {
-  it('answers a query, with variables and the name of an operation', async () => {
+  it('responds to a query, with variables and the name of an operation', async () => {
     const query = `query Device($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }
       query Viewer { viewer { username } }`;
     const variables = JSON.stringify({ id: alice.dttDevices[0] });
@@ -30,7 +30,7 @@ describe('GET', () => {
     expect(await viewer.json()).toEqual({ data: { viewer: { username: 'alice' } } });
   });
 
-  it('refuses a mutation, and changes nothing', async () => {
+  it('rejects a mutation, and changes nothing', async () => {
     const [id] = alice.dttTemplates;
     const query = `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
     for (const document of [
@@ -74,7 +74,7 @@ describe('GET', () => {
     },
   );
 
-  it('of one of several operations is kept as that query, and asked for by its name alone', async () => {
+  it('of one of several operations is cached as that query, and asked for by its name alone', async () => {
     const query = `query Viewer { viewer { username } } mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }`;
     for (let time = 0; time < 2; time++) {
       const response = await get({ query, operationName: 'Viewer' });
@@ -97,7 +97,7 @@ describe('GET', () => {
   });
 });
 
-/** Posts three times, since each takes another lane: Yoga, then compiled, then from memory. All must answer alike. */
+/** Posts three times, since each is handled another way: by Yoga, by the fast path, from the cache. All must respond alike. */
 async function post(body: string, headers: Record<string, string> = {}) {
   const responses = [];
   for (let time = 0; time < 3; time++) {
@@ -138,7 +138,7 @@ describe('POST', () => {
       'application/graphql-response+json, application/json;q=0.9',
       'application/graphql-response+json; charset=utf-8',
     ],
-  ])('answers in a type that is accepted: %s', async (accept, type) => {
+  ])('responds in a type that is accepted: %s', async (accept, type) => {
     expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
     const wrong = JSON.stringify({
       query: 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }',
@@ -147,7 +147,7 @@ describe('POST', () => {
     expect(await post(wrong, { Accept: accept })).toMatchObject({ status: 400, type, errors: [{}] });
   });
 
-  it('answers the operation that is named, with its variables, and takes null for nothing', async () => {
+  it('runs the operation that is named, with its variables, and takes null for nothing', async () => {
     const several = `query Viewer { viewer { username } } query Devices($n: Int = 2) { dttDevices(first: $n) { nodes { bubbleId } } }`;
     const named = (operationName: string, variables: object | null) =>
       post(JSON.stringify({ query: several, operationName, variables, extensions: null }));
@@ -171,14 +171,14 @@ describe('POST', () => {
     ['extensions that are a list', { extensions: [] }],
     ['extensions that are a number', { extensions: 1 }],
     ['a name of nothing', { operationName: 'Nobody' }],
-  ])('refuses %s however often it comes, also of a query that was asked before', async (_, odd) => {
+  ])('rejects %s however often it comes, also of a query that was asked before', async (_, odd) => {
     expect((await post(JSON.stringify({ query }))).data).toEqual(data);
     const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
     expect(response).not.toHaveProperty('data');
     expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
   });
 
-  it('is answered for this viewer alone, and kept by no cache', async () => {
+  it('is for this viewer alone, and stored by no cache', async () => {
     for (const path of ['Yoga', 'compiled', 'from memory']) {
       const response = await fetch(`${gateway.url}/graphql`, {
         method: 'POST',

@@ -1,4 +1,4 @@
-/** Hostile GraphQL: refused in every lane, in the same words, before it costs anything. */
+/** Hostile GraphQL: rejected on every path, in the same words, before it costs anything. */
 
 import { getIntrospectionQuery } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -134,7 +134,7 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
   ],
   ['records by ids', ids, { ids: Array.from({ length: 100 }, () => 'x') }, [complexity(20_201)]],
   [
-    'lists of sizes that would be refused anyway',
+    'lists of sizes that would be rejected anyway',
     '{ dttTemplates(last: 2000000000) { nodes { sessions(first: 101) { nodes { id name } } } } }',
     {},
     [complexity(20_202)],
@@ -213,7 +213,7 @@ const aboutTheSchema = new Set([
 ]);
 
 describe('a hostile document', () => {
-  it.each(hostile)('is refused, and told why: %s', async (_, document, variables, messages) => {
+  it.each(hostile)('is rejected, and told why: %s', async (_, document, variables, messages) => {
     const { status, data, errors } = await graphql(gateway, alice.token, document, variables);
     expect(errors?.map(({ message }) => message)).toEqual(messages);
     expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
@@ -222,11 +222,11 @@ describe('a hostile document', () => {
     expect(status).toBe(200);
   });
 
-  // Node refuses targets that are longer.
+  // Node rejects targets that are longer.
   const short = hostile.filter(([, document]) => document.length < 4_000);
 
   it.each(short)(
-    'is refused with 400 where the client knows of it: %s',
+    'is rejected with 400 where the client knows of it: %s',
     async (_, query, variables, messages) => {
       const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
       const response = await fetch(`${gateway.url}/graphql?${parameters}`, {
@@ -238,15 +238,18 @@ describe('a hostile document', () => {
     },
   );
 
-  it.each(hostile)('is no business of a stranger: %s', async (name, document, variables, messages) => {
-    const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
-    if (aboutTheSchema.has(name)) {
-      expect(errors?.map(({ message }) => message)).toEqual(messages);
-    } else {
-      expect(status).toBe(401);
-      expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
-    }
-  });
+  it.each(hostile)(
+    'is nothing that an anonymous client may know: %s',
+    async (name, document, variables, messages) => {
+      const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
+      if (aboutTheSchema.has(name)) {
+        expect(errors?.map(({ message }) => message)).toEqual(messages);
+      } else {
+        expect(status).toBe(401);
+        expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
+      }
+    },
+  );
 
   it('is no reason to log anything', () => {
     expect(gateway.log).toEqual([]);
@@ -269,13 +272,13 @@ describe('a document at its limits', () => {
       'a whole page',
       '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',
     ],
-  ])('is answered: %s', async (_, document) => {
+  ])('is run: %s', async (_, document) => {
     const { data, errors } = await graphql(gateway, alice.token, document);
     expect(errors).toBeUndefined();
     expect(Object.keys(data)).not.toEqual([]);
   });
 
-  it('is answered or not by what its variables say', async () => {
+  it('is run or not by what its variables say', async () => {
     for (const n of [99, 100, 99]) {
       const { errors } = await graphql(gateway, alice.token, lists, { n });
       expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
@@ -321,7 +324,7 @@ describe('the time it takes', () => {
     }
   };
 
-  it.each(hostile)('to refuse is a few milliseconds: %s', (name, document) => {
+  it.each(hostile)('to reject is a few milliseconds: %s', (name, document) => {
     // These get as far as the validation.
     const most = name === 'a field again and again' ? 100 : 25;
     expect(timeOf(() => read(document))).toBeLessThan(most);
@@ -388,7 +391,7 @@ describe('where the schema is nobody’s business', () => {
   });
   afterAll(() => closed?.close());
 
-  it('nobody is told of it, and strangers not even that', async () => {
+  it('nobody is told of it, and anonymous clients not even that', async () => {
     const { errors } = await graphql(closed, alice.token, '{ __schema { description } }');
     expect(errors?.map(({ message }) => message)).toEqual([
       'GraphQL introspection has been disabled, but the requested query contained the field "__schema".',
@@ -428,7 +431,7 @@ describe('where the schema is nobody’s business', () => {
     expect(await page.json()).toMatchObject({ errors: [{ message: 'Must provide query string.' }] });
   });
 
-  it('and where bodies are small, large ones are refused', async () => {
+  it('and where bodies are small, large ones are rejected', async () => {
     const { status, errors } = await graphqlOnce(
       closed,
       alice.token,

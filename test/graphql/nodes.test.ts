@@ -70,7 +70,7 @@ describe('a node', () => {
     }
   });
 
-  it('of somebody else is answered like one that does not exist', async () => {
+  it('of somebody else gets the response of one that does not exist', async () => {
     for (const { __typename, id } of await oneOfEach(bob)) {
       const missing = Buffer.from(`${__typename}:2147483647`).toString('base64url');
       for (const each of [id, missing]) {

@@ -45,7 +45,7 @@ afterAll(async () => {
 
 const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
 
-/** Three times, since each takes another lane: Yoga, then compiled, then from memory. */
+/** Three times, since each is handled another way: by Yoga, by the fast path, from the cache. */
 async function post(gateway: TestGateway, body: object, token: string | undefined = alice.token) {
   const responses = [];
   for (let time = 0; time < 3; time++) {
@@ -64,7 +64,7 @@ async function post(gateway: TestGateway, body: object, token: string | undefine
   return responses[0];
 }
 
-const refused = (message: string) => ({
+const rejected = (message: string) => ({
   status: 400,
   errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }],
 });
@@ -102,11 +102,11 @@ describe('a persisted operation', () => {
     for (const gateway of [open, only]) {
       const unknown = 'f'.repeat(64);
       expect(await post(gateway, byHash(unknown))).toEqual(
-        refused(`There is no persisted operation with the id "${unknown}"`),
+        rejected(`There is no persisted operation with the id "${unknown}"`),
       );
       for (const documentId of ['__proto__', 'constructor'])
         expect(await post(gateway, { documentId })).toEqual(
-          refused(`There is no persisted operation with the id "${documentId}"`),
+          rejected(`There is no persisted operation with the id "${documentId}"`),
         );
     }
   });
@@ -115,7 +115,7 @@ describe('a persisted operation', () => {
     'is named by text, and not by %j',
     async (documentId) => {
       for (const gateway of [open, only])
-        expect(await post(gateway, { documentId })).toEqual(refused('documentId must be a string'));
+        expect(await post(gateway, { documentId })).toEqual(rejected('documentId must be a string'));
     },
   );
 
@@ -135,7 +135,7 @@ describe('any other operation', () => {
   it('is run, unless only persisted ones are', async () => {
     const query = '{ viewer { username } }';
     expect(await post(open, { query })).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
-    expect(await post(only, { query })).toEqual(refused(onlyPersisted));
+    expect(await post(only, { query })).toEqual(rejected(onlyPersisted));
   });
 
   it('goes before one that is named beside it, unless only persisted ones are run', async () => {
@@ -153,8 +153,8 @@ describe('any other operation', () => {
     ['nothing', {}],
     ['a hash that is none', { extensions: { persistedQuery: { sha256Hash: 1 } } }],
     ['the schema', { query: '{ __schema { description } }' }],
-  ])('is refused where only persisted ones are run: %s', async (_, body) => {
-    expect(await post(only, body)).toEqual(refused(onlyPersisted));
+  ])('is rejected where only persisted ones are run: %s', async (_, body) => {
+    expect(await post(only, body)).toEqual(rejected(onlyPersisted));
   });
 });
 

@@ -120,7 +120,7 @@ describe('the page', () => {
     const { socket, ended } = await openRaw(url);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`);
     const [response] = parseResponses(await ended());
-    return response ?? expect.fail('there was no answer');
+    return response ?? expect.fail('there was no response');
   };
 
   it.each([

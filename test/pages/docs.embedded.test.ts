@@ -41,7 +41,7 @@ describe('the page', () => {
     }
   });
 
-  it('is kept to itself by its headers', async () => {
+  it('is isolated by its headers', async () => {
     const { status, headers } = await ask('/docs');
     expect(status).toBe(200);
     expect(Object.fromEntries(headers)).toMatchObject({
@@ -62,7 +62,7 @@ describe('the page', () => {
     ['the demo account', 'dvt_x-Y_1', 'data-token="dvt_x-Y_1"'],
     ['no account that it knows of', undefined, 'data-token=""'],
   ])('starts with the token of %s', async (_, token, written) => {
-    // What the door reads of a request.
+    // What the handler reads of a request.
     const exchange = { request: { method: 'GET', headers: {} }, path: '/docs' } as unknown as Exchange;
     const { body } = await createDocs(() => token)(exchange);
     expect(String(body)).toContain(written);

@@ -48,7 +48,7 @@ it('is laid out by the one style that its policy names', async () => {
 });
 
 describe('for whoever asks', () => {
-  /** What is answered where neither the reference nor its document is. */
+  /** The response where neither the reference nor its document is. */
   function responseTo(method: string, headers: Record<string, string>, token?: string) {
     // What the page reads of a request.
     const exchange = { request: { method, headers } } as unknown as Exchange;
@@ -85,7 +85,7 @@ describe('for whoever asks', () => {
   );
 });
 
-it('is kept by no cache that others share, since the token of the demo account stands in it', async () => {
+it('is stored by no cache that others share, since the token of the demo account stands in it', async () => {
   const response = await fetch(gateway.url, { headers: browser });
   expect(await response.text()).toMatch(/Bearer dvt_/);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');

@@ -1,4 +1,4 @@
-/** Deprecated routes: every answer of theirs says so (RFC 9745, RFC 8594), and so does the OpenAPI document. */
+/** Deprecated routes: every response of theirs says so (RFC 9745, RFC 8594), and so does the OpenAPI document. */
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -109,8 +109,8 @@ const post = (body: unknown): RequestInit => ({
   body: JSON.stringify(body),
 });
 
-describe('an answer of a deprecated route', () => {
-  it('says so, computed or kept, whole or not', async () => {
+describe('a response of a deprecated route', () => {
+  it('says so, computed or cached, whole or not', async () => {
     const computed = await ask('/old');
     expect(computed).toMatchObject({ status: 200, told: toldOfList });
     const { hits } = gateway.responseCache.counters;

@@ -1,4 +1,4 @@
-/** Every error of the REST door (interface, Errors; decisions, status codes and bad input). */
+/** Every error of the REST API (docs/rest.md#errors). */
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
@@ -207,7 +207,7 @@ describe('a path', () => {
   });
 
   it.each([...new Set(routes.map(({ path }) => path))])(
-    'answers other methods with those that it takes: %s',
+    'responds to other methods with those that it takes: %s',
     async (path) => {
       const allowed = routes
         .filter((route) => route.path === path)
@@ -276,7 +276,7 @@ describe('the body of an activation', () => {
       '"isActive"',
       '1',
     ].map((body): [string, RequestInit] => [body, { headers: json, body }]),
-  ])('is refused, and nothing changes, when it is %s', async (_, options) => {
+  ])('is rejected, and nothing changes, when it is %s', async (_, options) => {
     const { status, body } = await ask(path(), { method: 'POST', ...options });
     expect(status).toBe(400);
     expect(body).toEqual(failed('Request body must include { isActive: true }'));
@@ -324,7 +324,7 @@ describe('the body of an activation', () => {
   it.each([
     ['a byte', 64 * 1024 + 1],
     ['far', 4 * 1024 * 1024],
-  ])('is refused when it is %s over the size limit', async (_, size) => {
+  ])('is rejected when it is %s over the size limit', async (_, size) => {
     const padded = right.padEnd(size, ' ');
     // With its length announced, and in chunks without it.
     const chunked = new Blob([padded]).stream();
@@ -376,7 +376,7 @@ describe('when something unexpected happens', () => {
     // A second gateway over the same database, with a pool of its own to take away.
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
-    // Without announcements nothing is answered from memory, which would hide that the database is away.
+    // Without announcements no response comes from the cache, which would hide that the database is away.
     const deaf = { listening: false, reconnects: 0, subscribe: () => () => {}, close: async () => {} };
     const other = await openTestGateway({
       client,

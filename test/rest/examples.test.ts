@@ -1,4 +1,4 @@
-/** The answers that the service's public reference prints, asked from a database that holds their records. */
+/** The responses that the service's public reference prints, asked from a database that holds their records. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** Each example with the field of the GraphQL query that answers it. */
+/** Each example with the field of the GraphQL query for the same data. */
 const fields: Readonly<Record<Exclude<keyof typeof examples, 'about'>, string>> = {
   'GET /users/42': 'user(databaseId: 42)',
   'GET /dtt': 'dttDevices',
@@ -41,20 +41,20 @@ const cases = Object.entries(responses).map(([route, response]) => ({
 type Example = { [field: string]: string | number | boolean | null | Example[] };
 
 describe.each(cases)('the example of $route', ({ path, field, response }) => {
-  it('is what the REST door answers', async () => {
+  it('is what the REST API responds with', async () => {
     const given = await rest(gateway, token, path);
     const data = Array.isArray(response) ? listOf(given).data : given.body.data;
     expect(given.status).toBe(200);
     expect(withInstants(data)).toMatchObject(withInstants(response));
   });
 
-  it('is what the GraphQL door answers', async () => {
+  it('is what the GraphQL API responds with', async () => {
     const query = Array.isArray(response)
       ? `{ data: ${field} { nodes ${selectionOf(response[0] ?? {})} } }`
       : `{ data: ${field} ${selectionOf(response)} }`;
     const { data, errors } = await graphql(gateway, token, query);
     expect(errors).toBeUndefined();
-    // A GraphQL answer has exactly what was asked for.
+    // A GraphQL response has exactly what was asked for.
     expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(
       withInstants(response),
     );

@@ -1,4 +1,4 @@
-/** The OpenAPI document: what it says, and that it is worth reading. Every answer of the suite is held against it. */
+/** The OpenAPI document: what it says, and that it is worth reading. Every response of the suite is held against it. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ async function lint(document: OpenAPIObject): Promise<string[]> {
 }
 
 describe('the document', () => {
-  it('is printed in openapi.json, with answers of the demo account (npx vitest run -u writes both anew)', async () => {
+  it('is printed in openapi.json, with responses of the demo account (npx vitest run -u writes both anew)', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-examples-'));
     const gateway = await openTestGateway();
     try {
@@ -63,7 +63,7 @@ describe('the document', () => {
     expect(await lint(poorer)).not.toEqual([]);
   });
 
-  it('has every route, and an example for every answer', () => {
+  it('has every route, and an example for every response', () => {
     const { paths = {} } = describeShipped();
     for (const { method, path } of routes) {
       const success = paths[path]?.[method === 'GET' ? 'get' : 'post']?.responses?.['200'];
@@ -84,7 +84,7 @@ describe('the document', () => {
   });
 });
 
-describe('what holds answers against the document', () => {
+describe('what holds responses against the document', () => {
   const judge = createJudge(describeShipped());
   const json = { 'content-type': 'application/json; charset=utf-8' };
   const right: SentResponse = {
@@ -96,10 +96,10 @@ describe('what holds answers against the document', () => {
   };
 
   it.each<[string, Partial<SentResponse>]>([
-    ['an answer with data', {}],
-    ['an answer to HEAD', { method: 'HEAD' }],
-    ['null where null is an answer', { body: '{"ok":true,"data":null}' }],
-    ['an answer without a body', { status: 304, body: '' }],
+    ['a response with data', {}],
+    ['a response to HEAD', { method: 'HEAD' }],
+    ['null where null is data', { body: '{"ok":true,"data":null}' }],
+    ['a response without a body', { status: 304, body: '' }],
     ['an error', { status: 500, body: '{"ok":false,"error":"Internal server error"}' }],
     ['an unknown path', { target: '/x', status: 404, body: '{"ok":false,"error":"Not found"}' }],
   ])('lets pass %s', (_, given) => {
@@ -119,9 +119,9 @@ describe('what holds answers against the document', () => {
     ['another status', { status: 204, body: '' }],
     ['a status that only other routes have', { status: 404, body: '{"ok":false,"error":"Not found"}' }],
     ['a message that is not told of', { status: 500, body: '{"ok":false,"error":"Oh"}' }],
-    ['an answer with data from nowhere', { target: '/x' }],
+    ['a response with data from nowhere', { target: '/x' }],
     ['a body that is not empty', { status: 304 }],
-  ])('refuses %s', (_, given) => {
+  ])('rejects %s', (_, given) => {
     expect(judge({ ...right, ...given })).toBeDefined();
   });
 });

@@ -1,4 +1,4 @@
-/** The one thing that changes: which template is active (interface, States and transitions). */
+/** The one thing that changes: which template is active (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -46,7 +46,7 @@ interface Outcome {
   readonly error?: string;
 }
 
-/** The two doors, each with how it activates a template of Alice's. */
+/** The two APIs, each with how it activates a template of Alice's. */
 const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   [
     'REST',
@@ -76,7 +76,7 @@ const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   ],
 ];
 
-/** What both doors say is active, after checking that they agree, in lists as in single answers. */
+/** What both APIs say is active, after checking that they agree, in lists as in single records. */
 async function active(): Promise<number | null> {
   const { data } = await graphql(
     gateway,
@@ -101,7 +101,7 @@ const scheduleType = async () => {
   return data.viewer.scheduleType;
 };
 
-const refusal = { error: 'Template not found or not owned by user' };
+const rejection = { error: 'Template not found or not owned by user' };
 
 describe.each(endpoints)('activating a template through %s', (_, activate) => {
   it.each<[ScheduleType, boolean]>([
@@ -140,9 +140,9 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     ['an imported', () => bob.dttTemplates[0]],
     ['a foreign', () => bob.dttTemplates[1]],
     ['a missing', () => 2 ** 31 - 1],
-  ])('is refused for %s one, and changes nothing', async (_, id) => {
+  ])('is rejected for %s one, and changes nothing', async (_, id) => {
     await put('weekly', alice.dttTemplates[1]);
-    expect(await activate(id())).toEqual(refusal);
+    expect(await activate(id())).toEqual(rejection);
     expect(await active()).toBe(alice.dttTemplates[1]);
     expect(await scheduleType()).toBe('weekly');
   });
@@ -156,7 +156,7 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
   });
 });
 
-describe('fifty activations at once, through both doors', () => {
+describe('fifty activations at once, through both APIs', () => {
   it('all succeed, leave exactly one active, and change the schedule type once', async () => {
     const templates = await gateway.database.client.dttTemplate.createManyAndReturn({
       data: Array.from({ length: 50 }, (_, index) => ({
@@ -168,7 +168,7 @@ describe('fifty activations at once, through both doors', () => {
       })),
       select: { id: true },
     });
-    // A template may have been replaced by another by the time its own answer is read, so only what the
+    // A template may have been replaced by another by the time its own response is read, so only what the
     // activation itself says is looked at here.
     const release = await holdViewer();
     const responses = Promise.all(
@@ -257,7 +257,7 @@ describe.each(endpoints)('an activation through %s that meets another transactio
     const outcome = activate(id);
     await waiting(1);
     await deletion.commit();
-    expect(await outcome).toEqual(refusal);
+    expect(await outcome).toEqual(rejection);
     await hasBecome(isActive ? null : before);
     expect(await scheduleType()).toBe('weekly');
   });

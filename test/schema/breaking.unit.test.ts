@@ -58,7 +58,7 @@ it('names each breaking change, unless a commit allows it', async () => {
   expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('breaking, allowed: ') });
 });
 
-it('compares with the commit that it is given, and refuses one that is not there', async () => {
+it('compares with the commit that it is given, and rejects one that is not there', async () => {
   await commit(schema.replace('viewer: User!', 'viewer: User'), 'Break things');
   await commit(schema.replace('viewer: User!', 'viewer: User'), 'Go on');
   expect(await check()).toMatchObject({ code: 0 });

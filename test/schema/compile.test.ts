@@ -1,4 +1,4 @@
-/** Operations that come again are answered as they were the first time, whatever their conditions and names. */
+/** Operations that come again get the response of the first time, whatever their conditions and names. */
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -47,7 +47,7 @@ const conditional: [name: string, document: string, responses: [variables: objec
     ],
   ],
   [
-    'an answer of which nothing is left',
+    'a response of which nothing is left',
     'query ($a: Boolean!) { viewer @include(if: $a) { rank } }',
     [
       [{ a: false }, {}],
@@ -102,13 +102,16 @@ describe('an operation', () => {
 });
 
 describe('an operation that comes again', () => {
-  it.each([...conditional, ...oddlyNamed])('is answered as at first: %s', async (_, document, responses) => {
-    for (const [variables, data] of responses) {
-      const response = await graphql(gateway, alice.token, document, { ...variables });
-      expect(response.errors).toBeUndefined();
-      expect(JSON.stringify(response.data)).toBe(JSON.stringify(data));
-    }
-  });
+  it.each([...conditional, ...oddlyNamed])(
+    'gets the response of the first time: %s',
+    async (_, document, responses) => {
+      for (const [variables, data] of responses) {
+        const response = await graphql(gateway, alice.token, document, { ...variables });
+        expect(response.errors).toBeUndefined();
+        expect(JSON.stringify(response.data)).toBe(JSON.stringify(data));
+      }
+    },
+  );
 
   it('fails as at first where a variable with a default is given null', async () => {
     const document = 'query ($a: Boolean = true) { viewer { username @include(if: $a) } }';

@@ -1,7 +1,7 @@
-/** What a subscription follows, with a feed and tokens that do what the test says. */
+/** When a subscription resolves, with a feed and tokens that do what the test says. */
 
 import { describe, expect, it, vi } from 'vitest';
-import { createFollow } from '../../src/schema/subscriptions.ts';
+import { createViewerChanges } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
@@ -15,7 +15,7 @@ function open(isValid = async () => true) {
     authenticate: async () => null,
     isValid: () => isValid(),
   };
-  const changes = createFollow({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
+  const changes = createViewerChanges({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
     Symbol.asyncIterator
   ]();
   return {
@@ -27,13 +27,13 @@ function open(isValid = async () => true) {
   };
 }
 
-/** A check of the token whose answer is the test's. */
+/** A check of the token whose result is the test's. */
 function pending() {
   let response: (isValid: boolean) => void = () => {};
-  const answered = new Promise<boolean>((settle) => {
+  const checked = new Promise<boolean>((settle) => {
     response = settle;
   });
-  return { isValid: () => answered, response: (isValid: boolean) => response(isValid) };
+  return { isValid: () => checked, response: (isValid: boolean) => response(isValid) };
 }
 
 const value = { done: false, value: undefined };
@@ -119,7 +119,7 @@ describe('following', () => {
   it.each([
     ['has not read before the token was revoked', false, end],
     ['has not read before the token was doubted, unless it stands', true, value],
-  ])('keeps from a slow reader what it %s', async (_, isValid, expected) => {
+  ])('withholds from a slow reader what it %s', async (_, isValid, expected) => {
     const token = pending();
     const { changes, announce, setValid } = open();
     await changes.next();

@@ -1,5 +1,6 @@
 /** How a list is cut into pages: arguments checked, cursors read and written, the rows arranged. */
 
+import { largestId } from '../../database/ids.ts';
 import type { RowOrder } from '../../database/reader/statement.ts';
 import { clientError } from '../../errors.ts';
 
@@ -42,8 +43,14 @@ export interface Connection<Row> {
   };
 }
 
-export const defaultSize = 50;
-export const maxSize = 100;
+/** How many records a page of a list has, in either API. */
+export const pageSize = { default: 50, highest: 100 } as const;
+
+/** What is wrong with the arguments for a page, in either API. */
+export const pageErrors = {
+  size: (argument: string) => `${argument} must be an integer from 1 to ${pageSize.highest}`,
+  offset: 'offset must be an integer of at least 0',
+} as const;
 
 /**
  * Plans one page of a list.
@@ -54,11 +61,11 @@ export function planPage(order: Order, args: PageArguments): PagePlan {
   checkSize('first', first);
   checkSize('last', last);
   if (first != null && last != null) throw badInput('first and last cannot be used together');
-  if (offset != null && offset < 0) throw badInput('offset must be an integer of at least 0');
+  if (offset != null && offset < 0) throw badInput(pageErrors.offset);
   if (offset != null && last != null) throw badInput('offset and last cannot be used together');
 
   const backward = last != null;
-  const size = first ?? last ?? defaultSize;
+  const size = first ?? last ?? pageSize.default;
   const bounds = [
     ...(after != null ? [behind(order, readCursor(order, 'after', after))] : []),
     ...(before != null ? [ahead(order, readCursor(order, 'before', before))] : []),
@@ -146,15 +153,15 @@ function readCursor({ by, nullable }: Order, argument: string, cursor: string): 
   const time = text === undefined ? null : readTime(text);
   const id = Number(digits);
   const fits = time === null ? !by || nullable : by !== undefined && time !== undefined;
-  if (digits === undefined || id > 0x7fffffff || time === undefined || !fits) {
+  if (digits === undefined || id > largestId || time === undefined || !fits) {
     throw badInput(`${argument} must be a cursor that this list has given`);
   }
   return { time, id };
 }
 
 function checkSize(argument: string, size: number | null | undefined) {
-  if (size != null && (size < 1 || size > maxSize)) {
-    throw badInput(`${argument} must be an integer from 1 to ${maxSize}`);
+  if (size != null && (size < 1 || size > pageSize.highest)) {
+    throw badInput(pageErrors.size(argument));
   }
 }
 

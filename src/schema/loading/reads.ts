@@ -13,12 +13,14 @@ import { placeOf } from './loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
 import { type Needs, nodePaths, selectFor } from './selection.ts';
 
-type Model = keyof typeof visible;
+export type Model = keyof typeof visible;
 type Row<M extends Model> = PrismaTypes[M]['Shape'];
+/** The names of a model's relations to many rows. */
+export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
 const owned = ({ id }: Viewer) => ({ ownerId: id });
 
-/** Owned and imported templates (decisions, "Who sees what"). */
+/** A viewer's templates are those they own and those they have imported (docs/rest.md#visibility). */
 function visibleTemplate({ id }: Viewer) {
   return { OR: [{ ownerId: id }, { imports: { some: { userId: id } } }] };
 }
@@ -38,7 +40,7 @@ export const visible = {
   OssmDevice: owned,
 } satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
 
-/** How the lists are ordered (decisions, "REST: order and shape"). */
+/** How the lists are ordered (docs/rest.md#order). */
 const orders: { [M in Model]: Order } = {
   User: {},
   DttDevice: { by: 'lastVisited', nullable: true },
@@ -59,6 +61,7 @@ const orders: { [M in Model]: Order } = {
  */
 async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
   if (model !== 'DttTemplate') return visible[model](viewer);
+  // Rows have what is selected.
   const imports = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
   )) as { templateId: number }[];
@@ -66,28 +69,28 @@ async function visibleInList(model: Model, { sql, viewer, loaders }: Context): P
   return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
 }
 
-/** Reads rows of a model. What is selected may be less than a whole row: `selectFor` sees to it that it is enough. */
-function read<M extends Model>({ sql }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
+/** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
+function readRows<M extends Model>({ sql }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
   return sql.findMany(model, query) as Promise<Row<M>[]>;
 }
 
-async function readFirst<M extends Model>(
+async function readFirstRow<M extends Model>(
   context: Context,
   model: M,
   query: RowQuery,
 ): Promise<Row<M> | null> {
-  const [row] = await read(context, model, { ...query, take: 1 });
+  const [row] = await readRows(context, model, { ...query, take: 1 });
   return row ?? null;
 }
 
 /** The one row that the condition names, if the viewer may see it. */
-export function readOne<M extends Model>(
+export function readVisible<M extends Model>(
   model: M,
   where: object,
   context: Context,
   info: GraphQLResolveInfo,
 ) {
-  return readFirst(context, model, {
+  return readFirstRow(context, model, {
     select: selectFor(info, context.viewer),
     where: { AND: [where, visible[model](context.viewer)] },
   });
@@ -102,23 +105,24 @@ export async function readNodes(
   const rows = new Map<string, object>();
   const readType = async (typename: Model) => {
     const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
-    const found = await read(context, typename, {
+    const found = await readRows(context, typename, {
       select: selectFor(info, context.viewer, { typeName: typename }),
       where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
     });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
   };
-  // Only types that are visible have global ids.
+  // A global id names one of these models: `decodeGlobalID` rejects all others.
   await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
-/** What a subscription field needs beside the options of the query field that it follows. */
-export function following<
+/** The subscription field that resolves as the query field does, at once and after every change of the viewer's data. */
+export function onEachChange<
   Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
 >(resolve: Resolve) {
   return {
-    subscribe: (_root: unknown, _args: unknown, { follow }: Context) => follow(),
+    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes(),
+    // The same parameters and result as the resolver that it calls.
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();
       return resolve(parent, args, context, info);
@@ -127,25 +131,25 @@ export function following<
 }
 
 /** Resolver of the one record of the viewer's that a condition names, if there is one. */
-export const matching =
+export const findVisible =
   <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
   (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-    readOne(model, where(context.viewer), context, info);
+    readVisible(model, where(context.viewer), context, info);
 
 /** Resolver of a record by its integer id. */
-export const byDatabaseId =
+export const findByDatabaseId =
   <M extends Model>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readOne(model, { id: databaseId }, context, info);
+    readVisible(model, { id: databaseId }, context, info);
 
 /** The first rows of a list, for a field that mixes several models. */
-export function readSome<M extends Model>(
+export function readNewest<M extends Model>(
   model: M,
   take: number,
   context: Context,
   info: GraphQLResolveInfo,
 ) {
-  return read(context, model, {
+  return readRows(context, model, {
     select: { ...selectFor(info, context.viewer, { typeName: model }), ...orderColumn(model) },
     where: visible[model](context.viewer),
     orderBy: orderBy(orders[model]),
@@ -154,17 +158,17 @@ export function readSome<M extends Model>(
 }
 
 /** Resolver of the newest record of a list. */
-export const newest =
+export const findNewest =
   <M extends Model>(model: M) =>
   (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-    readFirst(context, model, {
+    readFirstRow(context, model, {
       select: selectFor(info, context.viewer),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
     });
 
 /** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
-export function link<M extends Model, Column extends string>(model: M, column: Column) {
+export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
   return {
     extensions: needing({ columns: [column] }),
     resolve: async (
@@ -176,7 +180,7 @@ export function link<M extends Model, Column extends string>(model: M, column: C
       const id = parent[column];
       if (id === null) return null;
       const loader = context.loaders.at(placeOf(info), () => async (ids) => {
-        const rows = await read(context, model, {
+        const rows = await readRows(context, model, {
           select: selectFor(info, context.viewer),
           where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
         });
@@ -188,35 +192,35 @@ export function link<M extends Model, Column extends string>(model: M, column: C
 }
 
 /** The rows of a relation that are part of a record, read together with it. */
-export function parts<M extends Model>(_model: M, relation: string, orderBy: object) {
+export function children<M extends Model>(relation: string, orderBy: object) {
   return {
     extensions: needing({ rows: { relation, query: { orderBy } } }),
-    // Read with the parent, as `needs` says; the type of a row has its columns only.
+    // The rows were read with the parent, as `needs` asks; the type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
 }
 
 /** Whether the record has a row of the relation that meets the condition. */
-export function exists(relation: string, where: (viewer: Viewer) => object) {
+export function hasRelated(relation: string, where: (viewer: Viewer) => object) {
   return {
     extensions: needing({
       forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
     }),
-    // As in `parts`.
+    // As in `children`.
     resolve: (parent: object) =>
       ((parent as Record<string, unknown[]>)[relation] ?? missing(relation)).length > 0,
   };
 }
 
-/** A list of all the viewer's records of a kind: the same for all parents, so it is read once. */
-export function list<M extends Model>(model: M) {
+/** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
+export function viewerList<M extends Model>(model: M) {
   return {
     extensions: needing({}),
     resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
       const page = planPage(orders[model], args);
       const where = await visibleInList(model, context);
       const rows = await context.loaders.once(placeOf(info), () =>
-        read(context, model, pageOf(model, page, where, context, info)),
+        readRows(context, model, pageOf(model, page, where, context, info)),
       );
       return {
         ...page.connect(rows),
@@ -227,12 +231,12 @@ export function list<M extends Model>(model: M) {
 }
 
 /**
- * A list that hangs off a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages
- * of all parents at the same place are read in one statement.
+ * A list beneath a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages of all
+ * parents at the same place in the operation are read in one statement.
  */
-export function listUnder<P extends Model, M extends Model>(
+export function relatedList<P extends Model, M extends Model>(
   parentModel: P,
-  relation: PrismaTypes[P]['ListRelations'],
+  relation: RelationOf<P>,
   model: M,
 ) {
   return {
@@ -248,7 +252,7 @@ export function listUnder<P extends Model, M extends Model>(
       const fromParents =
         <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
         async (ids: readonly number[]) => {
-          const rows = await read(context, parentModel, {
+          const rows = await readRows(context, parentModel, {
             where: { id: { in: [...ids] } },
             select: { id: true, ...select },
           });
@@ -295,7 +299,7 @@ function pageOf(
   };
 }
 
-/** What a cursor is made of, beside the id. */
+/** The column that a cursor holds beside the id. */
 function orderColumn(model: Model): object {
   const { by } = orders[model];
   return by === undefined ? {} : { [by]: true };

@@ -97,7 +97,7 @@ function findPlan(
 
   const response = getNamedType(info.returnType);
   const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  const ends = paths.map((path) => follow(path, response, sets, info));
+  const ends = paths.map((path) => descend(path, response, sets, info));
   const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
   if (!(type instanceof GraphQLObjectType))
     throw new Error(`${info.fieldName} does not lead to rows of one type`);
@@ -111,7 +111,7 @@ function findPlan(
 }
 
 /** Goes down a path of fields, such as `edges` and `node`. */
-function follow(
+function descend(
   path: readonly string[],
   type: GraphQLNamedType,
   sets: readonly SelectionSetNode[],
@@ -121,7 +121,7 @@ function follow(
   if (step === undefined || !(type instanceof GraphQLObjectType)) return { type, sets };
   const field = type.getFields()[step];
   if (!field) throw new Error(`${type.name} has no field ${step}`);
-  return follow(rest, getNamedType(field.type), fieldsIn(type, sets, info).get(step) ?? [], info);
+  return descend(rest, getNamedType(field.type), fieldsIn(type, sets, info).get(step) ?? [], info);
 }
 
 function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], info: GraphQLResolveInfo): Plan {

@@ -1,9 +1,10 @@
-/** What concerns devices of every kind. Apart from the interface, which has to be there before the kinds are. */
+/** The fields about devices of every kind: beside the kinds, which need the interface `Device` before they are made. */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { following, link, readSome } from '../loading/reads.ts';
+import { pageSize } from '../loading/pagination.ts';
+import { onEachChange, readNewest, toOne } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { DttDevice } from './dttDevice.ts';
 import { LkbxDevice } from './lkbxDevice.ts';
@@ -15,21 +16,19 @@ builder.interfaceField(Device, 'owner', (t) =>
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
 );
 
-const maxOfAKind = 100;
-
 const devices = {
-  // As many as most accounts will ever have; a limit on what an operation may ask for goes by it.
-  extensions: { listSize: 50 },
-  description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${maxOfAKind} of each kind.`,
+  // What the field counts for in the complexity of an operation: as many as most accounts ever have.
+  extensions: { listSize: pageSize.default },
+  description: `The viewer's devices of every kind, most recently visited first, never visited last. At most ${pageSize.highest} of each kind.`,
   resolve: async (_root: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const [dtt, lkbx, ossm] = await Promise.all([
-      readSome('DttDevice', maxOfAKind, context, info).then((rows) => DttDevice.addBrand(rows)),
-      readSome('LkbxDevice', maxOfAKind, context, info).then((rows) => LkbxDevice.addBrand(rows)),
-      readSome('OssmDevice', maxOfAKind, context, info).then((rows) => OssmDevice.addBrand(rows)),
+      readNewest('DttDevice', pageSize.highest, context, info).then((rows) => DttDevice.addBrand(rows)),
+      readNewest('LkbxDevice', pageSize.highest, context, info).then((rows) => LkbxDevice.addBrand(rows)),
+      readNewest('OssmDevice', pageSize.highest, context, info).then((rows) => OssmDevice.addBrand(rows)),
     ]);
     const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
       lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;
@@ -43,6 +42,6 @@ builder.subscriptionField('devices', (t) =>
   t.field({
     ...devices,
     type: [Device],
-    ...following(devices.resolve),
+    ...onEachChange(devices.resolve),
   }),
 );

@@ -1,8 +1,7 @@
 /** Trainer devices. */
 
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, list, listUnder } from '../loading/reads.ts';
+import { recordField, relatedListField, viewerListField } from '../fields.ts';
 import { Device } from './device.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 
@@ -30,31 +29,24 @@ export const DttDeviceConnection = builder.connectionObject({ type: DttDevice, n
 
 builder.prismaObjectFields(DttDevice, (t) => ({
   sessions: t.connection(
-    {
-      type: DttSession,
-      args: listArguments,
-      description: "The viewer's sessions on this device, newest first.",
-      ...listUnder('DttDevice', 'sessions', 'DttSession'),
-    },
+    relatedListField(
+      { model: 'DttDevice', relation: 'sessions' },
+      'DttSession',
+      DttSession,
+      "The viewer's sessions on this device, newest first.",
+    ),
     DttSessionConnection,
   ),
 }));
 
 builder.queryFields((t) => ({
-  dttDevice: t.field({
-    type: DttDevice,
-    nullable: true,
-    args: recordArguments,
-    description: 'A trainer device of the viewer.',
-    resolve: byDatabaseId('DttDevice'),
-  }),
+  dttDevice: t.field(recordField('DttDevice', DttDevice, 'A trainer device of the viewer.')),
   dttDevices: t.connection(
-    {
-      type: DttDevice,
-      args: listArguments,
-      description: "The viewer's trainer devices, most recently visited first, never visited last.",
-      ...list('DttDevice'),
-    },
+    viewerListField(
+      'DttDevice',
+      DttDevice,
+      "The viewer's trainer devices, most recently visited first, never visited last.",
+    ),
     DttDeviceConnection,
   ),
 }));

@@ -1,9 +1,9 @@
 /** Training sessions with their segments. */
 
 import { TrainerSegmentType as trainerSegmentTypes } from '../../database/generated/prisma/enums.ts';
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, following, link, list, newest, parts } from '../loading/reads.ts';
+import { recordField, viewerListField } from '../fields.ts';
+import { children, findNewest, onEachChange, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { User } from './user.ts';
@@ -35,26 +35,26 @@ builder.prismaObjectFields(DttSession, (t) => ({
   segments: t.field({
     type: [TrainerSegment],
     description: 'The results per segment, in order.',
-    ...parts('TrainerSegment', 'segments', [{ order: 'asc' }, { id: 'asc' }]),
+    ...children<'TrainerSegment'>('segments', [{ order: 'asc' }, { id: 'asc' }]),
   }),
   owner: t.field({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
   trainer: t.field({
     type: DttDevice,
     nullable: true,
     description: 'The trainer device; null when it is no longer one of the viewer’s.',
-    ...link('DttDevice', 'trainerId'),
+    ...toOne('DttDevice', 'trainerId'),
   }),
   template: t.field({
     type: DttTemplate,
     nullable: true,
     description:
       'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
-    ...link('DttTemplate', 'templateId'),
+    ...toOne('DttTemplate', 'templateId'),
   }),
 }));
 
@@ -127,24 +127,13 @@ const latestDttSession = {
   type: DttSession,
   nullable: true,
   description: "The viewer's newest training session, null when there is none.",
-  resolve: newest('DttSession'),
+  resolve: findNewest('DttSession'),
 } as const;
 
 builder.queryFields((t) => ({
-  dttSession: t.field({
-    type: DttSession,
-    nullable: true,
-    args: recordArguments,
-    description: 'A training session of the viewer.',
-    resolve: byDatabaseId('DttSession'),
-  }),
+  dttSession: t.field(recordField('DttSession', DttSession, 'A training session of the viewer.')),
   dttSessions: t.connection(
-    {
-      type: DttSession,
-      args: listArguments,
-      description: "The viewer's training sessions, newest first.",
-      ...list('DttSession'),
-    },
+    viewerListField('DttSession', DttSession, "The viewer's training sessions, newest first."),
     DttSessionConnection,
   ),
   latestDttSession: t.field(latestDttSession),
@@ -153,6 +142,6 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   latestDttSession: t.field({
     ...latestDttSession,
-    ...following(latestDttSession.resolve),
+    ...onEachChange(latestDttSession.resolve),
   }),
 }));

@@ -1,20 +1,10 @@
 /** Training programs, called DTT templates or DTT settings, and their activation. */
 
 import { clientError, messages } from '../../errors.ts';
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import {
-  byDatabaseId,
-  exists,
-  following,
-  link,
-  list,
-  listUnder,
-  matching,
-  parts,
-  readOne,
-} from '../loading/reads.ts';
+import { recordArguments, recordField, relatedListField, viewerListField } from '../fields.ts';
+import { children, findVisible, hasRelated, onEachChange, readVisible, toOne } from '../loading/reads.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
@@ -36,7 +26,7 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     isPublic: t.exposeBoolean('isPublic', { description: 'Whether other users may import it.' }),
     isActive: t.boolean({
       description: "Whether it is the viewer's active template. At most one is.",
-      ...exists('activeOf', ({ id }) => ({ id })),
+      ...hasRelated('activeOf', ({ id }) => ({ id })),
     }),
     handsFreeMode: t.exposeBoolean('handsFreeMode', { description: 'Whether it runs without the hands.' }),
     targetDepth: t.exposeFloat('targetDepth', {
@@ -63,22 +53,22 @@ builder.prismaObjectFields(DttTemplate, (t) => ({
   segments: t.field({
     type: [DttTemplateSegment],
     description: 'The segments, in program order.',
-    ...parts('DttTemplateSegment', 'segments', { position: 'asc' }),
+    ...children<'DttTemplateSegment'>('segments', { position: 'asc' }),
   }),
   owner: t.field({
     type: User,
     nullable: true,
     description:
       'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
-    {
-      type: DttSession,
-      args: listArguments,
-      description: "The viewer's sessions with this template, newest first.",
-      ...listUnder('DttTemplate', 'sessions', 'DttSession'),
-    },
+    relatedListField(
+      { model: 'DttTemplate', relation: 'sessions' },
+      'DttSession',
+      DttSession,
+      "The viewer's sessions with this template, newest first.",
+    ),
     DttSessionConnection,
   ),
 }));
@@ -98,24 +88,15 @@ const activeDttTemplate = {
   type: DttTemplate,
   nullable: true,
   description: "The viewer's active template, null when none is.",
-  resolve: matching('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
+  resolve: findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
 } as const;
 
 builder.queryFields((t) => ({
-  dttTemplate: t.field({
-    type: DttTemplate,
-    nullable: true,
-    args: recordArguments,
-    description: 'A template of the viewer, owned or imported.',
-    resolve: byDatabaseId('DttTemplate'),
-  }),
+  dttTemplate: t.field(
+    recordField('DttTemplate', DttTemplate, 'A template of the viewer, owned or imported.'),
+  ),
   dttTemplates: t.connection(
-    {
-      type: DttTemplate,
-      args: listArguments,
-      description: "The viewer's templates, owned and imported, newest first.",
-      ...list('DttTemplate'),
-    },
+    viewerListField('DttTemplate', DttTemplate, "The viewer's templates, owned and imported, newest first."),
     DttTemplateConnection,
   ),
   activeDttTemplate: t.field(activeDttTemplate),
@@ -124,7 +105,7 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   activeDttTemplate: t.field({
     ...activeDttTemplate,
-    ...following(activeDttTemplate.resolve),
+    ...onEachChange(activeDttTemplate.resolve),
   }),
 }));
 
@@ -141,7 +122,7 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
       nullable: true,
       description: 'The template, now active. Null only if it was deleted in the meantime.',
       resolve: ({ templateId }, _args, context, info) =>
-        readOne('DttTemplate', { id: templateId }, context, info),
+        readVisible('DttTemplate', { id: templateId }, context, info),
     }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
       description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
@@ -166,11 +147,11 @@ builder.mutationField('activateTemplate', (t) =>
 );
 
 /**
- * Points the viewer at the template, in one statement. The template is locked first, as whoever deletes it does: an
- * activation that meets a deletion waits for it, and then finds nothing to point at. The lock of the viewer's row makes
- * concurrent activations take turns, so each sees the schedule type that the one before it left.
+ * Points the viewer at the template, in one statement (docs/rest.md#activation). The template's row is locked first: an
+ * activation that meets a deletion waits for it, and then finds no template. The lock on the viewer's row makes
+ * concurrent activations take turns, so that each sees the schedule type that the one before it left.
  * @returns whether the schedule type changed.
- * @throws the interface's error for a template that the viewer does not own (interface, Rules 3).
+ * @throws NOT_FOUND for a template that is missing, or that the viewer does not own.
  */
 async function activate({ sql, viewer }: Context, templateId: number): Promise<boolean> {
   const [activation] = await sql.write<{ scheduleTypeChanged: boolean }>(

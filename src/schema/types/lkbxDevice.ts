@@ -1,8 +1,7 @@
 /** Lockboxes, the service devices. */
 
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, list } from '../loading/reads.ts';
+import { recordField, viewerListField } from '../fields.ts';
 import { Device } from './device.ts';
 
 export const LkbxDevice = builder.prismaNode('LkbxDevice', {
@@ -26,20 +25,13 @@ export const LkbxDeviceConnection = builder.connectionObject({
 });
 
 builder.queryFields((t) => ({
-  lkbxDevice: t.field({
-    type: LkbxDevice,
-    nullable: true,
-    args: recordArguments,
-    description: 'A lock device of the viewer.',
-    resolve: byDatabaseId('LkbxDevice'),
-  }),
+  lkbxDevice: t.field(recordField('LkbxDevice', LkbxDevice, 'A lock device of the viewer.')),
   lkbxDevices: t.connection(
-    {
-      type: LkbxDevice,
-      args: listArguments,
-      description: "The viewer's lock devices, most recently visited first, never visited last.",
-      ...list('LkbxDevice'),
-    },
+    viewerListField(
+      'LkbxDevice',
+      LkbxDevice,
+      "The viewer's lock devices, most recently visited first, never visited last.",
+    ),
     LkbxDeviceConnection,
   ),
 }));

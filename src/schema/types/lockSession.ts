@@ -1,8 +1,8 @@
 /** Lock sessions with their history. */
 
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, following, link, list, matching, newest, parts } from '../loading/reads.ts';
+import { recordField, viewerListField } from '../fields.ts';
+import { children, findNewest, findVisible, onEachChange, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { User } from './user.ts';
 
@@ -35,19 +35,19 @@ builder.prismaObjectFields(LockSession, (t) => ({
   segments: t.field({
     type: [LockSegment],
     description: 'Its history, oldest first.',
-    ...parts('LockSegment', 'segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
+    ...children<'LockSegment'>('segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
   }),
   owner: t.field({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
   template: t.field({
     type: LockTemplate,
     nullable: true,
     description: 'The template that it was started from, if any.',
-    ...link('LockTemplate', 'templateId'),
+    ...toOne('LockTemplate', 'templateId'),
   }),
 }));
 
@@ -66,31 +66,20 @@ const activeLockSession = {
   type: LockSession,
   nullable: true,
   description: "The viewer's active lock session, null when none is.",
-  resolve: matching('LockSession', () => ({ isActive: true })),
+  resolve: findVisible('LockSession', () => ({ isActive: true })),
 } as const;
 
 builder.queryFields((t) => ({
-  lockSession: t.field({
-    type: LockSession,
-    nullable: true,
-    args: recordArguments,
-    description: 'A lock session of the viewer.',
-    resolve: byDatabaseId('LockSession'),
-  }),
+  lockSession: t.field(recordField('LockSession', LockSession, 'A lock session of the viewer.')),
   lockSessions: t.connection(
-    {
-      type: LockSession,
-      args: listArguments,
-      description: "The viewer's lock sessions, newest first.",
-      ...list('LockSession'),
-    },
+    viewerListField('LockSession', LockSession, "The viewer's lock sessions, newest first."),
     LockSessionConnection,
   ),
   latestLockSession: t.field({
     type: LockSession,
     nullable: true,
     description: "The viewer's newest lock session, null when there is none.",
-    resolve: newest('LockSession'),
+    resolve: findNewest('LockSession'),
   }),
   activeLockSession: t.field(activeLockSession),
 }));
@@ -98,6 +87,6 @@ builder.queryFields((t) => ({
 builder.subscriptionFields((t) => ({
   activeLockSession: t.field({
     ...activeLockSession,
-    ...following(activeLockSession.resolve),
+    ...onEachChange(activeLockSession.resolve),
   }),
 }));

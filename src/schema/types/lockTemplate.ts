@@ -1,8 +1,8 @@
 /** Lock templates. */
 
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, link, list, listUnder, matching } from '../loading/reads.ts';
+import { recordField, relatedListField, viewerListField } from '../fields.ts';
+import { findVisible, toOne } from '../loading/reads.ts';
 import { LockSession, LockSessionConnection } from './lockSession.ts';
 import { User } from './user.ts';
 
@@ -39,34 +39,23 @@ builder.prismaObjectFields(LockTemplate, (t) => ({
     type: User,
     nullable: true,
     description: 'The user whom it belongs to.',
-    ...link('User', 'ownerId'),
+    ...toOne('User', 'ownerId'),
   }),
   sessions: t.connection(
-    {
-      type: LockSession,
-      args: listArguments,
-      description: "The viewer's lock sessions started from this template, newest first.",
-      ...listUnder('LockTemplate', 'sessions', 'LockSession'),
-    },
+    relatedListField(
+      { model: 'LockTemplate', relation: 'sessions' },
+      'LockSession',
+      LockSession,
+      "The viewer's lock sessions started from this template, newest first.",
+    ),
     LockSessionConnection,
   ),
 }));
 
 builder.queryFields((t) => ({
-  lockTemplate: t.field({
-    type: LockTemplate,
-    nullable: true,
-    args: recordArguments,
-    description: 'A lock template of the viewer.',
-    resolve: byDatabaseId('LockTemplate'),
-  }),
+  lockTemplate: t.field(recordField('LockTemplate', LockTemplate, 'A lock template of the viewer.')),
   lockTemplates: t.connection(
-    {
-      type: LockTemplate,
-      args: listArguments,
-      description: "The viewer's lock templates, newest first.",
-      ...list('LockTemplate'),
-    },
+    viewerListField('LockTemplate', LockTemplate, "The viewer's lock templates, newest first."),
     LockTemplateConnection,
   ),
   activeLockTemplate: t.field({
@@ -74,6 +63,8 @@ builder.queryFields((t) => ({
     nullable: true,
     description:
       'The template of the active lock session, null when no session is active or it has no template.',
-    resolve: matching('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
+    resolve: findVisible('LockTemplate', ({ id }) => ({
+      sessions: { some: { ownerId: id, isActive: true } },
+    })),
   }),
 }));

@@ -1,8 +1,7 @@
 /** OSSM devices. */
 
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, list } from '../loading/reads.ts';
+import { recordField, viewerListField } from '../fields.ts';
 import { Device } from './device.ts';
 
 export const OssmDevice = builder.prismaNode('OssmDevice', {
@@ -30,20 +29,13 @@ export const OssmDeviceConnection = builder.connectionObject({
 });
 
 builder.queryFields((t) => ({
-  ossmDevice: t.field({
-    type: OssmDevice,
-    nullable: true,
-    args: recordArguments,
-    description: 'An OSSM device of the viewer.',
-    resolve: byDatabaseId('OssmDevice'),
-  }),
+  ossmDevice: t.field(recordField('OssmDevice', OssmDevice, 'An OSSM device of the viewer.')),
   ossmDevices: t.connection(
-    {
-      type: OssmDevice,
-      args: listArguments,
-      description: "The viewer's OSSM devices, most recently visited first, never visited last.",
-      ...list('OssmDevice'),
-    },
+    viewerListField(
+      'OssmDevice',
+      OssmDevice,
+      "The viewer's OSSM devices, most recently visited first, never visited last.",
+    ),
     OssmDeviceConnection,
   ),
 }));

@@ -2,9 +2,9 @@
 
 import { ScheduleType as scheduleTypes } from '../../database/generated/prisma/enums.ts';
 import { clientError, messages } from '../../errors.ts';
-import { listArguments, recordArguments } from '../arguments.ts';
 import { builder } from '../builder.ts';
-import { byDatabaseId, link, list, readOne } from '../loading/reads.ts';
+import { recordField, viewerListField } from '../fields.ts';
+import { readVisible, toOne } from '../loading/reads.ts';
 import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
@@ -54,7 +54,7 @@ export const User = builder.prismaNode('User', {
   }),
 });
 
-export const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
+const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
 
 // A user who can be seen is the viewer, so the viewer's lists are theirs.
 builder.prismaObjectFields(User, (t) => ({
@@ -62,69 +62,46 @@ builder.prismaObjectFields(User, (t) => ({
     type: DttTemplate,
     nullable: true,
     description: 'The active template, null when none is.',
-    ...link('DttTemplate', 'activeTemplateId'),
+    ...toOne('DttTemplate', 'activeTemplateId'),
   }),
   dttDevices: t.connection(
-    {
-      type: DttDevice,
-      args: listArguments,
-      description: 'Trainer devices, most recently visited first, never visited last.',
-      ...list('DttDevice'),
-    },
+    viewerListField(
+      'DttDevice',
+      DttDevice,
+      'Trainer devices, most recently visited first, never visited last.',
+    ),
     DttDeviceConnection,
   ),
   dttTemplates: t.connection(
-    {
-      type: DttTemplate,
-      args: listArguments,
-      description: 'Templates, owned and imported, newest first.',
-      ...list('DttTemplate'),
-    },
+    viewerListField('DttTemplate', DttTemplate, 'Templates, owned and imported, newest first.'),
     DttTemplateConnection,
   ),
   dttSessions: t.connection(
-    {
-      type: DttSession,
-      args: listArguments,
-      description: 'Training sessions, newest first.',
-      ...list('DttSession'),
-    },
+    viewerListField('DttSession', DttSession, 'Training sessions, newest first.'),
     DttSessionConnection,
   ),
   lkbxDevices: t.connection(
-    {
-      type: LkbxDevice,
-      args: listArguments,
-      description: 'Lock devices, most recently visited first, never visited last.',
-      ...list('LkbxDevice'),
-    },
+    viewerListField(
+      'LkbxDevice',
+      LkbxDevice,
+      'Lock devices, most recently visited first, never visited last.',
+    ),
     LkbxDeviceConnection,
   ),
   lockTemplates: t.connection(
-    {
-      type: LockTemplate,
-      args: listArguments,
-      description: 'Lock templates, newest first.',
-      ...list('LockTemplate'),
-    },
+    viewerListField('LockTemplate', LockTemplate, 'Lock templates, newest first.'),
     LockTemplateConnection,
   ),
   lockSessions: t.connection(
-    {
-      type: LockSession,
-      args: listArguments,
-      description: 'Lock sessions, newest first.',
-      ...list('LockSession'),
-    },
+    viewerListField('LockSession', LockSession, 'Lock sessions, newest first.'),
     LockSessionConnection,
   ),
   ossmDevices: t.connection(
-    {
-      type: OssmDevice,
-      args: listArguments,
-      description: 'OSSM devices, most recently visited first, never visited last.',
-      ...list('OssmDevice'),
-    },
+    viewerListField(
+      'OssmDevice',
+      OssmDevice,
+      'OSSM devices, most recently visited first, never visited last.',
+    ),
     OssmDeviceConnection,
   ),
 }));
@@ -134,26 +111,15 @@ builder.queryFields((t) => ({
     type: User,
     description: 'The user whose token came with the request.',
     resolve: async (_root, _args, context, info) => {
-      const viewer = await readOne('User', { id: context.viewer.id }, context, info);
+      const viewer = await readVisible('User', { id: context.viewer.id }, context, info);
       // Deleted since the token was looked up, and the token with them.
       if (!viewer) throw clientError('UNAUTHENTICATED', messages.unauthorized);
       return viewer;
     },
   }),
-  user: t.field({
-    type: User,
-    nullable: true,
-    args: recordArguments,
-    description: 'The viewer, if the id is theirs.',
-    resolve: byDatabaseId('User'),
-  }),
+  user: t.field(recordField('User', User, 'The viewer, if the id is theirs.')),
   users: t.connection(
-    {
-      type: User,
-      args: listArguments,
-      description: 'The users whom the viewer may see: the viewer alone.',
-      ...list('User'),
-    },
+    viewerListField('User', User, 'The users whom the viewer may see: the viewer alone.'),
     UserConnection,
   ),
 }));

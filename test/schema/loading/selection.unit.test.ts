@@ -117,7 +117,7 @@ describe('a read', () => {
     expect(await selectsOf(source)).toEqual([select, select]);
   });
 
-  it('selects of each type what is asked of that type, where one field answers with several', async () => {
+  it('selects of each type what is asked of that type, where one field gives several', async () => {
     const visited = { id: true, lastVisited: true };
     const selects = [
       { ...visited, bubbleId: true, serialNumber: true },

@@ -1,4 +1,4 @@
-/** How many SQL statements an answer takes: as many for fifty records as for two. */
+/** How many SQL statements a response takes: as many for fifty records as for two. */
 
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -31,7 +31,7 @@ beforeEach(() => {
   vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
     const [first] = given;
     const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
-    // Finding out who is asking has nothing to do with the answer, and is partly done beside it; nor has the change
+    // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
     // feed, which announces something to itself now and then, or what a new connection begins with.
     if (!/"ApiToken"|^(NOTIFY|SET) /.test(String(text))) statements.push(String(text));
     return Reflect.apply(query, this, given);
