@@ -2,14 +2,18 @@
 
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import Negotiator from 'negotiator';
 import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { PageHandler } from './page.ts';
+
+/** The first is chosen where the client has no preference. */
+const encodings = ['gzip', 'identity'];
 
 /** @param vary the request headers that the response depends on. */
 export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): PageHandler {
   const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {
-    const encoding = acceptsGzip(request.headers['accept-encoding']) ? 'gzip' : 'identity';
+    const encoding = new Negotiator(request).encoding(encodings) === 'gzip' ? 'gzip' : 'identity';
     const known = forms.get(encoding);
     if (known) return known;
     const form = make()
@@ -20,11 +24,6 @@ export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-
     form.catch(() => forms.delete(encoding));
     return form;
   };
-}
-
-/** RFC 9110, section 12.5.3: named, and not with a weight of zero. */
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(header ?? ''));
 }
 
 async function compress({ body, headers, ...response }: HttpResponse): Promise<HttpResponse> {

@@ -137,6 +137,20 @@ describe('the client of an upstream', () => {
     expect(await upstream.get('/dtt')).toBe('good');
   });
 
+  it('does not follow a redirect out of https, not even to the same host: the token would go in the clear', async () => {
+    const fetched = vi.fn(async () => {
+      const Location = 'http://example.com/api/v1/dtt';
+      return new Response(null, { status: 307, headers: { Location } });
+    });
+    vi.stubGlobal('fetch', fetched);
+    const secure = createUpstream({ base: 'https://example.com/api/v1', token, timing: shortTiming });
+    await expect(secure.get('/dtt')).rejects.toThrow(
+      'it redirects to "http://example.com/api/v1/dtt", which is not followed',
+    );
+    vi.unstubAllGlobals();
+    expect(fetched).toHaveBeenCalledTimes(1);
+  });
+
   it.each(['127.0.0.1', 'localhost'])('gives up on an upstream that is not there, at %s', async (host) => {
     await server.close();
     const { base } = server;
