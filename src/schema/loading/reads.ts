@@ -20,7 +20,7 @@ export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
 const owned = ({ id }: Viewer) => ({ ownerId: id });
 
-/** A viewer's templates are those they own and those they have imported (docs/rest.md#visibility). */
+/** A viewer's templates are those they own and those they have imported (docs/rest.md#who-sees-what). */
 function visibleTemplate({ id }: Viewer) {
   return { OR: [{ ownerId: id }, { imports: { some: { userId: id } } }] };
 }
