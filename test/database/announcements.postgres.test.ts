@@ -631,7 +631,7 @@ describe('a schema other than public', () => {
     const url = new URL(database.pool.options.connectionString ?? '');
     url.searchParams.set('options', '-c search_path="Mine"');
     const mine = withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }));
-    const feed = await mine.follow();
+    const feed = await mine.openChangeFeed();
     try {
       const changes: unknown[] = [];
       const { userId, dttTemplates } = await createAccount(mine.client, 'mine');

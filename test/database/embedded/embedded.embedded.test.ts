@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { type Change, followEngine } from '../../../src/database/changeFeed.ts';
+import { type Change, listenToEngine } from '../../../src/database/changeFeed.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
@@ -177,7 +177,7 @@ describe('a folder', () => {
 describe('a feed', () => {
   it('is told what is announced on its channel, until it is closed', async () => {
     const opened = await openEmbedded(folder);
-    const feed = await followEngine(opened);
+    const feed = await listenToEngine(opened);
     const told: Change[] = [];
     feed.subscribe((change) => told.push(change));
     for (const listener of opened.listeners) {
