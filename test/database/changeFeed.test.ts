@@ -332,7 +332,7 @@ describe('a token', () => {
   });
 });
 
-/** Tables that no answer shows. */
+/** Tables that no response shows. */
 const unseen = ['Mirror', 'RateLimit', '_prisma_migrations'];
 
 describe('every table', () => {
@@ -346,7 +346,7 @@ describe('every table', () => {
       [unseen],
     );
     const all = ['announce_delete', 'announce_insert', 'announce_truncate', 'announce_update'];
-    // A token that nobody has used yet concerns nothing that was answered.
+    // A token that nobody has used yet concerns no response that was sent.
     const expected = (table: string) =>
       table === 'ApiToken' ? all.filter((name) => name !== 'announce_insert') : all;
     expect(rows.map(({ table }) => table).sort()).toEqual(
