@@ -82,7 +82,9 @@ beforeAll(async () => {
     // The feed of the first one can be cut, and fall silent.
     watch(
       await openTestGateway(
-        url === undefined ? cuttable : { ...cuttable, openChangeFeed: () => listenToServer({ connectionString: url }) },
+        url === undefined
+          ? cuttable
+          : { ...cuttable, openChangeFeed: () => listenToServer({ connectionString: url }) },
       ),
     ),
     watch(await openTestGateway(await openBeside(database))),

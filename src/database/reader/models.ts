@@ -21,7 +21,7 @@ interface Field {
 export function fieldOf(model: Model, name: string): Field {
   const field = models.get(model)?.get(name);
   if (!field) throw new Error(`${model} has no field ${name}`);
-  // Rows of JSON would have them as text, and nobody asks for any.
+  // Rows of JSON would have them as text, and no query of the gateway needs one.
   if (field.type === 'Bytes' || field.type === 'BigInt')
     throw new Error(`${model}.${name} is of type ${field.type}, which this module does not read`);
   return field;
@@ -33,7 +33,7 @@ export function columnOf(model: Model, name: string, table: string): string {
   return `${table}."${name}"`;
 }
 
-/** The rows of a relation. One to a single row would have to give a row or null, and nobody asks for any. */
+/** A relation to a list of rows. Single rows are not read beneath others: the schema loads them by their ids, in batches. */
 export function listOf(model: Model, name: string): Relation {
   const { relation } = fieldOf(model, name);
   if (!relation?.isList) throw new Error(`${model}.${name} is no list of rows`);
