@@ -62,8 +62,8 @@ type Connect = (hear: (payload: string) => void, lost: AbortController) => Promi
  * Listens to the embedded engine, in the process that runs it. Its one session does one thing at a time, so that a
  * heartbeat may wait for as long as somebody else's transaction is open; nothing can change meanwhile.
  */
-export function followEngine({ connection, listeners }: EmbeddedPostgres): Promise<ChangeFeed> {
-  return follow(async (hear, lost) => {
+export function listenToEngine({ connection, listeners }: EmbeddedPostgres): Promise<ChangeFeed> {
+  return keepListening(async (hear, lost) => {
     const listener = (from: string, payload: string) => {
       if (from === channel) hear(payload);
     };
@@ -82,9 +82,9 @@ export function followEngine({ connection, listeners }: EmbeddedPostgres): Promi
  * server, connections to the one before go on hearing each other there, while the pool's leave it.
  * @param beats how many heartbeats go over one connection.
  */
-export function followServer(connection: pg.ClientConfig, beats = 15): Promise<ChangeFeed> {
+export function listenToServer(connection: pg.ClientConfig, beats = 15): Promise<ChangeFeed> {
   const bounded = { ...connection, connectionTimeoutMillis: heartbeat, query_timeout: heartbeat };
-  return follow(async (hear, lost) => {
+  return keepListening(async (hear, lost) => {
     let announcing = new AbortController();
     lost.signal.addEventListener('abort', () => announcing.abort(), { once: true });
     let beatsLeft = beats;
@@ -122,43 +122,19 @@ async function openConnection(connection: pg.ClientConfig, lost: AbortController
 }
 
 /** Listens, and begins anew whenever announcements no longer arrive. */
-async function follow(connect: Connect): Promise<ChangeFeed> {
+async function keepListening(connect: Connect): Promise<ChangeFeed> {
+  const heartbeats = createHeartbeats();
   const listeners = createListeners();
   const closing = new AbortController();
   const firstAttempt = createSignal();
-  let listening = false;
-  let connections = 0;
+  const status = createStatus(listeners.tell);
   let delay = shortestDelay;
-  /** The heartbeat that is under way, and what to do when it arrives. */
-  let expected = { payload: '', arrived: () => {} };
 
   function hear(payload: string): void {
-    if (payload === expected.payload) expected.arrived();
-    // The heartbeats of other gateways are of no interest.
-    else if (!payload.startsWith(heartbeatPrefix)) listeners.tell(changeOf(payload));
+    if (!heartbeats.hear(payload)) listeners.tell(changeOf(payload));
   }
 
-  /** Whether an announcement that is made now arrives in time. */
-  async function hearsItself(announce: Announce, lost: AbortSignal): Promise<boolean> {
-    const waiting = new AbortController();
-    const stop = () => waiting.abort();
-    let heard = false;
-    const payload = heartbeatPrefix + randomUUID();
-    expected = {
-      payload,
-      arrived() {
-        heard = true;
-        stop();
-      },
-    };
-    lost.addEventListener('abort', stop);
-    await announce(payload);
-    await pause(longestDelivery, waiting.signal);
-    lost.removeEventListener('abort', stop);
-    return heard;
-  }
-
-  /** Listens until announcements no longer arrive. Fails if they never do. */
+  /** Listens until announcements no longer arrive. Fails if it cannot connect. */
   async function attempt(): Promise<void> {
     const lost = new AbortController();
     const lose = () => lost.abort();
@@ -166,26 +142,20 @@ async function follow(connect: Connect): Promise<ChangeFeed> {
     try {
       const announce = await connect(hear, lost);
       do {
-        if (!(await hearsItself(announce, lost.signal))) break;
-        if (listening) continue;
-        listening = true;
-        connections++;
+        if (!(await heartbeats.arrives(announce, lost.signal))) break;
+        if (status.isListening()) continue;
         delay = shortestDelay;
-        // What happened while nobody listened is unknown.
-        listeners.tell({ kind: 'all' });
+        status.set(true);
         firstAttempt.settle();
       } while (await pause(heartbeat, lost.signal));
     } finally {
       closing.signal.removeEventListener('abort', lose);
       lose();
-      if (listening) {
-        listening = false;
-        listeners.tell({ kind: 'all' });
-      }
+      if (status.isListening()) status.set(false);
     }
   }
 
-  const following = (async () => {
+  const attempts = (async () => {
     while (!closing.signal.aborted) {
       await attempt().catch(() => {});
       firstAttempt.settle();
@@ -198,15 +168,66 @@ async function follow(connect: Connect): Promise<ChangeFeed> {
 
   return {
     get listening() {
-      return listening;
+      return status.isListening();
     },
     get reconnects() {
-      return Math.max(connections - 1, 0);
+      return status.reconnects();
     },
     subscribe: listeners.add,
     async close() {
       closing.abort();
-      await following;
+      await attempts;
+    },
+  };
+}
+
+/** Whether announcements arrive. */
+function createStatus(tell: ChangeListener) {
+  let listening = false;
+  let connections = 0;
+  return {
+    isListening: () => listening,
+    reconnects: () => Math.max(connections - 1, 0),
+    set(now: boolean): void {
+      listening = now;
+      if (now) connections++;
+      // Whatever was read before may be stale: what happened while nobody listened is unknown.
+      tell({ kind: 'all' });
+    },
+  };
+}
+
+/** How the announcement of a heartbeat begins, which says nothing of any change. */
+const heartbeatPrefix = 'heartbeat ';
+
+/** Announcements that a gateway makes to itself. */
+function createHeartbeats() {
+  /** The heartbeat that is under way, and what to do when it arrives. */
+  let expected = { payload: '', arrived: () => {} };
+  return {
+    /** Takes note of what arrived if it is a heartbeat. Those of other gateways are of no interest. */
+    hear(payload: string): boolean {
+      if (payload === expected.payload) expected.arrived();
+      return payload.startsWith(heartbeatPrefix);
+    },
+    /** Whether a heartbeat that is announced now arrives in time. */
+    async arrives(announce: Announce, lost: AbortSignal): Promise<boolean> {
+      const waiting = new AbortController();
+      const stop = () => waiting.abort();
+      let heard = false;
+      const payload = heartbeatPrefix + randomUUID();
+      expected = {
+        payload,
+        arrived() {
+          heard = true;
+          stop();
+        },
+      };
+      lost.addEventListener('abort', stop);
+      await announce(payload);
+      await pause(longestDelivery, waiting.signal);
+      lost.removeEventListener('abort', stop);
+      return heard;
     },
   };
 }
@@ -215,9 +236,6 @@ async function follow(connect: Connect): Promise<ChangeFeed> {
 function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
   return sleep(milliseconds, true, { signal }).catch(() => false);
 }
-
-/** How the announcement of a heartbeat begins, which says nothing of any change. */
-const heartbeatPrefix = 'heartbeat ';
 
 /** What a trigger announced: `<user id> <table>`, or `* <table>` when it concerns everybody. */
 function changeOf(payload: string): Change {

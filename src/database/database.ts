@@ -3,7 +3,7 @@
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { errorText, SetupError, withoutPassword } from '../errors.ts';
-import { type ChangeFeed, followEngine, followServer } from './changeFeed.ts';
+import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
@@ -29,8 +29,8 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Starts to follow the changes that anybody makes. The feed is the caller's to close, before the database. */
-  follow(): Promise<ChangeFeed>;
+  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
+  openChangeFeed(): Promise<ChangeFeed>;
 }
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
@@ -53,7 +53,7 @@ export async function openDatabase(
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
       failure: postgres.failure,
-      follow: () => followEngine(postgres),
+      openChangeFeed: () => listenToEngine(postgres),
     };
   } catch (error) {
     await postgres.close();
@@ -86,7 +86,7 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
       embedded: false,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      follow: () => followServer(connection),
+      openChangeFeed: () => listenToServer(connection),
     };
   } catch (error) {
     await database.close();

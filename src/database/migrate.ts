@@ -32,7 +32,7 @@ const ledger = `
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
-  refuseSchema(connection);
+  rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
   // A lost connection fails the query at hand; without a listener it would end the process as well.
@@ -51,7 +51,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     for (const { name, sql } of pending) {
       await client.query(sql).catch((error: Error) => {
         throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
-          code: codeOf(error),
+          code: sqlStateOf(error),
         });
       });
       await client.query(
@@ -63,7 +63,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.query('COMMIT');
     return pending.map(({ name }) => name);
   } catch (error) {
-    throw codeOf(error) === insufficientPrivilege
+    throw sqlStateOf(error) === insufficientPrivilege
       ? await lackOfRights(client, error, pending)
       : new SetupError(`The database could not be migrated: ${errorText(error)}`, { cause: error });
   } finally {
@@ -72,7 +72,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
 }
 
 /** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
-function refuseSchema({ connectionString }: pg.ClientConfig): void {
+function rejectSchemaParameter({ connectionString }: pg.ClientConfig): void {
   const schema = connectionString && new URL(connectionString).searchParams.get('schema');
   if (schema && schema !== 'public') {
     throw new SetupError(
@@ -101,7 +101,8 @@ async function lackOfRights(
   );
 }
 
-function codeOf(error: unknown): unknown {
+/** PostgreSQL's code for what went wrong, if it was PostgreSQL that said so. */
+function sqlStateOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 

@@ -54,7 +54,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const mirror = await openMirrorService(config, pool, logger);
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const feed = parts.add(await database.follow());
+  const feed = parts.add(await database.openChangeFeed());
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,

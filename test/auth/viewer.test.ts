@@ -16,7 +16,7 @@ let token: string;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-  feed = await database.follow();
+  feed = await database.openChangeFeed();
   ({ id: userId } = await database.client.user.create({
     data: { username: 'alice', subscriptionTier: 'ultra' },
   }));

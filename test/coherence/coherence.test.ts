@@ -12,7 +12,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
-import { type Change, followServer } from '../../src/database/changeFeed.ts';
+import { type Change, listenToServer } from '../../src/database/changeFeed.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
@@ -82,7 +82,9 @@ beforeAll(async () => {
     // The feed of the first one can be cut, and fall silent.
     watch(
       await openTestGateway(
-        url === undefined ? cuttable : { ...cuttable, follow: () => followServer({ connectionString: url }) },
+        url === undefined
+          ? cuttable
+          : { ...cuttable, openChangeFeed: () => listenToServer({ connectionString: url }) },
       ),
     ),
     watch(await openTestGateway(await openBeside(database))),

@@ -331,7 +331,7 @@ describe('whoever begins to see a record while it is changed', () => {
   let heard: Announcement[] = [];
   let marks = 0;
   let users: number[];
-  let lanes: [Actor, Actor][];
+  let slots: [Actor, Actor][];
   beforeAll(async () => {
     listener = new pg.Client(database.pool.options);
     listener.on('notification', ({ processId, payload = '' }) =>
@@ -339,7 +339,7 @@ describe('whoever begins to see a record while it is changed', () => {
     );
     await listener.connect();
     await listener.query('LISTEN dovetail');
-    lanes = await Promise.all(
+    slots = await Promise.all(
       Array.from({ length: 4 }, async (): Promise<[Actor, Actor]> => [await openActor(), await openActor()]),
     );
     const { rows } = await database.pool.query<{ id: number }>(
@@ -351,7 +351,7 @@ describe('whoever begins to see a record while it is changed', () => {
     );
   });
   afterAll(async () => {
-    for (const actor of lanes?.flat() ?? []) await actor.end();
+    for (const actor of slots?.flat() ?? []) await actor.end();
     await listener?.end();
   });
 
@@ -368,14 +368,14 @@ describe('whoever begins to see a record while it is changed', () => {
 
   let scenes = 0;
 
-  async function prepare(family: Family, lane: number): Promise<Scene> {
+  async function prepare(family: Family, slot: number): Promise<Scene> {
     const key = `scene-${scenes++}`;
     const { rows } = await database.pool.query<{ id: number }>(
       `INSERT INTO "User" (username) VALUES ('${key}') RETURNING id`,
     );
     const owner = rows[0]?.id ?? 0;
-    const viewer = users[lane] ?? 0;
-    const [id, other] = await family.prepare(owner, viewer, users[lane + 4] ?? 0, key);
+    const viewer = users[slot] ?? 0;
+    const [id, other] = await family.prepare(owner, viewer, users[slot + 4] ?? 0, key);
     return { viewer, owner, id, other, key };
   }
 
@@ -406,10 +406,10 @@ describe('whoever begins to see a record while it is changed', () => {
   }
 
   /** Runs a case. Says whether both transactions came through, and what is wrong, if anything. */
-  async function play({ family, writer, viewer, levels: [writing, seeing], order }: Case, lane: number) {
-    const actors = lanes[lane];
-    if (!actors) throw new RangeError(`there is no lane ${lane}`);
-    const scene = await prepare(family, lane);
+  async function play({ family, writer, viewer, levels: [writing, seeing], order }: Case, slot: number) {
+    const actors = slots[slot];
+    if (!actors) throw new RangeError(`there is no slot ${slot}`);
+    const scene = await prepare(family, slot);
     // The first statement takes the snapshot of a level that has but one.
     const look = `SELECT FROM "DttTemplate" WHERE id = ${scene.id}`;
     await actors[0].run(`BEGIN ISOLATION LEVEL ${writing}; ${look}`);
@@ -434,9 +434,9 @@ describe('whoever begins to see a record while it is changed', () => {
       let played = 0;
       let whole = 0;
       await Promise.all(
-        lanes.map(async (_, lane) => {
+        slots.map(async (_, slot) => {
           for (const each of cases) {
-            const result = await play(each, lane);
+            const result = await play(each, slot);
             played++;
             if (result.isWhole) whole++;
             if (result.wrong !== undefined) wrong.push(`${each.name}: ${result.wrong}`);
@@ -444,7 +444,7 @@ describe('whoever begins to see a record while it is changed', () => {
         }),
       );
       expect(wrong).toEqual([]);
-      // Most come through; those that PostgreSQL refuses are tried again by whoever made them.
+      // Most come through; those that PostgreSQL gives up are tried again by whoever made them.
       expect(whole).toBeGreaterThan(played / 2);
       if (process.env.INTERLEAVINGS) process.stdout.write(`${played} played, ${whole} whole\n`);
     },
@@ -631,7 +631,7 @@ describe('a schema other than public', () => {
     const url = new URL(database.pool.options.connectionString ?? '');
     url.searchParams.set('options', '-c search_path="Mine"');
     const mine = withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }));
-    const feed = await mine.follow();
+    const feed = await mine.openChangeFeed();
     try {
       const changes: unknown[] = [];
       const { userId, dttTemplates } = await createAccount(mine.client, 'mine');
@@ -649,7 +649,7 @@ describe('a schema other than public', () => {
     }
   });
 
-  it('is not named by ?schema=, which the start refuses', async () => {
+  it('is not named by ?schema=, which the start rejects', async () => {
     const at = (query: string) => {
       const url = new URL(database.pool.options.connectionString ?? '');
       url.search = query;

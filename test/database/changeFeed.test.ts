@@ -17,7 +17,7 @@ import {
 } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { findSilentTriggers } from '../../src/database/announcements.ts';
-import { type Change, type ChangeFeed, followServer } from '../../src/database/changeFeed.ts';
+import { type Change, type ChangeFeed, listenToServer } from '../../src/database/changeFeed.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { openLine } from '../support/line.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
   bob = await createAccount(database.client, 'bob');
   carol = await createAccount(database.client, 'carol');
   names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
-  feed = await database.follow();
+  feed = await database.openChangeFeed();
   feed.subscribe((change) => told.push(change));
 });
 afterAll(async () => {
@@ -332,7 +332,7 @@ describe('a token', () => {
   });
 });
 
-/** Tables that no answer shows. */
+/** Tables that no response shows. */
 const unseen = ['Mirror', 'RateLimit', '_prisma_migrations'];
 
 describe('every table', () => {
@@ -346,7 +346,7 @@ describe('every table', () => {
       [unseen],
     );
     const all = ['announce_delete', 'announce_insert', 'announce_truncate', 'announce_update'];
-    // A token that nobody has used yet concerns nothing that was answered.
+    // A token that nobody has used yet concerns no response that was sent.
     const expected = (table: string) =>
       table === 'ApiToken' ? all.filter((name) => name !== 'announce_insert') : all;
     expect(rows.map(({ table }) => table).sort()).toEqual(
@@ -420,7 +420,7 @@ describe('a change', () => {
   });
 
   it('is told to everybody who follows, until they stop', async () => {
-    const other = await database.follow();
+    const other = await database.openChangeFeed();
     const heard: string[] = [];
     const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
     const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
@@ -545,7 +545,7 @@ describe('a lost connection', () => {
     const name = `lost ${++scenes}`;
     const line = await openLine(database);
     finish(() => line.close());
-    const lost = await followServer({ connectionString: line.url, application_name: name });
+    const lost = await listenToServer({ connectionString: line.url, application_name: name });
     finish(() => lost.close());
     const events: string[] = [];
     lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
@@ -617,7 +617,7 @@ describe('a lost connection', () => {
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
     const name = 'following';
-    const following = await followServer({ connectionString: line.url, application_name: name }, 1);
+    const following = await listenToServer({ connectionString: line.url, application_name: name }, 1);
     test.onTestFinished(() => following.close());
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
@@ -638,7 +638,7 @@ describe('a lost connection', () => {
     const { expect } = test;
     const { line } = await openScene(test);
     line.deafen();
-    const deaf = await followServer({ connectionString: line.url });
+    const deaf = await listenToServer({ connectionString: line.url });
     expect(deaf.listening).toBe(false);
     expect(deaf.reconnects).toBe(0);
     await deaf.close();
@@ -692,7 +692,7 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
   skip(inject('engine').kind !== 'postgres', 'the embedded engine can always be listened to');
   const line = await openLine(database);
   await line.refuse();
-  const without = await followServer({ connectionString: line.url });
+  const without = await listenToServer({ connectionString: line.url });
   expect(without.listening).toBe(false);
   await line.accept();
   await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
@@ -703,7 +703,7 @@ it('a server that cannot be listened to leaves the gateway without a feed, not w
 it('waits longer after each attempt that fails, and no longer than five seconds', async () => {
   const waits = watchWaits(async () => {});
   // Where nobody listens.
-  const following = await followServer({ host: '127.0.0.1', port: 1 });
+  const following = await listenToServer({ host: '127.0.0.1', port: 1 });
   await expect.poll(() => waits.length, { interval: 5 }).toBeGreaterThan(9);
   await following.close();
   expect(waits.slice(0, 10)).toEqual([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);

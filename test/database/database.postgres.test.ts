@@ -1,4 +1,4 @@
-/** How a database on a server is opened: what is refused, what its sessions are set to, and what is left behind. */
+/** How a database on a server is opened: what is rejected, what its sessions are set to, and what is left behind. */
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -39,7 +39,7 @@ function named(parameters: Record<string, string> = {}): string {
 }
 
 describe('a server', () => {
-  it('that is older than the migrations is refused by its version', async () => {
+  it('that is older than the migrations is rejected by its version', async () => {
     // What is asked for the version is found there first.
     await database.pool.query(
       `CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql RETURN '149999'`,
@@ -89,7 +89,7 @@ describe('a server', () => {
     );
   });
 
-  it('whose database is of a later version is refused, and nothing stays connected', async () => {
+  it('whose database is of a later version is rejected, and nothing stays connected', async () => {
     await database.pool.query(
       `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
     );

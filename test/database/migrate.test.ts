@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { draftMigration } from '../../prisma/draft.mjs';
 import { readConfig } from '../../src/config.ts';
-import { draftMigration } from '../../src/database/draft.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
@@ -115,7 +115,7 @@ describe('migrate', () => {
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
   });
 
-  it('refuses a database of a later version, which stays as it is', async () => {
+  it('rejects a database of a later version, which stays as it is', async () => {
     await apply();
     const before = await tables();
     await database.pool.query(
@@ -317,7 +317,7 @@ describe('the database', () => {
     [toNowhere('LockSegment', 'sessionId'), 'LockSegment_sessionId_fkey'] as const,
     [toNowhere('ApiToken', 'userId'), 'ApiToken_userId_fkey'] as const,
     ['DELETE FROM "DttDevice"', 'DttSession_trainerId_fkey'] as const,
-  ])('refuses %s', async (sql, constraint) => {
+  ])('rejects %s', async (sql, constraint) => {
     await expect(data.pool.query(sql)).rejects.toThrow(`"${constraint}"`);
   });
 

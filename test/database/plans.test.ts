@@ -69,7 +69,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** The statements with which the gateway answers a query. */
+/** The statements with which the gateway reads for a query. */
 async function statementsOf(query: string): Promise<{ text: string; values: unknown[] }[]> {
   const spy = vi.spyOn(gateway.database.pool, 'query');
   const { errors } = await graphqlOnce(gateway, token, query);

@@ -109,7 +109,7 @@ const readiness = async ({ url: origin }: TestGateway) => {
 describe('behind PgBouncer in transaction mode', () => {
   // The smaller the pool, the more clients have the same session.
   it.each([1, 3, 20])(
-    'with %i sessions, everything works, and nothing is answered from memory',
+    'with %i sessions, everything works, and nothing is served from memory',
     async (size) => {
       const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
       await useAll(behind);
@@ -189,7 +189,7 @@ describe('behind PgBouncer in session mode', () => {
     }
   });
 
-  it('everything works, and what is kept is told of changes', async () => {
+  it('everything works, and the cache hears of changes', async () => {
     const behind = await openBehind('session');
     await useAll(behind);
     expect(behind.feed.listening).toBe(true);

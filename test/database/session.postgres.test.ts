@@ -1,4 +1,4 @@
-/** Whatever a server, a database or a role has for defaults of a session, answers are the same. */
+/** Whatever a server, a database or a role has for defaults of a session, responses are the same. */
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -90,7 +90,7 @@ it.each([
   ['REST: user', '/api/v1/users/me', undefined],
   ['GraphQL, first', '/graphql', { query: nested }],
   ['GraphQL, compiled', '/graphql', { query: nested }],
-])('a role with hostile defaults is answered the same bytes: %s', async (_, path, body) => {
+])('a role with hostile defaults gets the same bytes: %s', async (_, path, body) => {
   const expected = await ask(usual, path, body);
   expect(expected.status).toBe(200);
   expect(expected.text).not.toContain('"errors"');

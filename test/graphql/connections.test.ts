@@ -230,7 +230,7 @@ describe('a walk', () => {
         way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
       );
       const where = { AND: [{ ownerId }, ...(query.where ? [query.where] : [])] };
-      const select = { id: true, lastVisited: true };
+      const select = { id: true, lastVisited: true } as const;
       const rows = await gateway.database.sql.findMany(table, { ...query, where, select });
       const { edges, pageInfo } = connect(rows as { id: number }[]);
       const page = edges.map(({ node }) => node.id);

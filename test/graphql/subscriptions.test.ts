@@ -43,8 +43,8 @@ afterEach(() => {
 function countingFollowers(counted: TestDatabase): TestDatabase {
   return {
     ...counted,
-    async follow() {
-      const feed = await counted.follow();
+    async openChangeFeed() {
+      const feed = await counted.openChangeFeed();
       followers = 0;
       return {
         ...feed,

@@ -384,7 +384,7 @@ describe('when something unexpected happens', () => {
       sql: createSql(pool),
       embedded: false,
       failure: new Promise(() => {}),
-      follow: async () => deaf,
+      openChangeFeed: async () => deaf,
       close: () => client.$disconnect(),
     });
     try {

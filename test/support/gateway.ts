@@ -89,7 +89,7 @@ export async function openTestGateway(
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
-  const feed = await database.follow();
+  const feed = await database.openChangeFeed();
   const responseCache = createResponseCache(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
   const closing = new AbortController();
   const server = createGatewayServer({

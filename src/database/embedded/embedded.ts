@@ -10,7 +10,8 @@ import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
 import { claim } from './folderLock.ts';
-import { type NotificationListener, ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
+import type { NotificationListener } from './replies.ts';
+import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
 
 export interface EmbeddedPostgres {
   /** How `pg`, Prisma or `psql` reach the engine, from this process or another. */

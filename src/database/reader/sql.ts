@@ -6,12 +6,13 @@
 import type pg from 'pg';
 import { statementSpans } from '../../channels.ts';
 import { onceMore } from '../transaction.ts';
-import { countStatement, type Model, type RowQuery, revive, selectStatement } from './statement.ts';
+import type { Condition, Model, RowQuery } from './query.ts';
+import { countStatement, revive, selectStatement } from './statement.ts';
 
 export interface Sql {
   /** The rows that the query describes, with what it selects and no more. */
-  findMany(model: Model, query: RowQuery): Promise<object[]>;
-  count(model: Model, where: object): Promise<number>;
+  findMany<M extends Model>(model: M, query: RowQuery<M>): Promise<object[]>;
+  count<M extends Model>(model: M, where: Condition<M>): Promise<number>;
   /** The rows that a statement gives. */
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /** The same for a statement that writes what others may be writing too: see `onceMore`. */
@@ -28,7 +29,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   return {
     run,
     write: (text, values) => onceMore(() => run(text, values)),
-    async findMany(model, query) {
+    async findMany(model: Model, query: RowQuery) {
       const { text, values, shape } = selectStatement(model, query);
       const rows = await run(text, values);
       revive(rows, shape);

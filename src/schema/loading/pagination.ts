@@ -1,7 +1,7 @@
 /** How a list is cut into pages: arguments checked, cursors read and written, the rows arranged. */
 
 import { largestId } from '../../database/ids.ts';
-import type { RowOrder } from '../../database/reader/statement.ts';
+import type { RowOrder } from '../../database/reader/query.ts';
 import { clientError } from '../../errors.ts';
 
 export interface PageArguments {

@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import type { Prisma } from '../../database/generated/prisma/client.ts';
-import type { RowQuery } from '../../database/reader/statement.ts';
+import type { PlannedQuery } from '../../database/reader/query.ts';
 import type { Context } from '../context.ts';
 import { placeOf } from './loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
@@ -70,14 +70,14 @@ async function visibleInList(model: Model, { sql, viewer, loaders }: Context): P
 }
 
 /** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
-function readRows<M extends Model>({ sql }: Context, model: M, query: RowQuery): Promise<Row<M>[]> {
+function readRows<M extends Model>({ sql }: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
   return sql.findMany(model, query) as Promise<Row<M>[]>;
 }
 
 async function readFirstRow<M extends Model>(
   context: Context,
   model: M,
-  query: RowQuery,
+  query: PlannedQuery,
 ): Promise<Row<M> | null> {
   const [row] = await readRows(context, model, { ...query, take: 1 });
   return row ?? null;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { type Change, followEngine } from '../../../src/database/changeFeed.ts';
+import { type Change, listenToEngine } from '../../../src/database/changeFeed.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
@@ -101,8 +101,8 @@ async function expectClosed(dataDir: string): Promise<void> {
 
 describe('a folder', () => {
   it('keeps its data', async () => {
-    await openAndQuery(folder, 'CREATE TABLE kept AS SELECT 7 AS value');
-    expect(await openAndQuery(folder, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+    await openAndQuery(folder, 'CREATE TABLE stored AS SELECT 7 AS value');
+    expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
   });
 
   it('is created for its owner alone, with its parents, whatever the umask, and has no socket left in it once closed', async () => {
@@ -154,7 +154,7 @@ describe('a folder', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
-  it('of a later version is refused, and let go of', async () => {
+  it('of a later version is rejected, and let go of', async () => {
     const insert = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`;
     await openAndQuery(folder, insert);
     await expect(openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder })).rejects.toThrow('2999_later');
@@ -177,7 +177,7 @@ describe('a folder', () => {
 describe('a feed', () => {
   it('is told what is announced on its channel, until it is closed', async () => {
     const opened = await openEmbedded(folder);
-    const feed = await followEngine(opened);
+    const feed = await listenToEngine(opened);
     const told: Change[] = [];
     feed.subscribe((change) => told.push(change));
     for (const listener of opened.listeners) {
@@ -201,31 +201,31 @@ describe('a feed', () => {
 });
 
 describe('a second process', () => {
-  it('is refused with a line that names the first, which is not harmed', async () => {
+  it('is rejected with a line that names the first, which is not harmed', async () => {
     const opened = await openEmbedded(folder);
-    await query(opened, 'CREATE TABLE kept AS SELECT 7 AS value');
+    await query(opened, 'CREATE TABLE stored AS SELECT 7 AS value');
     // Several at once, since each of them looks at the lock.
-    const refused = await Promise.all(
+    const rejected = await Promise.all(
       Array.from({ length: 2 }, () => startHolder(folder)).map(({ exit }) => exit),
     );
-    for (const { stdout } of refused) {
+    for (const { stdout } of rejected) {
       expect(stdout).toBe(
         `DATA_DIR ${JSON.stringify(folder)} is in use by process ${process.pid}. Stop it, or set DATA_DIR to another folder.\n`,
       );
     }
-    expect(await query(opened, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+    expect(await query(opened, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
     await opened.close();
-    expect(await openAndQuery(folder, 'SELECT value FROM kept')).toEqual([{ value: 7 }]);
+    expect(await openAndQuery(folder, 'SELECT value FROM stored')).toEqual([{ value: 7 }]);
   });
 
   it('finds the engine of the first by its socket', async () => {
     expect(await findEmbedded(folder)).toBeUndefined();
-    const holder = startHolder(folder, "await engine.exec('CREATE TABLE kept AS SELECT 7 AS value');");
+    const holder = startHolder(folder, "await engine.exec('CREATE TABLE stored AS SELECT 7 AS value');");
     await written(holder, /open/);
     const { connection, close } = (await findEmbedded(folder)) ?? {};
     const client = new pg.Client(connection);
     await client.connect();
-    expect((await client.query('SELECT value FROM kept')).rows).toEqual([{ value: 7 }]);
+    expect((await client.query('SELECT value FROM stored')).rows).toEqual([{ value: 7 }]);
     await client.end();
     await close?.();
   });

@@ -24,7 +24,7 @@ afterEach(async () => {
 function startContender(): RunningProcess {
   return startScript(
     `import { claim } from ${JSON.stringify(built.href)};
-     process.stdin.on('data', async () => console.log('holder' in (await claim(process.argv[1])) ? 'refused' : 'won'));
+     process.stdin.on('data', async () => console.log('holder' in (await claim(process.argv[1])) ? 'rejected' : 'won'));
      console.log('ready');`,
     folder,
   );
@@ -36,7 +36,7 @@ async function kill({ child, exit }: RunningProcess): Promise<void> {
 }
 
 describe('a claimed folder', () => {
-  it('is refused to everybody else, with the name of the holder', async () => {
+  it('is denied to everybody else, with the name of the holder', async () => {
     const claimed = await claim(folder);
     expect(claimed).toHaveProperty('release');
     const others = await Promise.all(Array.from({ length: 10 }, () => claim(folder)));
@@ -47,7 +47,7 @@ describe('a claimed folder', () => {
   it('can be claimed again once released, and leaves one file however often', async () => {
     for (let round = 0; round < 5; round++) {
       const claimed = await claim(folder);
-      if ('holder' in claimed) throw new Error(`round ${round} was refused`);
+      if ('holder' in claimed) throw new Error(`round ${round} was denied`);
       await claimed.release();
     }
     expect(await readdir(folder)).toEqual(['.lock.5']);
@@ -55,7 +55,7 @@ describe('a claimed folder', () => {
 
   it('is held until its lock is removed or replaced, and is left to the next then', async () => {
     const claimed = await claim(folder);
-    if ('holder' in claimed) throw new Error('it was refused');
+    if ('holder' in claimed) throw new Error('it was denied');
     const lock = join(folder, '.lock.1');
     expect(claimed.isHeld()).toBe(true);
     await rm(lock);
@@ -69,7 +69,7 @@ describe('a claimed folder', () => {
   it.each<[string, (socket: Socket) => unknown]>([
     ['keeps silent', () => {}],
     ['hangs up', (socket) => socket.destroy()],
-  ])('is refused to everybody else by a holder that %s', async (_, response) => {
+  ])('is denied to everybody else by a holder that %s', async (_, response) => {
     const waits: number[] = [];
     const wait = vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (
       this: Socket,
@@ -148,7 +148,7 @@ describe('claims at the same moment', () => {
         output.stdout = '';
         child.stdin.write('go\n');
       }
-      await Promise.all(contenders.map((each) => written(each, /won|refused/)));
+      await Promise.all(contenders.map((each) => written(each, /won|rejected/)));
       const winners = contenders.filter(({ output }) => output.stdout.includes('won'));
       expect(winners).toHaveLength(1);
       await Promise.all(winners.map(kill));

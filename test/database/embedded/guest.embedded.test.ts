@@ -56,7 +56,7 @@ async function openGuest(settings: pg.ClientConfig = {}): Promise<pg.Client> {
 
 const rename = (name: string) => `UPDATE public."DttTemplate" SET name = '${name}' WHERE id = ${template}`;
 
-/** What both APIs say the template is called. They agree, and answer. */
+/** What both APIs say the template is called. They agree. */
 async function nameServed(): Promise<string> {
   const overRest = await rest(gateway, token, `/dtt/templates/${template}`);
   const query = `{ dttTemplate(databaseId: ${template}) { name } }`;
@@ -298,10 +298,10 @@ const sessions: [string, () => Promise<string | undefined>][] = [
   ],
 ];
 
-describe('the gateway answers rightly, and hears of changes, after', () => {
+describe('the gateway responds rightly, and hears of changes, after', () => {
   it.for(sessions)('%s', async ([what, visit], { skip }) => {
     skip(!isInstalled, 'psql and pg_dump are not installed');
-    // What was answered before is in memory.
+    // What was asked before is in memory.
     await nameServed();
     await nameServed();
     const renamed = await visit();

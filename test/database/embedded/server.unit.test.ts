@@ -57,12 +57,12 @@ async function notes(): Promise<string[]> {
 }
 
 describe('clients at the same time', () => {
-  it('each get the answers to their own parameterised queries', async () => {
+  it('each get the results of their own parameterised queries', async () => {
     const clients = await Promise.all(Array.from({ length: 20 }, openClient));
     const askAll = async (client: pg.Client, number: number) => {
       for (let round = 0; round < 15; round++) {
         const sent = `${number}/${round}`;
-        // Statements differ in the number and type of parameters, so that a mix-up cannot pass for an answer.
+        // Statements differ in the number and type of parameters, so that a mix-up cannot pass for a result.
         if (round % 3 === 0) {
           const { rows } = await client.query('SELECT $1::text AS a, $2::int AS b', [sent, number]);
           expect(rows).toEqual([{ a: sent, b: number }]);
@@ -206,15 +206,15 @@ describe('a client that disconnects', () => {
     await client.receive(response);
     client.socket.destroy();
     expect(await notes()).toEqual([]);
-    await (await openClient()).query("INSERT INTO note (body) VALUES ('kept')");
-    expect(await notes()).toEqual(['kept']);
+    await (await openClient()).query("INSERT INTO note (body) VALUES ('stays')");
+    expect(await notes()).toEqual(['stays']);
   });
 
   it('right behind its last query has that done, and nobody else is harmed', async () => {
     const client = await openGreetedClient();
-    client.socket.write(Buffer.concat([query("INSERT INTO note (body) VALUES ('kept')"), terminate]));
+    client.socket.write(Buffer.concat([query("INSERT INTO note (body) VALUES ('stays')"), terminate]));
     await once(client.socket, 'close');
-    expect(await notes()).toEqual(['kept']);
+    expect(await notes()).toEqual(['stays']);
   });
 
   it('while it waits for its turn gives it to the next', async () => {
@@ -242,9 +242,9 @@ describe('a client that keeps silent in a transaction', () => {
     const holder = await openClient();
     await holder.query('BEGIN');
     await pause(2 * silenceLimit);
-    await holder.query("INSERT INTO note (body) VALUES ('kept')");
+    await holder.query("INSERT INTO note (body) VALUES ('stays')");
     await holder.query('COMMIT');
-    expect(await notes()).toEqual(['kept']);
+    expect(await notes()).toEqual(['stays']);
   });
 
   it('is not mistaken for one whose query takes long', async () => {
@@ -337,9 +337,9 @@ describe('the protocol', () => {
     expect(await notes()).toEqual([]);
   });
 
-  it('ends a turn wherever the engine cuts its answers', async () => {
+  it('ends a turn wherever the engine cuts its replies', async () => {
     const [client, other] = [await openClient(), await openClient()];
-    // The engine hands on its answers in pieces of 8 KB: of these, some are cut within the last message.
+    // The engine hands on its replies in pieces of 8 KB: of these, some are cut within the last message.
     for (let length = 8_090; length < 8_150; length++) {
       await client.query(`SELECT repeat('x', 4000) AS a, repeat('x', ${length - 4000}) AS b`);
       // Were the turn not over, the client would be dropped for its silence.
@@ -391,7 +391,7 @@ describe('the protocol', () => {
         sync,
       ],
     ],
-  ])('refuses to copy from the client in %s, and lives on', async (_, messages) => {
+  ])('does not copy from the client in %s, and lives on', async (_, messages) => {
     const client = await openGreetedClient();
     for (const each of messages) client.socket.write(each);
     await client.receive(/cannot copy from a client/);
@@ -528,7 +528,7 @@ describe('an engine that has failed', () => {
     'SPANIC\0VPANIC\0C53100\0Mcould not write to file "pg_wal/xlogtemp.42": No space left on device\0\0';
   const error = 'SERROR\0VERROR\0C53100\0Mnot VPANIC yet\0\0';
 
-  /** What the engine is to answer to every message. */
+  /** What the engine is to reply to every message. */
   async function connectTo(fields: string) {
     const body = Buffer.from(fields);
     const head = Buffer.alloc(5, 'E');

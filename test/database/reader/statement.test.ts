@@ -9,8 +9,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
+import type { Model, PlannedQuery } from '../../../src/database/reader/query.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
-import { type Model, type RowQuery, selectStatement } from '../../../src/database/reader/statement.ts';
+import { selectStatement } from '../../../src/database/reader/statement.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -195,7 +196,7 @@ function conditions(model: string, depth: number): fc.Arbitrary<object> {
 }
 
 /** An order over some columns, and then over those that tell each row from any other. */
-function orders(model: string): fc.Arbitrary<NonNullable<RowQuery['orderBy']>> {
+function orders(model: string): fc.Arbitrary<NonNullable<PlannedQuery['orderBy']>> {
   const direction = fc.constantFrom<'asc' | 'desc'>('asc', 'desc');
   const nulls = fc.constantFrom<'first' | 'last'>('first', 'last');
   const by = columnsOf(model).map(({ name, isRequired }) =>
@@ -207,7 +208,7 @@ function orders(model: string): fc.Arbitrary<NonNullable<RowQuery['orderBy']>> {
   return fc.tuple(fc.array(fc.oneof(...by), { maxLength: 2 }), ties).map((parts) => parts.flat());
 }
 
-function queries(model: string, depth: number): fc.Arbitrary<RowQuery> {
+function queries(model: string, depth: number): fc.Arbitrary<PlannedQuery> {
   const columns = fc
     .subarray(
       columnsOf(model).map(({ name }) => name),
@@ -311,7 +312,7 @@ const floats = [-0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINI
 
 const id = { id: true };
 /** What is beyond the module, and would be wrong SQL, or SQL that means something else than to Prisma. */
-const refused: readonly [string, object, string][] = [
+const rejected: readonly [string, object, string][] = [
   ['a column that is none', { select: { secret: true } }, 'DttDevice has no field secret'],
   ['a column that is not to be read', { select: { name: false } }, 'DttDevice has no field name'],
   ['nothing', { select: {} }, 'nothing is selected of DttDevice'],
@@ -394,9 +395,8 @@ describe(`a read (seed ${seed})`, () => {
   it.each(names)(
     'of %s gives what Prisma’s client gives',
     async (model) => {
-      const check = async (query: RowQuery) => {
-        // The client is not to lean on JSON itself.
-        const expected = await prisma(model).findMany({ ...query, relationLoadStrategy: 'query' });
+      const check = async (query: PlannedQuery) => {
+        const expected = await prisma(model).findMany(query);
         expect(await database.sql.findMany(model, query)).toEqual(expected);
         return expected.length;
       };
@@ -440,7 +440,7 @@ describe(`a read (seed ${seed})`, () => {
              CASE id WHEN (SELECT min(id) FROM "OssmDevice") THEN $1::timestamptz END`,
             [written],
           );
-          const found = { select: { pairingExpires: true }, where: { pairingExpires: time } };
+          const found = { select: { pairingExpires: true as const }, where: { pairingExpires: time } };
           expect(await sql.findMany('OssmDevice', found)).toEqual([{ pairingExpires: time }]);
           const below = { ...found, where: { pairingExpires: { in: [time] } } };
           const query = { select: { ossmDevices: below }, where: { ossmDevices: { some: below.where } } };
@@ -469,7 +469,7 @@ describe(`a read (seed ${seed})`, () => {
          CASE id WHEN (SELECT min(id) FROM "TrainerSegment") THEN $1::float8 END`,
       [Object.is(number, -0) ? '-0' : number],
     );
-    const found = { select: { speedMeasured: true }, where: { speedMeasured: number } };
+    const found = { select: { speedMeasured: true as const }, where: { speedMeasured: number } };
     expect(await database.sql.findMany('TrainerSegment', found)).toEqual([{ speedMeasured: number }]);
     const below = { ...found, where: { speedMeasured: { in: [number] } } };
     const query = { select: { segments: below }, where: { segments: { some: below.where } } };
@@ -478,8 +478,8 @@ describe(`a read (seed ${seed})`, () => {
     ]);
   });
 
-  it.each(refused)('is refused for %s', (_, query, message) => {
+  it.each(rejected)('is rejected for %s', (_, query, message) => {
     // What is not of the type is what is tried.
-    expect(() => selectStatement('DttDevice', query as RowQuery)).toThrow(message);
+    expect(() => selectStatement('DttDevice', query as PlannedQuery)).toThrow(message);
   });
 });

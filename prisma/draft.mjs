@@ -1,6 +1,6 @@
 /**
  * `npm run migration -- <name>`: drafts the migration from the schema of the last commit to that of the working
- * tree, for a developer to read and complete. It runs with the development dependencies only.
+ * tree, for a developer to read and complete. It needs the development dependencies and a build.
  */
 
 import { execFileSync } from 'node:child_process';
@@ -11,22 +11,15 @@ import { join } from 'node:path';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
-import type pg from 'pg';
-import { openEmbedded } from './embedded/embedded.ts';
-
-/** The part of WebAssembly that is used here; Node's type declarations leave it out. */
-declare const WebAssembly: {
-  instantiate(
-    bytes: Uint8Array,
-    imports: object,
-  ): Promise<{ instance: { exports: Record<string, unknown> } }>;
-};
 
 /**
  * The SQL that leads from one version of `schema.prisma` to another; from nothing, if `from` is empty.
- * @param connection to any database: the engine compares two texts, but insists on being connected.
+ * @param {import('pg').ClientConfig} connection to any database: the engine compares two texts, but insists on being connected.
+ * @param {string} from
+ * @param {string} to
+ * @returns {Promise<string>}
  */
-export async function draftMigration(connection: pg.ClientConfig, from: string, to: string): Promise<string> {
+export async function draftMigration(connection, from, to) {
   await loadEngine();
   const engine = await engineModule.SchemaEngine.new(
     { datamodels: [['schema.prisma', to]] },
@@ -43,21 +36,19 @@ export async function draftMigration(connection: pg.ClientConfig, from: string, 
   return stdout ?? '';
 }
 
-const datamodel = (content: string) => ({
-  tag: 'schemaDatamodel' as const,
+const datamodel = (content) => ({
+  tag: 'schemaDatamodel',
   files: [{ path: 'schema.prisma', content }],
 });
 
 /** Does what wasm-bindgen's own loader does, for a runtime that cannot import .wasm files. */
-async function loadEngine(): Promise<void> {
+async function loadEngine() {
   const script = createRequire(import.meta.url).resolve('@prisma/schema-engine-wasm/schema_engine_bg');
   const { instance } = await WebAssembly.instantiate(readFileSync(script.replace(/\.js$/, '.wasm')), {
     './schema_engine_bg.js': { ...engineModule },
   });
-  // Exported for that loader alone, and so without a declaration.
-  const glue = engineModule as unknown as { __wbg_set_wasm(exports: unknown): void };
-  glue.__wbg_set_wasm(instance.exports);
-  (instance.exports.__wbindgen_start as () => void)();
+  engineModule.__wbg_set_wasm(instance.exports);
+  instance.exports.__wbindgen_start();
 }
 
 if (process.argv[1] === import.meta.filename) {
@@ -68,6 +59,7 @@ if (process.argv[1] === import.meta.filename) {
   }
   const committed = execFileSync('git', ['show', 'HEAD:prisma/schema.prisma'], { encoding: 'utf8' });
   const current = readFileSync('prisma/schema.prisma', 'utf8');
+  const { openEmbedded } = await import('../dist/database/embedded/embedded.js');
   const dataDir = mkdtempSync(join(tmpdir(), 'dovetail-draft-'));
   const { connection, close } = await openEmbedded(dataDir);
   const sql = await draftMigration(connection, committed, current).finally(async () => {
