@@ -75,7 +75,7 @@ describe('the line of a request', () => {
       const { line, text } = await lineOf(path(), init);
       expect(line).toMatchObject({
         level: 30,
-        msg: 'answered',
+        msg: 'responded',
         endpoint,
         status,
         method: init.method ?? 'GET',
@@ -195,7 +195,7 @@ describe('an exchange', () => {
       method: 'GET',
       operation: 'GET /dtt',
       status,
-      msg: 'answered',
+      msg: 'responded',
     });
     // To hundredths of a millisecond.
     expect(String(line.ms)).toMatch(/^\d+(\.\d{1,2})?$/);

@@ -36,7 +36,7 @@ const linesOf = ({ output }: ServedGateway) =>
 
 /** The processes that have answered, as the log has them. */
 const answering = (gateway: ServedGateway) =>
-  new Set<number>(linesOf(gateway).flatMap(({ msg, pid }) => (msg === 'answered' ? [pid] : [])));
+  new Set<number>(linesOf(gateway).flatMap(({ msg, pid }) => (msg === 'responded' ? [pid] : [])));
 
 async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promise<number[]> {
   return vi.waitFor(async () => {

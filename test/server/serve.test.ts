@@ -128,7 +128,7 @@ ${commands.join('\n')}
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line))
-      .filter(({ msg }) => msg !== 'answered');
+      .filter(({ msg }) => msg !== 'responded');
     expect(log).toMatchObject([
       { level: 30, msg: 'serving', url: second.url, release, database: 'embedded' },
       { level: 30, msg: 'closing' },
