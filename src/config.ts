@@ -1,9 +1,10 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
+import { SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
-  /** What the variable is for, as the README says it. */
+  /** What the variable is for, as docs/configuration.md says it. */
   readonly description: string;
   /** What the variable takes, as the complaint about a wrong value says it. */
   readonly takes: string;
@@ -58,7 +59,7 @@ export const settings = {
     integer(1, 1_000).default(10),
   ),
   STATEMENT_TIMEOUT: setting(
-    'seconds that a statement of a request may take; five more, and the request is answered without it',
+    'seconds that a statement of a request may take; five more, and the request gets an error',
     'an integer from 1 to 3600',
     integer(1, 3_600).default(10),
   ),
@@ -72,13 +73,13 @@ export const settings = {
     'an integer from 1 to 256, or auto',
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
   ),
-  KEEP_ANSWERS_MB: setting(
-    'memory for finished answers, in MiB, kept until their viewer’s data changes; 0 keeps none',
+  RESPONSE_CACHE_MB: setting(
+    'memory for cached responses, in MiB, each valid until its viewer’s data changes; 0 caches none',
     'an integer from 0 to 65536',
     integer(0, 65_536).default(64),
   ),
   CACHE_MAX_AGE: setting(
-    'seconds that anything is answered from memory, finished answers and valid tokens alike, even if no change is heard of',
+    'seconds that anything is cached, responses and valid tokens alike, even if no change is heard of',
     'an integer from 1 to 86400',
     integer(1, 86_400).default(300),
   ),
@@ -94,7 +95,7 @@ export const settings = {
     onOff.default('on'),
   ),
   CORS_ORIGINS: setting(
-    'origins whose pages may use both doors; none unless named',
+    'origins whose pages may use both APIs; none unless named',
     'origins such as https://app.example.com, separated by commas',
     z
       .string()
@@ -113,13 +114,13 @@ export const settings = {
       .optional(),
   ),
   PERSISTED_OPERATIONS: setting(
-    '`only` refuses all operations but those of PERSISTED_OPERATIONS_FILE',
+    '`only` rejects all operations but those of PERSISTED_OPERATIONS_FILE',
     'only, or nothing',
     z.literal('only').optional(),
   ),
   MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
   MAX_COMPLEXITY: limit(
-    'fields that an answer may have, going by the sizes of the lists that are asked for',
+    'fields that a response may have, going by the sizes of the lists that are asked for',
     20_000,
     1_000_000_000,
   ),
@@ -133,7 +134,7 @@ export const settings = {
     'an integer from 0 to 1000000000',
     integer(0, 1_000_000_000).default(6_000),
   ),
-  RATE_LIMIT_STRANGERS: setting(
+  RATE_LIMIT_ANONYMOUS: setting(
     'requests a minute for each address, of those without a valid token; 0 for no limit',
     'an integer from 0 to 1000000000',
     integer(0, 1_000_000_000).default(300),
@@ -184,18 +185,19 @@ export const settings = {
   ),
 } satisfies Record<string, Setting<unknown>>;
 
+/** What settings were called before 0.1.0, and are called now: an old name that was passed over would be a surprise. */
+const renamed: Readonly<Record<string, keyof typeof settings>> = {
+  KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
+  RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
+};
+
 export type Config = {
   readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']>;
 };
 
-/** A message for whoever runs Dovetail: printed as it is, without a stack. */
-export class SetupError extends Error {
-  override name = 'SetupError';
-}
-
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
- * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
+ * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes; or its new name.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
@@ -208,19 +210,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     }
     return [name, data];
   });
+  for (const [old, name] of Object.entries(renamed))
+    if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   // Each value came out of the schema of its own name, which is what Config says.
   return Object.fromEntries(entries) as Config;
-}
-
-/**
- * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
- * that stands before an @ is taken for one.
- */
-export function withoutPassword(text: string): string {
-  return text
-    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
-      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
-    )
-    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }

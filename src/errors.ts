@@ -1,8 +1,11 @@
-/** The errors that a client may see, in one table. Everything else is masked and logged. */
+/**
+ * The errors that somebody reads. Those that a client may see are in one table, and everything else is masked and logged;
+ * those for whoever runs Dovetail say what to change.
+ */
 
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 
-/** The values of `extensions.code`, each with the HTTP status that the REST door answers. */
+/** The values of `extensions.code`, each with the HTTP status of the REST API. */
 export const statusOf = {
   BAD_USER_INPUT: 400,
   UNAUTHENTICATED: 401,
@@ -20,12 +23,9 @@ export const messages = {
   invalidId: 'Invalid ID',
   notFound: 'Not found',
   templateNotOwned: 'Template not found or not owned by user',
-  limit: 'limit must be an integer from 1 to 100',
-  offset: 'offset must be an integer of at least 0',
   methodNotAllowed: 'Method not allowed',
   bodyTooLarge: 'Request body too large',
   bodyNotUtf8: 'Request body must be UTF-8',
-  parametersNotJson: 'variables and extensions in the URL must be JSON',
   badRequest: 'Bad request',
   tooSlow: 'Request timeout',
   headersTooLarge: 'Request header fields too large',
@@ -36,15 +36,15 @@ export const messages = {
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 
+/** What every 401 carries: the scheme to authenticate by (RFC 9110, section 15.5.2). */
+export const challenge = { 'WWW-Authenticate': 'Bearer' } as const;
+
 /**
- * An error meant for the client. Its message reaches them through either door.
- * Only a missing token decides the status of a whole GraphQL answer; other errors belong to their field.
+ * An error meant for the client. Its message reaches them through either API.
+ * Only a missing token decides the status of a whole GraphQL response; other errors belong to their field.
  */
 export function clientError(code: ErrorCode, message: string): GraphQLError {
-  const http =
-    code === 'UNAUTHENTICATED'
-      ? { status: statusOf[code], headers: { 'WWW-Authenticate': 'Bearer' } }
-      : undefined;
+  const http = code === 'UNAUTHENTICATED' ? { status: statusOf[code], headers: challenge } : undefined;
   return new GraphQLError(message, { extensions: { code, ...(http && { http }) } });
 }
 
@@ -71,7 +71,7 @@ export function errorForClient(
   const code = codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : 'INTERNAL_SERVER_ERROR');
   const isHidden = codeOf(error) === undefined && code === 'INTERNAL_SERVER_ERROR';
   if (isHidden) onHidden(error.originalError ?? error);
-  // Yoga reads the HTTP status of the whole answer from `http`, and removes it.
+  // Yoga reads the HTTP status of the whole response from `http`, and removes it.
   const http = error.extensions?.http;
   return {
     message: isHidden ? messages.internal : error.message,
@@ -90,4 +90,27 @@ function isAboutRequest(error: ExecutionError): boolean {
   let cause: unknown = error;
   while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
   return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
+}
+
+/** A message for whoever runs Dovetail: printed as it is, without a stack. */
+export class SetupError extends Error {
+  override name = 'SetupError';
+}
+
+/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
+export function errorText(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
+ * that stands before an @ is taken for one.
+ */
+export function withoutPassword(text: string): string {
+  return text
+    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
+      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
+    )
+    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }

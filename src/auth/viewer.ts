@@ -2,9 +2,9 @@
 
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import { type ChangeFeed, concernsTokens } from '../database/feed.ts';
-import type { Sql } from '../database/sql.ts';
-import { digestOf, type FoundToken, findTokens, isToken } from './token.ts';
+import { type ChangeFeed, concernsTokens } from '../database/changeFeed.ts';
+import type { Sql } from '../database/reader/sql.ts';
+import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
@@ -37,12 +37,68 @@ interface Known {
 
 /**
  * Tokens are remembered, by their digests, only while the feed would tell of their being revoked.
- *
- * Those that are not are looked up by one statement at a time, for all requests that came meanwhile: guessing, however
- * fast, keeps no more than one connection busy, and a token that is valid waits for a statement or two.
  * @param maxAge how long a token is remembered, in seconds, whatever the feed says.
  */
 export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewers {
+  const known = createKnownTokens(feed, maxAge);
+
+  /** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
+  function noteUse(entry: Known): void {
+    const now = Date.now();
+    if (now - entry.noted < lastUsedPrecision) return;
+    entry.noted = now;
+    const stale = new Date(now - lastUsedPrecision);
+    // The condition is asked again by the write: another process, or another request of a burst, may have written.
+    sql
+      .run(
+        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
+        [entry.viewer.tokenId, new Date(now), stale],
+      )
+      .catch(() => {});
+  }
+
+  function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
+    const entry = { viewer: { id: userId, tokenId: id }, noted: lastUsedAt?.getTime() ?? 0 };
+    known.add(digestOf(token), entry);
+    noteUse(entry);
+    return entry.viewer;
+  }
+
+  async function lookUp(tokens: readonly string[]): Promise<(Viewer | null)[]> {
+    known.beginLookUp();
+    const different = [...new Set(tokens)];
+    const found = await findTokens(sql, different);
+    const viewers = new Map(
+      different.map((token, index) => {
+        const row = found[index];
+        return [token, row ? remember(token, row) : null];
+      }),
+    );
+    return tokens.map((token) => viewers.get(token) ?? null);
+  }
+
+  const lookUps = createQueue(lookUp);
+  return {
+    known(header) {
+      const token = tokenIn(header);
+      const entry = token === undefined ? undefined : known.get(digestOf(token));
+      if (entry) noteUse(entry);
+      return entry?.viewer;
+    },
+
+    async authenticate(header) {
+      const token = tokenIn(header);
+      return token !== undefined && isToken(token) ? lookUps.load(token) : null;
+    },
+
+    async isValid({ id, tokenId }) {
+      return (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
+    },
+  };
+}
+
+/** The tokens that are remembered, by their digests, until the feed says that they may have changed. */
+function createKnownTokens(feed: ChangeFeed, maxAge: number) {
   /** The digests of each user's tokens that are remembered. */
   const digests = new Map<number, Set<string>>();
   const known = new LRUCache<string, Known>({
@@ -67,52 +123,35 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
       for (const digest of [...(digests.get(change.userId) ?? [])]) known.delete(digest);
     }
   });
+  return {
+    /** Must be called before tokens are looked up which may be added. */
+    beginLookUp() {
+      changed.users.clear();
+      changed.anybody = false;
+    },
 
-  /** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
-  function note(entry: Known): void {
-    const now = Date.now();
-    if (now - entry.noted < lastUsedPrecision) return;
-    entry.noted = now;
-    const stale = new Date(now - lastUsedPrecision);
-    // The condition is asked again by the write: another process, or another request of a burst, may have written.
-    sql
-      .run(
-        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
-        [entry.viewer.tokenId, new Date(now), stale],
-      )
-      .catch(() => {});
-  }
-
-  function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
-    const viewer = { id: userId, tokenId: id };
-    const entry = { viewer, noted: lastUsedAt?.getTime() ?? 0 };
-    // Revoked in the meantime, perhaps: then the answer must not outlive these requests.
-    if (feed.listening && !changed.anybody && !changed.users.has(userId)) {
-      const digest = digestOf(token);
+    add(digest: string, entry: Known) {
+      const { id } = entry.viewer;
+      // Revoked in the meantime, perhaps: then what was found must not outlive the requests that asked.
+      if (!feed.listening || changed.anybody || changed.users.has(id)) return;
       known.set(digest, entry);
-      digests.set(userId, (digests.get(userId) ?? new Set()).add(digest));
-    }
-    note(entry);
-    return viewer;
-  }
+      digests.set(id, (digests.get(id) ?? new Set()).add(digest));
+    },
 
-  async function lookUp(tokens: readonly string[]): Promise<(Viewer | null)[]> {
-    changed.users.clear();
-    changed.anybody = false;
-    const different = [...new Set(tokens)];
-    const found = await findTokens(sql, different);
-    const viewers = new Map(
-      different.map((token, index) => {
-        const row = found[index];
-        return [token, row ? remember(token, row) : null];
-      }),
-    );
-    return tokens.map((token) => viewers.get(token) ?? null);
-  }
+    get: (digest: string) => (feed.listening ? known.get(digest) : undefined),
+  };
+}
 
+/**
+ * Looks tokens up by one statement at a time, for all requests that came meanwhile: guessing, however fast, keeps no
+ * more than one connection busy, and a token that is valid waits for a statement or two.
+ */
+function createQueue(
+  lookUp: (tokens: readonly string[]) => Promise<(Viewer | null)[]>,
+): DataLoader<string, Viewer | null> {
   let underway: Promise<unknown> = Promise.resolve();
   let turns: Promise<unknown> = underway;
-  const lookUps = new DataLoader<string, Viewer | null>(
+  return new DataLoader<string, Viewer | null>(
     (tokens) => {
       const looking = lookUp(tokens);
       underway = looking.catch(() => {});
@@ -131,24 +170,6 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
       },
     },
   );
-
-  return {
-    known(header) {
-      const token = tokenIn(header);
-      const entry = token !== undefined && feed.listening ? known.get(digestOf(token)) : undefined;
-      if (entry) note(entry);
-      return entry?.viewer;
-    },
-
-    async authenticate(header) {
-      const token = tokenIn(header);
-      return token !== undefined && isToken(token) ? lookUps.load(token) : null;
-    },
-
-    async isValid({ id, tokenId }) {
-      return (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
-    },
-  };
 }
 
 /** The scheme's name is case-insensitive (RFC 9110, section 11.1). */

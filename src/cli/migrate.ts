@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { findEmbedded, openEmbedded } from '../database/embedded.ts';
+import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { migrate } from '../database/migrate.ts';
 
 export const migrateCommand = new Command('migrate')
@@ -21,7 +21,7 @@ export const migrateCommand = new Command('migrate')
     );
   });
 
-/** The engine is shared with the gateway that has it open, and opened here only if none has. */
+/** Uses the engine of the gateway that has the folder open, or opens it if none has. */
 async function migrateEmbedded(dataDir: string): Promise<string[]> {
   const { connection, close } = (await findEmbedded(dataDir)) ?? (await openEmbedded(dataDir));
   try {

@@ -2,11 +2,11 @@
 
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
-import { TokenError } from '../auth/token.ts';
-import { SetupError } from '../config.ts';
-import { release } from '../release.ts';
-import { UpstreamError } from '../sync/upstream.ts';
-import { doctorCommand } from './doctor.ts';
+import { TokenError } from '../auth/tokens.ts';
+import { SetupError } from '../errors.ts';
+import { UpstreamError } from '../mirror/upstream.ts';
+import { release } from '../version.ts';
+import { doctorCommand } from './doctor/command.ts';
 import { migrateCommand } from './migrate.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
@@ -16,7 +16,7 @@ const serveCommand = new Command('serve')
   .option('--workers <n>', 'processes that serve, or auto for one per core (WORKERS)')
   .action(async ({ workers }: { workers?: string }) => {
     // The other commands start faster without.
-    const { serve } = await import('../main.ts');
+    const { serve } = await import('../server/serve.ts');
     await serve(workers === undefined ? {} : { WORKERS: workers });
   });
 
@@ -37,7 +37,7 @@ Examples:
   TOKEN=$(dovetail token create --user me --name x)  a token, in a variable
   dovetail doctor                                    what is wrong, and what to do
 
-Settings are environment variables, such as PORT and DATABASE_URL: the README lists them,
+Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them,
 and doctor says which are wrong.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
@@ -46,7 +46,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
 
 const wrongUsage = 2;
 
-/** Says it of the commands below as well, which take nothing over that are added as they are. */
+/** Configures a command and those below it, which do not inherit this. */
 function configure(command: Command): void {
   command.exitOverride().configureHelp({ styleTitle: (title) => styleText('bold', title) });
   for (const below of command.commands) configure(below);
@@ -57,14 +57,14 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
-    // It has written what there is to say: the help or the version, with which all is well, or a complaint.
+    // Commander has written the help, the version or what was wrong. Of these, only the last is a failure.
     process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
   } else {
     const isForUser =
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
     if (!isForUser) throw error;
     process.stderr.write(`${error.message}\n`);
-    // At once: an embedded engine that has failed may have left timers behind.
+    // Without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }
 }

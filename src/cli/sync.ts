@@ -5,10 +5,12 @@ import { Command, InvalidArgumentError } from 'commander';
 import ora, { type Ora } from 'ora';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
-import { describe, nextStep, table } from '../sync/report.ts';
-import { upstreamOf } from '../sync/service.ts';
-import { type SyncListener, type SyncOptions, type SyncReport, sync } from '../sync/sync.ts';
-import { createUpstream } from '../sync/upstream.ts';
+import { readId } from '../database/ids.ts';
+import type { SyncListener } from '../mirror/pullAccount.ts';
+import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
+import { upstreamOf } from '../mirror/service.ts';
+import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
+import { createUpstream } from '../mirror/upstream.ts';
 
 interface Flags {
   from?: string;
@@ -30,19 +32,19 @@ export const syncCommand = new Command('sync')
   .option('--lock-template <ids>', 'lock templates, likewise', parseIds, [])
   .option('--lock-session <ids>', 'lock sessions, likewise', parseIds, [])
   .option('--json', 'what was done, as JSON')
-  .action(run);
+  .action(runSync);
 
-async function run({ from, full = false, json = false, ...named }: Flags): Promise<void> {
+async function runSync({ from, full = false, json = false, ...named }: Flags): Promise<void> {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
   const upstream = createUpstream(upstreamOf(config));
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not say how wide it is has 0 columns, on which ora would clear lines without end.
+  // A terminal that does not say how wide it is has 0 columns, and ora would clear lines forever on it.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
   const database = await joinDatabase(config);
   try {
-    const report = await whenFree({
+    const report = await syncWhenFree({
       pool: database.pool,
       upstream,
       full,
@@ -55,14 +57,13 @@ async function run({ from, full = false, json = false, ...named }: Flags): Promi
       listener: progress,
     });
     for (const note of report.notes) say(note);
-    process.stdout.write(json ? asJson(report) : `${table(report)}\n`);
-    say(
-      `${describe(report) === undefined ? 'Nothing has changed' : 'Done'}, with ${report.requests} requests.`,
-    );
+    process.stdout.write(json ? asJson(report) : `${reportTable(report)}\n`);
+    const outcome = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
+    say(`${outcome}, with ${report.requests} requests.`);
     say(`Next: ${nextStep(report.account)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    say('Interrupted. What was read is kept, and the next run goes on.');
+    say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {
     progress.close();
@@ -76,8 +77,8 @@ function asJson({ account, tallies, requests, notes }: SyncReport): string {
   return `${JSON.stringify({ username, requests, notes, records: Object.fromEntries(tallies) }, null, 2)}\n`;
 }
 
-/** Waits for a run that is under way in another process, such as that of a gateway. */
-async function whenFree(options: SyncOptions) {
+/** Syncs, after waiting for a run that is under way in another process, such as that of a gateway. */
+async function syncWhenFree(options: SyncOptions) {
   for (let waited = false; ; waited = true) {
     const report = await sync(options);
     if (report) return report;
@@ -86,7 +87,7 @@ async function whenFree(options: SyncOptions) {
   }
 }
 
-/** NO_COLOR holds when it is not empty (no-color.org); ora does not look. */
+/** ora does not look at NO_COLOR, which counts when it is not empty (no-color.org). */
 const startBar = () =>
   ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
 
@@ -120,10 +121,8 @@ function printLines(): SyncListener & { close(): void } {
 
 function parseIds(text: string): number[] {
   return text.split(',').map((part) => {
-    const id = Number(part);
-    if (!/^[1-9]\d*$/.test(part) || id > 2 ** 31 - 1) {
-      throw new InvalidArgumentError('It takes ids such as 1,2.');
-    }
+    const id = readId(part);
+    if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
     return id;
   });
 }

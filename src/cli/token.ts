@@ -1,10 +1,11 @@
 /** `dovetail token`: creates, lists and revokes API tokens, also while a gateway runs. */
 
 import { Command, InvalidArgumentError } from 'commander';
-import { createToken, listTokens, revokeToken } from '../auth/token.ts';
+import { createToken, listTokens, revokeToken } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { joinDatabase } from '../database/database.ts';
-import type { PrismaClient } from '../generated/prisma/client.ts';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
+import { readId } from '../database/ids.ts';
 
 export const tokenCommand = new Command('token').description('manage API tokens');
 
@@ -36,8 +37,8 @@ tokenCommand
 
 tokenCommand
   .command('revoke')
-  .description('revoke a token; it is refused from then on')
-  .argument('<id>', 'its number in the list', parseId)
+  .description('revoke a token; it is invalid from then on')
+  .argument('<id>', 'its number in the list', parseTokenId)
   .action((id: number) =>
     withDatabase(async (database) => {
       await revokeToken(database, id);
@@ -55,10 +56,9 @@ async function withDatabase(run: (database: PrismaClient) => Promise<void>): Pro
   }
 }
 
-function parseId(text: string): number {
-  const id = Number(text);
-  if (!/^[1-9]\d*$/.test(text) || id > 2 ** 31 - 1)
-    throw new InvalidArgumentError('It takes a number from the list.');
+function parseTokenId(text: string): number {
+  const id = readId(text);
+  if (id === undefined) throw new InvalidArgumentError('It takes a number from the list.');
   return id;
 }
 

@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 
-/** The tables that answers come from. */
+/** The tables that responses come from. */
 const tables = [
   'User',
   'ApiToken',
@@ -28,7 +28,7 @@ export interface SilentTrigger {
 
 /** The triggers that are missing, or do not fire in every session. */
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
-  // An ApiToken that is new concerns nothing that was answered. Tables that others begin to see rows of have one more.
+  // A new ApiToken concerns no response that was sent. Tables that others begin to see rows of have one more.
   const { rows } = await client.query<SilentTrigger>(
     `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' ELSE 'disabled' END AS state
      FROM unnest($1::text[]) AS name

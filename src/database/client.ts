@@ -1,18 +1,19 @@
 /**
- * Prisma's client, for commands, whose time is their own. Nothing that a request needs may import this: the client
- * takes 20 MB, and its engine, which the first query loads, another 50.
+ * Prisma's client, for commands that write (`token`, the demo account) and for tests. Requests read through `reader/`
+ * instead, and nothing that they need may import this: the client takes 20 MB, and its engine, which the first query
+ * loads, another 50.
  */
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import type pg from 'pg';
-import { PrismaClient } from '../generated/prisma/client.ts';
+import { PrismaClient } from './generated/prisma/client.ts';
 
 /** A client on the connections of the pool, which stays the caller's to end. */
 export function openClient(pool: pg.Pool): PrismaClient {
   const adapter = {
     provider: 'postgres' as const,
     adapterName: '@prisma/adapter-pg',
-    /** Prisma puts a schema before every table, which is public unless it is told the one of the connections. */
+    /** Prisma writes the schema before the name of every table: it has to be told the one that the connections use. */
     async connect() {
       const { rows } = await pool.query<{ schema: string | null }>('SELECT current_schema() AS schema');
       return new PrismaPg(pool, { schema: rows[0]?.schema ?? 'public' }).connect();

@@ -1,13 +1,14 @@
 /** The one way to the data: PostgreSQL, embedded or not. */
 
 import pg from 'pg';
-import { type Config, SetupError, withoutPassword } from '../config.ts';
-import { findEmbedded, openEmbedded } from './embedded.ts';
-import { type ChangeFeed, followEngine, followServer } from './feed.ts';
+import type { Config } from '../config.ts';
+import { errorText, SetupError, withoutPassword } from '../errors.ts';
+import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts';
+import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
-import { createSql, type Sql } from './sql.ts';
+import { createSql, type Sql } from './reader/sql.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;
@@ -28,8 +29,8 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Starts to follow the changes that anybody makes. The feed is the caller's to close, before the database. */
-  follow(): Promise<ChangeFeed>;
+  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
+  openChangeFeed(): Promise<ChangeFeed>;
 }
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
@@ -52,7 +53,7 @@ export async function openDatabase(
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
       failure: postgres.failure,
-      follow: () => followEngine(postgres),
+      openChangeFeed: () => listenToEngine(postgres),
     };
   } catch (error) {
     await postgres.close();
@@ -85,7 +86,7 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
       embedded: false,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      follow: () => followServer(connection),
+      openChangeFeed: () => listenToServer(connection),
     };
   } catch (error) {
     await database.close();
@@ -116,7 +117,7 @@ async function checkServer(url: string): Promise<boolean> {
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw new SetupError(
-      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${reason(error)}`,
+      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${errorText(error)}`,
     );
   } finally {
     await client.end().catch(() => {});
@@ -149,7 +150,7 @@ function sessionOfOurOwn(bounds: Bounds | undefined): pg.PoolConfig {
       idle_in_transaction_session_timeout: String(longestIdle),
     },
   );
-  // The pool waits for the answer, though its types do not say so.
+  // The pool waits for it, though its types do not say so.
   return { onConnect: (client) => client.query(text) };
 }
 
@@ -175,10 +176,4 @@ function connectTo(
       await release();
     },
   };
-}
-
-/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
-export function reason(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reason).join('; ');
-  return error instanceof Error ? error.message : String(error);
 }

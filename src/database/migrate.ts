@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { SetupError } from '../config.ts';
+import { errorText, SetupError } from '../errors.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
@@ -32,7 +32,7 @@ const ledger = `
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
-  refuseSchema(connection);
+  rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
   // A lost connection fails the query at hand; without a listener it would end the process as well.
@@ -51,7 +51,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     for (const { name, sql } of pending) {
       await client.query(sql).catch((error: Error) => {
         throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
-          code: codeOf(error),
+          code: sqlStateOf(error),
         });
       });
       await client.query(
@@ -63,16 +63,16 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.query('COMMIT');
     return pending.map(({ name }) => name);
   } catch (error) {
-    throw codeOf(error) === insufficientPrivilege
+    throw sqlStateOf(error) === insufficientPrivilege
       ? await lackOfRights(client, error, pending)
-      : new SetupError(`The database could not be migrated: ${textOf(error)}`, { cause: error });
+      : new SetupError(`The database could not be migrated: ${errorText(error)}`, { cause: error });
   } finally {
     await client.end();
   }
 }
 
 /** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
-function refuseSchema({ connectionString }: pg.ClientConfig): void {
+function rejectSchemaParameter({ connectionString }: pg.ClientConfig): void {
   const schema = connectionString && new URL(connectionString).searchParams.get('schema');
   if (schema && schema !== 'public') {
     throw new SetupError(
@@ -95,20 +95,15 @@ async function lackOfRights(
   const role = JSON.stringify(rows[0]?.role);
   return new SetupError(
     pending.length === 0
-      ? `The role ${role} may not read which migrations are applied: ${textOf(error)}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${textOf(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      ? `The role ${role} may not read which migrations are applied: ${errorText(error)}. Grant it SELECT on "_prisma_migrations".`
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }
 
-function codeOf(error: unknown): unknown {
+/** PostgreSQL's code for what went wrong, if it was PostgreSQL that said so. */
+function sqlStateOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
-function textOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(textOf).join('; ');
-  return error instanceof Error ? error.message : String(error);
 }
 
 export interface Progress {

@@ -4,7 +4,7 @@
  */
 
 import type pg from 'pg';
-import { SetupError } from '../config.ts';
+import { SetupError } from '../errors.ts';
 
 /** Whether a pooler stands in between: it tells each client a process id of its own making. */
 export async function isPooled(client: pg.Client): Promise<boolean> {

@@ -47,7 +47,7 @@ async function runOnce<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    // A connection that does not even take this, such as one that still waits for an answer, is of no more use.
+    // A connection that does not even take this, such as one that waits for the server, is of no more use.
     await client.query('ROLLBACK').catch(onLost);
     throw error;
   } finally {

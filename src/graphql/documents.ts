@@ -1,6 +1,6 @@
 /**
- * The documents that clients send: parsed, held against the limits, validated, and remembered. Both lanes read them
- * here, so that both refuse the same in the same words, and a document that comes again costs a look-up.
+ * The documents that clients send: parsed, held against the limits, validated, and remembered. The fast path and Yoga
+ * read them here, so that both reject the same in the same words, and a document that comes again costs a look-up.
  */
 
 import {
@@ -17,18 +17,18 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { clientError, messages } from '../errors.ts';
-import { countVersions, type PreparedOperation, prepare } from '../schema/prepare.ts';
+import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
-import { badRequest, breadthOf, complexityOf, overLimits, refusal } from './limits.ts';
+import { badRequest, breadthOf, complexityOf, overLimits, requestError } from './limits.ts';
 
 export interface Documents {
   /** @throws {AggregateError} of what is wrong with the document. */
   read(text: string): DocumentNode;
   /**
-   * The same for somebody without a token, who may ask for nothing but the schema. Nothing of it is remembered.
+   * The same for an anonymous client, who may ask for nothing but the schema. Nothing of it is remembered.
    * @throws a client error for any other document, valid or not.
    */
-  readForStranger(text: string): DocumentNode;
+  readAnonymous(text: string): DocumentNode;
   /** Why the operation that is named, with these variables, must not run. Undefined if it may. */
   tooComplex(
     document: DocumentNode,
@@ -36,8 +36,8 @@ export interface Documents {
     variables: Readonly<Record<string, unknown>>,
   ): GraphQLError | undefined;
   /**
-   * The operation of a valid document that was read before, ready to run: compiling costs as much as running a few
-   * times, and much is asked only once. Undefined for one that must not run, or is not worth it.
+   * The operation of a valid document that was read before, ready to run. Only then: compiling takes as long as a few
+   * runs, and many documents come once. Undefined for one that must not run, or is too large to compile.
    */
   prepared(
     text: string,
@@ -51,20 +51,20 @@ interface Known {
   readonly errors: readonly GraphQLError[];
   /** How many fields its operations select; 0 for a document that must not run. */
   readonly breadth: number;
-  /** How many fields may be compiled of it in the end, each as often as it has versions. */
+  /** How many fields its compiled code may have in the end: those of every version of every operation. */
   readonly compilable: number;
-  /** Those that were prepared, or could not be. */
+  /** Those that were asked for again: undefined for one that cannot be prepared. */
   readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
 }
 
-/** How much memory documents may take, in bytes, and what they do take: measured roughly, on the high side. */
+/** How much memory the remembered documents may take, in bytes, and what one takes: estimates, on the high side. */
 const maxMemory = 64 * 1024 * 1024;
 const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
-/** Compiling takes some 50 µs a field: a document with more of them is rather run as it is. */
+/** Compiling takes some 50 µs a field: a document with more of them is never compiled. */
 const largestCompiled = 1_000;
 
-/** How many faults of a document are worth telling. */
+/** How many errors of a document its client is told. */
 const maxErrors = 10;
 
 /** @param config the limits, and whether the schema may be read. */
@@ -74,8 +74,16 @@ export function createDocuments(config: Config): Documents {
     sizeCalculation: ({ compilable }, text) =>
       memoryOf.document + memoryOf.character * text.length + memoryOf.compiledField * compilable,
   });
+  const { MAX_COMPLEXITY } = config;
   const mayIntrospect = config.INTROSPECTION === 'on';
-  const rules = mayIntrospect ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+  const tooComplex: Documents['tooComplex'] = (document, operationName, variables) => {
+    const operation = getOperationAST(document, operationName);
+    const complexity = operation ? complexityOf(document, operation, variables) : 0;
+    return complexity > MAX_COMPLEXITY
+      ? requestError(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
+      : undefined;
+  };
 
   return {
     tooComplex,
@@ -83,17 +91,17 @@ export function createDocuments(config: Config): Documents {
     read(text) {
       let found = known.get(text);
       if (!found) {
-        found = check(text);
+        found = check(text, config);
         known.set(text, found);
       }
       return runnable(found);
     },
 
-    readForStranger(text) {
-      const document = mayIntrospect ? parsed(text) : undefined;
+    readAnonymous(text) {
+      const document = mayIntrospect ? parsed(text, config) : undefined;
       if (!document || document instanceof GraphQLError || !isIntrospection(document))
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
-      return runnable({ document, errors: faultsOf(document, true) });
+      return runnable({ document, errors: errorsIn(document, config, true) });
     },
 
     prepared(text, operationName, variables) {
@@ -106,60 +114,49 @@ export function createDocuments(config: Config): Documents {
       return operations.get(operation);
     },
   };
+}
 
-  function check(text: string): Known {
-    const document = parsed(text);
-    const operations: Known['operations'] = new Map();
-    if (document instanceof GraphQLError)
-      return { errors: [document], breadth: 0, compilable: 0, operations };
-    const errors = faultsOf(document, !mayIntrospect);
-    if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
-    const breadth = breadthOf(document);
-    const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
-    return { document, errors, breadth, compilable, operations };
+function check(text: string, config: Config): Known {
+  const document = parsed(text, config);
+  const operations: Known['operations'] = new Map();
+  if (document instanceof GraphQLError) return { errors: [document], breadth: 0, compilable: 0, operations };
+  const errors = errorsIn(document, config, config.INTROSPECTION !== 'on');
+  if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
+  const breadth = breadthOf(document);
+  const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
+  return { document, errors, breadth, compilable, operations };
+}
+
+function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLError {
+  try {
+    return parse(text, { maxTokens: MAX_TOKENS });
+  } catch (error) {
+    // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
+    if (!(error instanceof GraphQLError))
+      return requestError('The operation is nested too deeply to be read');
+    return error.message.endsWith('Parsing aborted.')
+      ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
+      : error;
   }
+}
 
-  function parsed(text: string): DocumentNode | GraphQLError {
-    const { MAX_TOKENS } = config;
-    try {
-      return parse(text, { maxTokens: MAX_TOKENS });
-    } catch (error) {
-      // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
-      if (!(error instanceof GraphQLError)) return refusal('The operation is nested too deeply to be read');
-      return error.message.endsWith('Parsing aborted.')
-        ? refusal(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
-        : error;
-    }
-  }
-
-  function faultsOf(document: DocumentNode, hideSuggestions: boolean): readonly GraphQLError[] {
-    try {
-      const over = overLimits(document, config);
-      if (over.length > 0) return over;
-      return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
-        // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
-        error.message === 'Validation aborted.'
-          ? refusal('The operation repeats its fields too often; each is needed only once')
-          : error,
-      );
-    } catch (error) {
-      // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
-      if (!(error instanceof RangeError)) throw error;
-      return [refusal('The operation is nested too deeply to be checked')];
-    }
-  }
-
-  function tooComplex(
-    document: DocumentNode,
-    operationName: string | undefined,
-    variables: Readonly<Record<string, unknown>>,
-  ): GraphQLError | undefined {
-    const { MAX_COMPLEXITY } = config;
-    const operation = getOperationAST(document, operationName);
-    const complexity = operation ? complexityOf(document, operation, variables) : 0;
-    return complexity > MAX_COMPLEXITY
-      ? refusal(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
-      : undefined;
+/** @param hideSuggestions whether errors must not say what the schema has instead. */
+function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boolean): readonly GraphQLError[] {
+  const rules =
+    config.INTROSPECTION === 'on' ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
+  try {
+    const over = overLimits(document, config);
+    if (over.length > 0) return over;
+    return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
+      // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
+      error.message === 'Validation aborted.'
+        ? requestError('The operation repeats its fields too often; each is needed only once')
+        : error,
+    );
+  } catch (error) {
+    // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.
+    if (!(error instanceof RangeError)) throw error;
+    return [requestError('The operation is nested too deeply to be checked')];
   }
 }
 

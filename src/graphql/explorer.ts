@@ -2,10 +2,10 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Answer } from '../answer.ts';
+import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { largeAnswer } from '../pages/large.ts';
-import { type Page, pageAnswer } from '../pages/page.ts';
+import { largeResponse } from '../pages/large.ts';
+import { type PageHandler, pageResponse } from '../pages/page.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
 export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
@@ -13,19 +13,19 @@ export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate',
 );
 
 /** @param demoTokenFor gives the token that GraphiQL asks with. */
-export function createExplorer(demoTokenFor: DemoTokenFor): Page {
-  const pages = new Map<string | undefined, Page>();
+export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
+  const pages = new Map<string | undefined, PageHandler>();
   return (exchange) => {
     const demoToken = demoTokenFor(exchange.request);
     const page =
-      pages.get(demoToken) ?? largeAnswer(() => render(demoToken), 'Accept, Accept-Encoding, Host');
+      pages.get(demoToken) ?? largeResponse(() => render(demoToken), 'Accept, Accept-Encoding, Host');
     pages.set(demoToken, page);
     return page(exchange);
   };
 }
 
-async function render(demoToken: string | undefined): Promise<Answer> {
-  // Many megabytes, which nobody may ever ask for.
+async function render(demoToken: string | undefined): Promise<HttpResponse> {
+  // Many megabytes, so it is loaded for the first request only.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const headers = demoToken === undefined ? ownToken : otherToken;
   const html = renderGraphiQL({
@@ -38,7 +38,7 @@ async function render(demoToken: string | undefined): Promise<Answer> {
   })
     .trimStart()
     .replace('</head>', `<style>${stillTabs}</style></head>`);
-  return pageAnswer(html, {
+  return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
     'style-src': "'unsafe-inline'",
     'img-src': 'data:',
@@ -49,12 +49,12 @@ async function render(demoToken: string | undefined): Promise<Answer> {
 }
 
 /**
- * GraphiQL's tabs believe to stand elsewhere until they are dragged, and would jump there from under the pointer
- * when they are pressed, so that the first click on each is lost.
+ * Until they are dragged, GraphiQL's tabs move to another place when they are pressed, away from under the pointer, and
+ * the first click on each is lost.
  */
 const stillTabs = '.graphiql-tab { transform: none !important }';
 
-/** What the headers pane of a tab says, which may have comments. */
+/** The text of a tab's headers pane, which may have comments. */
 const ownToken = `// Your API token goes here, in place of
 // YOUR_API_TOKEN.
 {
@@ -66,7 +66,7 @@ const otherToken = `// The demo account's token is sent unless
 // { "Authorization": "Bearer YOUR_API_TOKEN" }
 `;
 
-/** The one script of the page, to the letter. */
+/** The one script of the page, exactly as it stands there: its hash goes into the policy. */
 function scriptIn(html: string): string {
   const start = '<script>';
   return html.slice(html.indexOf(start) + start.length, html.lastIndexOf('</script>'));

@@ -25,18 +25,18 @@ import {
   visit,
 } from 'graphql';
 import type { Config } from '../config.ts';
-import { defaultSize, maxSize } from '../schema/page.ts';
-import { coerceVariables } from '../schema/prepare.ts';
+import { coerceVariables } from '../schema/compile.ts';
+import { pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 
 /** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
 const unsizedList = 5;
 
-/** The status of a request that is at fault. Yoga takes `spec` for: 200 in answers of the older media type. */
+/** The status of a bad request. By `spec`, Yoga sends 200 instead to clients that accept only `application/json`. */
 export const badRequest = { status: 400, spec: true };
 
 /** An error of the request as a whole, which says what the request would have to be. */
-export function refusal(message: string): GraphQLError {
+export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
 }
 
@@ -58,7 +58,7 @@ export function overLimits(
     directives > MAX_DIRECTIVES &&
       `The operation has ${directives} directives; at most ${MAX_DIRECTIVES} are allowed`,
   ];
-  return found.filter((message) => message !== false).map(refusal);
+  return found.filter((message) => message !== false).map(requestError);
 }
 
 /** How many fields lie beneath one another, through all fragments. */
@@ -79,7 +79,7 @@ function depthOf(document: DocumentNode): number {
   const inFragment = (name: string): number => {
     const found = known.get(name);
     if (found !== undefined) return found;
-    // A fragment that spreads itself finds this, and is left to the validation.
+    // Ends the recursion for a fragment that spreads itself, which the validation rejects later.
     known.set(name, 0);
     const depth = below(fragments.get(name)?.selectionSet);
     known.set(name, depth);
@@ -96,7 +96,7 @@ function depthOf(document: DocumentNode): number {
 const fixed = new WeakMap<OperationDefinitionNode, number>();
 
 /**
- * How many fields an answer may have: each counts as often as the lists around it may have items. The document must
+ * How many fields a response may have: each counts as often as the lists around it may have items. The document must
  * be valid.
  */
 export function complexityOf(
@@ -107,7 +107,7 @@ export function complexityOf(
   const known = fixed.get(operation);
   if (known !== undefined) return known;
   const coerced = coerceVariables(operation, variables);
-  // What its variables cannot be run with is refused where it is run.
+  // Variables that do not fit are an error of the execution.
   if (!coerced) return 0;
   let isFixed = true;
   const complexity = countFields(document, operation, (type, field, listSize) => {
@@ -121,14 +121,14 @@ export function complexityOf(
     return {
       times: isListType(getNullableType(type.type)) ? items : 1,
       // The lists of a connection have the size that it was asked for.
-      listSize: takes('first') ? within(size('first') ?? size('last') ?? defaultSize) : unsizedList,
+      listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
     };
   });
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
 }
 
-/** How many items a list is said to have that nobody asks for by its size. */
+/** How many items a list without a size argument counts for, if its field says so. */
 function sizeOf({ extensions }: GraphQLField<unknown, unknown>): number | undefined {
   const { listSize } = extensions;
   return typeof listSize === 'number' ? listSize : undefined;
@@ -151,8 +151,8 @@ export function breadthOf(document: DocumentNode): number {
 const countTypes = (type: GraphQLNamedType) =>
   isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
 
-/** What is out of bounds is refused by the field itself, in words of its own. */
-const within = (size: number) => Math.min(Math.max(size, 1), maxSize);
+/** A size within the bounds. The field itself rejects one that is not. */
+const within = (size: number) => Math.min(Math.max(size, 1), pageSize.highest);
 
 /** The number that a value is, or how many items it has, given the values of the variables with their defaults. */
 function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>): number | undefined {
@@ -211,7 +211,7 @@ function countFields(
   return root ? countIn(operation.selectionSet, root, 1) : 0;
 }
 
-/** The field, also of the schema's own description. `__typename`, which has nothing beneath it, is none here. */
+/** The field, also of the introspection. Undefined for `__typename`, which has nothing beneath it. */
 function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
   if (name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
   if (name === TypeMetaFieldDef.name) return TypeMetaFieldDef;

@@ -1,4 +1,4 @@
-/** Plain requests, which the express lane can take: nothing about them is odd. */
+/** Reads requests that the fast path can take: well-formed ones without anything unusual. */
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
 import type { Documents } from './documents.ts';
@@ -14,7 +14,7 @@ export interface PlainRequest {
 
 const parameters = new Set(['query', 'documentId', 'operationName', 'variables', 'extensions']);
 
-/** The request in a JSON body, or undefined for one that is odd in any way. */
+/** The request in a JSON body, or undefined for anything unusual. */
 export function readPlainRequest(body: Buffer, persisted: PersistedOperations): PlainRequest | undefined {
   const given = readJson(body.toString());
   if (!isRecord(given) || Array.isArray(given)) return undefined;
@@ -28,7 +28,7 @@ export function readPlainRequest(body: Buffer, persisted: PersistedOperations): 
   return { text, operationName: operationName ?? undefined, variables: variables ?? {} };
 }
 
-/** Whether the target of a GET asks for a query, which has one answer: a subscription has no end. */
+/** Whether the target of a GET asks for a query, which has one result: a subscription has no end. */
 export function asksForQuery(target: string, documents: Documents, persisted: PersistedOperations): boolean {
   const given = new URLSearchParams(target.split(/\?(.*)/s)[1]);
   const text = persisted.textFor({

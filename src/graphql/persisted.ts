@@ -3,9 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { type GraphQLError, parse, print, separateOperations } from 'graphql';
 import { z } from 'zod';
-import { type Config, SetupError } from '../config.ts';
+import type { Config } from '../config.ts';
+import { SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
-import { refusal } from './limits.ts';
+import { requestError } from './limits.ts';
 
 /** How a request says what to run: the parameters of GraphQL over HTTP, and the two ways in use to name an id. */
 export interface Naming {
@@ -48,15 +49,15 @@ export function loadPersistedOperations(config: Config, documents: Documents): P
       const named = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
       if (query != null || named == null) {
         return only
-          ? refusal(
+          ? requestError(
               'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query',
             )
           : undefined;
       }
-      if (typeof named !== 'string') return refusal('documentId must be a string');
+      if (typeof named !== 'string') return requestError('documentId must be a string');
       return (
         texts.get(named) ??
-        refusal(`There is no persisted operation with the id ${JSON.stringify(named.slice(0, 100))}`)
+        requestError(`There is no persisted operation with the id ${JSON.stringify(named.slice(0, 100))}`)
       );
     },
   };

@@ -11,12 +11,12 @@ import {
 } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
+import { operationSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
-import type { Context } from '../context.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
-import { labelOf } from '../schema/prepare.ts';
+import { labelOf } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
-import { operationSpans } from '../spans.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 
@@ -31,10 +31,11 @@ export interface YogaOptions {
 export interface YogaContext {
   readonly viewer: Viewer | null;
   readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean };
-  /** Told of every error that is hidden from the client. */
+  /** Called with every error that is hidden from the client. */
   report(error: unknown): void;
 }
 
+/** Yoga without what is done elsewhere: CORS, the explorer, the log, and the masking of errors. */
 export function createGraphqlYoga(options: YogaOptions) {
   const { createContext } = options;
   return createYoga<YogaContext, Partial<Context>>({
@@ -46,19 +47,19 @@ export function createGraphqlYoga(options: YogaOptions) {
     multipart: false,
     // How Relay and others name a persisted operation.
     extraParamNames: ['documentId'],
-    // The documents are remembered for both lanes.
+    // The documents are remembered for the fast path as well.
     parserAndValidationCache: false,
     logging: false,
     // `clientErrors` below says what a client may see.
     maskedErrors: false,
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
-    // The door has a page of its own.
+    // The handler has a page of its own.
     graphiql: false,
     plugins: [oneOperation, referenceExecution, limited(options), outcomes, changesOnly, clientErrors],
   });
 }
 
-/** Takes one operation a request. What cannot be read as that is at fault, whatever media type is accepted. */
+/** Takes one operation a request. Anything else gets a 400, whatever media type the client accepts. */
 const oneOperation: Plugin = {
   onRequestParse({ requestParser, setRequestParser }) {
     if (!requestParser) return;
@@ -80,13 +81,13 @@ const oneOperation: Plugin = {
   },
 };
 
-/** Has graphql-js run the operations. What Yoga brings along takes a variable `__proto__` for none. */
+/** Has graphql-js run the operations: Yoga's own executor drops a variable called `__proto__`. */
 const referenceExecution: Plugin = {
   onExecute: ({ setExecuteFn }) => setExecuteFn(async (args) => withStatus(await execute(args))),
   onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(async (args) => withStatus(await subscribe(args))),
 };
 
-/** Where nothing was executed, the variables are wrong: a bad request, whatever media type is accepted. */
+/** Where nothing was executed the variables are wrong, which is a 400 whatever media type the client accepts. */
 function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
   if (isAsyncIterable(result) || 'data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
@@ -107,7 +108,7 @@ interface Execution {
   setResultAndStopExecution(result: ExecutionResult): void;
 }
 
-/** Has the documents read as the express lane has them read: within the limits, and by nobody without a token. */
+/** Reads documents as the fast path does: within the limits, and for anonymous clients nothing but the schema. */
 function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, YogaContext> {
   const checkComplexity = ({ args, setResultAndStopExecution }: Execution) => {
     const { document, operationName, variableValues } = args;
@@ -117,26 +118,26 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   return {
     onParams({ params, setParams, context }) {
       const text = persisted.textFor(params);
-      // What is persisted, and that nothing else is run, is not for strangers either.
+      // Anonymous clients are not told which operations are persisted, nor that only those are run.
       if (!context.viewer && text !== params.query)
         throw clientError('UNAUTHENTICATED', messages.unauthorized);
       if (text instanceof GraphQLError) throw text;
       if (text !== undefined) setParams({ ...params, query: text });
-      // Not well-formed, and so a bad request whatever media type is accepted (GraphQL over HTTP, section 6.4.1).
+      // Not well-formed: a 400 whatever media type the client accepts (GraphQL over HTTP, section 6.4.1).
       else if (params.query == null) throw unreadable('Must provide query string.');
     },
     onParse({ context, params, setParsedDocument }) {
       const text = params.source.toString();
-      setParsedDocument(context.viewer ? documents.read(text) : documents.readForStranger(text));
+      setParsedDocument(context.viewer ? documents.read(text) : documents.readAnonymous(text));
     },
-    // It was, when it was read.
+    // Already validated in onParse.
     onValidate: ({ setResult }) => setResult([]),
     onExecute: checkComplexity,
     onSubscribe: checkComplexity,
   };
 }
 
-/** Notes what the request turned out to be, for the door to know whether it wrote and whether it may be kept. */
+/** Notes what the request was, from which it follows whether it may have written and whether its response is cacheable. */
 const outcomes: Plugin<YogaContext> = {
   onExecute({ args, context, executeFn, setExecuteFn }) {
     note(args, context.outcome);
@@ -158,7 +159,7 @@ function note({ document, operationName }: Execution['args'], outcome: YogaConte
   outcome.label = labelOf(operation);
 }
 
-/** Spares subscribers what they have already: many changes do not touch what they selected. */
+/** Sends no result twice in a row to a subscriber: many changes do not touch what it selected. */
 const changesOnly: Plugin = {
   onSubscribe: () => ({
     onSubscribeResult({ result, setResult }) {
@@ -205,5 +206,5 @@ const clientErrors: Plugin<YogaContext> = {
   },
 };
 
-/** The server context is what the door passed in, whatever its declared type. */
+/** The server context is what the handler passed in, whatever its declared type. */
 const passedIn = (serverContext: unknown) => serverContext as YogaContext;

@@ -4,17 +4,17 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config.ts';
 
-/** The token that may stand in a page which answers the request; undefined for any other request. */
+/** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
 
-/** What listens on everything. */
+/** The values of HOST that listen on every address. */
 const everywhere = addresses('0.0.0.0', '::');
 
 /**
- * A page of another site can have a browser resolve the site's own name to this gateway (DNS rebinding), and would then
- * read the token out of pages that were given for any name. So they have it only for names that nobody else can point
- * here: those of the machine itself, and HOST. A gateway that listens on everything cannot tell by the name who asks,
- * since whoever is not a browser may say any.
+ * A page of another site can have a browser resolve the site's own name to this gateway (DNS rebinding), and could then
+ * read the token if our pages showed it under any name. So they show it only under names that nobody else can point
+ * here: those of the machine itself, and HOST. A gateway that listens on every address shows it to nobody: clients other
+ * than browsers may come from anywhere, and send whatever name they like.
  */
 export function createDemoTokenFor(
   token: string | undefined,

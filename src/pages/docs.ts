@@ -2,32 +2,32 @@
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { revalidated, textAnswer } from '../answer.ts';
-import { release } from '../release.ts';
+import { revalidated, textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
+import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { largeAnswer } from './large.ts';
-import { type Page, pageAnswer } from './page.ts';
+import { largeResponse } from './large.ts';
+import { type PageHandler, pageResponse } from './page.ts';
 
 /** The path of the document. */
 const documentPath = '/openapi.json';
 
 /**
- * Answers requests for the document, the page, and what the page loads.
+ * The document, the page, and what the page loads.
  * @param demoTokenFor gives the token that the page starts with.
  */
-export function createDocs(demoTokenFor: DemoTokenFor): Page {
+export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
   return async (exchange) => {
     const { request, path } = exchange;
     const { method } = request;
     const large = files.get(path);
-    if (!large && path !== '/docs') return textAnswer(404, 'Nothing is here. Try /docs.');
+    if (!large && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
     if (method !== 'GET' && method !== 'HEAD')
-      return textAnswer(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
+      return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     if (large) return large(exchange);
-    return revalidated(pageAnswer(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
+    return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };
 }
 
@@ -42,8 +42,8 @@ const ownSources = {
 
 const { resolve } = createRequire(import.meta.url);
 
-/** What is large, by path. */
-const files: ReadonlyMap<string, Page> = new Map(
+/** Responses that are large and always the same, by path. */
+const files: ReadonlyMap<string, PageHandler> = new Map(
   Object.entries({
     [documentPath]: file('application/json', printDocument),
     '/docs/start.js': file('text/javascript', async () => startScript),
@@ -52,8 +52,8 @@ const files: ReadonlyMap<string, Page> = new Map(
   }),
 );
 
-function file(type: string, read: () => Promise<string>): Page {
-  return largeAnswer(async () => {
+function file(type: string, read: () => Promise<string>): PageHandler {
+  return largeResponse(async () => {
     const body = Buffer.from(await read());
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
     return { status: 200, headers, body };

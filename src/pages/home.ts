@@ -1,9 +1,9 @@
 /** The first page: what runs here, and where everything is. */
 
 import { hash } from 'node:crypto';
-import { type Answer, textAnswer } from '../answer.ts';
-import { asksForPage, type Exchange } from '../exchange.ts';
-import { pageAnswer } from './page.ts';
+import { asksForPage, type Exchange } from '../http/exchange.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
+import { pageResponse } from './page.ts';
 
 /** Everything that can be looked at in a browser. */
 export const places = [
@@ -23,28 +23,39 @@ const summary = 'A GraphQL gateway over trainer devices, training programs and l
  * @param demoToken that of the demo account, where there is one that the client may see.
  * @param isThere whether there is a page at a path: settings may have switched it off.
  */
-export function homeAnswer(
+export function homePage(
   exchange: Exchange,
   demoToken: string | undefined,
   isThere: (path: string) => boolean,
-): Answer {
+): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
-  // What a client says of the host goes into the answer, so it has to look like one.
-  const { host = '' } = exchange.request.headers;
+  const commands = commandsFor(exchange.request.headers.host, demoToken);
+  return asksForPage(exchange) ? asPage(here, commands) : asText(here, commands);
+}
+
+/** A request to each API, as one types it into a terminal. */
+function commandsFor(host = '', demoToken = 'YOUR_API_TOKEN'): string[] {
+  // What a client says of the host goes into the response, so it has to look like one.
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const authorization = `-H 'Authorization: Bearer ${demoToken ?? 'YOUR_API_TOKEN'}'`;
-  const commands = [
+  const authorization = `-H 'Authorization: Bearer ${demoToken}'`;
+  return [
     [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${question}'`],
     [`curl ${address}/api/v1/dtt/templates/active`, authorization],
   ].map((parts) => parts.join(' \\\n  '));
-  const headers = { Vary: 'Accept, Host' };
-  if (!asksForPage(exchange)) {
-    const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-    return textAnswer(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
-      ...headers,
-      'Cache-Control': 'private, no-cache',
-    });
-  }
+}
+
+/** What the response depends on. */
+const headers = { Vary: 'Accept, Host' };
+
+function asText(here: typeof places, commands: readonly string[]): HttpResponse {
+  const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
+  return textResponse(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
+    ...headers,
+    'Cache-Control': 'private, no-cache',
+  });
+}
+
+function asPage(here: typeof places, commands: readonly string[]): HttpResponse {
   const list = here.map(
     ({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`,
   );
@@ -71,7 +82,7 @@ ${commands.map((command) => `<pre tabindex="0"><code>${command}</code></pre>`).j
 </body>
 </html>`;
   const policy = { 'style-src': `'sha256-${hash('sha256', style, 'base64')}'`, 'img-src': 'data:' };
-  return pageAnswer(html, policy, headers);
+  return pageResponse(html, policy, headers);
 }
 
 const style = `

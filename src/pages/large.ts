@@ -1,36 +1,35 @@
-/** Answers that are large and always the same: made when somebody asks, and kept as they are and compressed. */
+/** Responses that are large and always the same: made when somebody asks, and stored as they are and compressed. */
 
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { type Answer, revalidated } from '../answer.ts';
-import type { Page } from './page.ts';
+import Negotiator from 'negotiator';
+import { type HttpResponse, revalidated } from '../http/response.ts';
+import type { PageHandler } from './page.ts';
 
-/** @param vary the request headers that the answer depends on. */
-export function largeAnswer(make: () => Promise<Answer>, vary = 'Accept-Encoding'): Page {
-  const forms = new Map<'gzip' | 'identity', Promise<Answer>>();
+/** The first is chosen where the client has no preference. */
+const encodings = ['gzip', 'identity'];
+
+/** @param vary the request headers that the response depends on. */
+export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): PageHandler {
+  const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {
-    const encoding = acceptsGzip(request.headers['accept-encoding']) ? 'gzip' : 'identity';
+    const encoding = new Negotiator(request).encoding(encodings) === 'gzip' ? 'gzip' : 'identity';
     const known = forms.get(encoding);
     if (known) return known;
     const form = make()
-      .then((answer) => (encoding === 'gzip' ? compress(answer) : answer))
-      .then((answer) => revalidated(answer, vary));
+      .then((response) => (encoding === 'gzip' ? compress(response) : response))
+      .then((response) => revalidated(response, vary));
     forms.set(encoding, form);
-    // What failed once need not fail again.
+    // The next request tries again.
     form.catch(() => forms.delete(encoding));
     return form;
   };
 }
 
-/** RFC 9110, section 12.5.3: named, and not with a weight of zero. */
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(header ?? ''));
-}
-
-async function compress({ body, headers, ...answer }: Answer): Promise<Answer> {
+async function compress({ body, headers, ...response }: HttpResponse): Promise<HttpResponse> {
   const smaller = await promisify(gzip)(body);
   return {
-    ...answer,
+    ...response,
     body: smaller,
     headers: { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': smaller.length },
   };

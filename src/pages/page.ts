@@ -1,10 +1,10 @@
 /** Pages for browsers: HTML that may load and run only what its policy names. */
 
-import { type Answer, textAnswer } from '../answer.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type HttpResponse, textResponse } from '../http/response.ts';
 
-/** What answers at a path that is neither door's. */
-export type Page = (exchange: Exchange) => Answer | Promise<Answer>;
+/** What responds at a path that is neither API's. */
+export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
 
 /** What a page may load, by directive of the Content-Security-Policy. Whatever it does not name is forbidden. */
 export type Policy = Readonly<Record<string, string>>;
@@ -13,16 +13,16 @@ export type Policy = Readonly<Record<string, string>>;
 const closed: Policy = { 'base-uri': "'none'", 'form-action': "'none'", 'frame-ancestors': "'none'" };
 
 /**
- * Answers with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
+ * Responds with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
  * account may stand in it: no other site can read it, and no cache shares it.
  */
-export function pageAnswer(
+export function pageResponse(
   html: string,
   policy: Policy,
   headers: Readonly<Record<string, string>> = {},
-): Answer {
+): HttpResponse {
   const rules = Object.entries({ 'default-src': "'none'", ...closed, ...policy });
-  return textAnswer(200, html, {
+  return textResponse(200, html, {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': rules.map(([directive, sources]) => `${directive} ${sources}`).join('; '),
     'Cache-Control': 'private, no-cache',

@@ -1,4 +1,4 @@
-/** The deprecation of a route, and how its answers tell clients of it (RFC 9745, RFC 8594). */
+/** The deprecation of a route, and how its responses tell clients of it (RFC 9745, RFC 8594). */
 
 /** What `@http` says of it: days and links as they are written there. */
 export interface DeprecationArguments {
@@ -10,14 +10,14 @@ export interface DeprecationArguments {
 
 export interface Deprecation extends DeprecationArguments {
   readonly deprecated: string;
-  /** What every answer of the route carries. */
+  /** What every response of the route carries. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
  * Reads what the directive says of a route's deprecation.
  * @returns undefined for a route that is not deprecated.
- * @throws for what could not be told to a client.
+ * @throws for days and links that the headers cannot have, and for a sunset before the deprecation.
  */
 export function readDeprecation({
   deprecated,

@@ -1,130 +1,136 @@
-/** The REST door: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
+/** The REST API: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import { type Answer, jsonAnswer, revalidated } from '../answer.ts';
 import type { Viewer } from '../auth/viewer.ts';
-import { readBody } from '../body.ts';
-import type { Context } from '../context.ts';
-import { codeOf, messages, statusOf } from '../errors.ts';
-import type { Exchange } from '../exchange.ts';
-import type { KeptAnswers } from '../kept.ts';
-import { pageSize, type Route, routes as shippedRoutes } from './routes.ts';
+import { largestId } from '../database/ids.ts';
+import { challenge, codeOf, messages, statusOf } from '../errors.ts';
+import { readBody } from '../http/body.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
+import { type Exchange, isRead, restPath } from '../http/exchange.ts';
+import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
+import type { OtherWork, Task, Work } from '../http/task.ts';
+import type { Context } from '../schema/context.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { type Route, routes as shippedRoutes } from './routes.ts';
 
-/** The most that a request's body may have, in bytes: many times what any operation needs. */
-const bodyLimit = 64 * 1024;
-
-/** What a 401 has to say (RFC 9110, section 15.5.2). */
-const challenge = { 'WWW-Authenticate': 'Bearer' };
-
-/** The highest number that an id, or GraphQL's Int, can have. */
-const highestInt = 2 ** 31 - 1;
+/** The largest body of a request, in bytes: many times what any operation needs. */
+const maxBody = 64 * 1024;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
-  kept: KeptAnswers;
   /** Those of `operations.graphql` unless told otherwise. */
   routes?: readonly Route[];
 }
 
-/** Answers a request; the target is what follows `/api/v1` in it, query included. */
-export type RestDoor = (exchange: Exchange, target: string, viewer: Viewer | null) => Promise<Answer>;
+export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
-export function createRestDoor({ createContext, kept, routes = shippedRoutes }: RestOptions): RestDoor {
+/** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
+export function createRestHandler({ createContext, routes = shippedRoutes }: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
-  return async (exchange, target, viewer) => {
-    const { request } = exchange;
-    if (!viewer) return failure(401, messages.unauthorized, challenge);
-
-    const [path = '', query = ''] = target.split(/\?(.*)/s);
-    const match = matchPath(byPath, path);
-    if (!match) return failure(404, messages.notFound);
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
-    const route = match.routes.find((candidate) => candidate.method === method);
-    if (!route) return failure(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
-    exchange.operation = route.label;
-    return answerTo(request, { route, target, query, id: match.id }, viewer).catch((error: unknown) => {
-      exchange.report(error);
-      return refusal(route, 500, messages.internal);
-    });
+  return async (exchange, viewer) => {
+    if (!viewer) return restErrorResponse(401, messages.unauthorized, challenge);
+    const target = exchange.target.slice(restPath.length);
+    return {
+      cacheKey: isRead(exchange) ? target : undefined,
+      prepare: () => workOf(exchange, target, viewer),
+    };
   };
 
-  async function answerTo(
-    request: IncomingMessage,
-    { route, target, query, id: givenId }: Question,
-    viewer: Viewer,
-  ): Promise<Answer> {
-    if (route.body) {
-      const body = await readBody(request, bodyLimit);
-      if (!body) return refusal(route, 413, messages.bodyTooLarge, { Connection: 'close' });
-      if (!includes(request, body, route.body.values)) return refusal(route, 400, route.body.message);
-    }
+  /** @param target what follows `/api/v1`, query included. */
+  function workOf(exchange: Exchange, target: string, viewer: Viewer): Work {
+    const { request } = exchange;
+    const [path = '', query = ''] = target.split(/\?(.*)/s);
+    const match = matchPath(byPath, path);
+    if (!match) return respondWith(restErrorResponse(404, messages.notFound));
+    const method = isRead(exchange) ? 'GET' : request.method;
+    const route = match.routes.find((candidate) => candidate.method === method);
+    if (!route)
+      return respondWith(restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
+    exchange.operation = route.label;
 
-    const variables: Record<string, number> = {};
-    if (givenId !== undefined) {
-      // The interface lists Invalid ID for every endpoint with a path id but the activation.
-      const id = canonicalInteger(givenId);
-      if (id === undefined || id < 1) {
-        return route.isMutation
-          ? refusal(route, 404, route.missing ?? messages.notFound)
-          : refusal(route, 400, messages.invalidId);
+    async function respond(route: Route): Promise<HttpResponse> {
+      try {
+        const wrong = await findBodyError(request, route);
+        if (wrong) return wrong;
+        const input = readInput(route, match?.id, query);
+        return 'status' in input ? input : await run(route, input, createContext(viewer));
+      } catch (error) {
+        exchange.report(error);
+        return failureOf(route, 500, messages.internal);
       }
-      if (id > highestInt) return refusal(route, 404, route.missing ?? messages.notFound);
-      variables.id = id;
     }
-    const page = route.isList ? readPage(query) : undefined;
-    if (typeof page === 'string') return refusal(route, 400, page);
-    if (page) {
-      variables.limit = Number(page.limit);
-      variables.offset = Math.min(Number(page.offset), highestInt);
-    }
-
-    if (!route.isMutation) {
-      return kept.compute(viewer.id, target, async () => {
-        const answer = await run(route, variables, page, viewer);
-        return { answer, keep: answer.status === 200 };
-      });
-    }
-    try {
-      return await run(route, variables, page, viewer);
-    } finally {
-      // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-      kept.changed(viewer.id);
-    }
-  }
-
-  async function run(
-    route: Route,
-    variables: Readonly<Record<string, number>>,
-    page: Page | undefined,
-    viewer: Viewer,
-  ): Promise<Answer> {
-    const { data, errors } = await route.run(variables, createContext(viewer));
-    const [error] = errors ?? [];
-    if (error) {
-      const code = codeOf(error);
-      if (code) {
-        const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
-        return refusal(route, statusOf[code], error.message, headers);
-      }
-      throw error.originalError ?? error;
-    }
-    const result = data?.data ?? null;
-    if (result === null && route.missing !== undefined) return refusal(route, 404, route.missing);
-    const headers = route.deprecation?.headers;
-    const answer = { ...success(result, page, headers), operation: route.label };
-    return route.isMutation ? answer : revalidated(answer, 'Authorization', headers);
+    if (route.isMutation) return { kind: 'other', run: () => respond(route), mayHaveWritten: () => true };
+    return {
+      kind: 'query',
+      async run() {
+        const response = await respond(route);
+        return { response, isCacheable: response.status === 200 };
+      },
+    };
   }
 }
 
-/** A request to a route. */
-interface Question {
-  readonly route: Route;
-  readonly target: string;
-  readonly query: string;
-  /** What the path has in the place of `{id}`. */
-  readonly id: string | undefined;
+/** What a URL asks of a route. */
+interface Input {
+  readonly variables: Readonly<Record<string, number>>;
+  /** Undefined for a route that is no list. */
+  readonly pagination: Pagination | undefined;
+}
+
+const respondWith = (response: HttpResponse): OtherWork => ({
+  kind: 'other',
+  run: async () => response,
+  mayHaveWritten: () => false,
+});
+
+/** What is wrong with the body, for a route that takes one. */
+async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
+  if (!route.body) return undefined;
+  const body = await readBody(request, maxBody);
+  if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
+  return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);
+}
+
+/**
+ * Reads the id in the path, and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
+ * @returns the error response if one of them is wrong.
+ */
+function readInput(route: Route, givenId: string | undefined, query: string): Input | HttpResponse {
+  const variables: Record<string, number> = {};
+  if (givenId !== undefined) {
+    const id = canonicalInteger(givenId);
+    // An activation has one error for every id that it cannot use (docs/rest.md#activation).
+    if ((id === undefined || id < 1) && !route.isMutation) return failureOf(route, 400, messages.invalidId);
+    if (id === undefined || id < 1 || id > largestId)
+      return failureOf(route, 404, route.missing ?? messages.notFound);
+    variables.id = id;
+  }
+  const pagination = route.isList ? readPagination(query) : undefined;
+  if (typeof pagination === 'string') return failureOf(route, 400, pagination);
+  if (pagination) {
+    variables.limit = Number(pagination.limit);
+    // No list is longer than there are ids, so this offset is beyond its end as well.
+    variables.offset = Math.min(Number(pagination.offset), largestId);
+  }
+  return { variables, pagination };
+}
+
+async function run(route: Route, { variables, pagination }: Input, context: Context): Promise<HttpResponse> {
+  const { data, errors } = await route.run(variables, context);
+  const [error] = errors ?? [];
+  if (error) {
+    const code = codeOf(error);
+    if (!code) throw error.originalError ?? error;
+    const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
+    return failureOf(route, statusOf[code], error.message, headers);
+  }
+  const result = data?.data ?? null;
+  if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);
+  const headers = route.deprecation?.headers;
+  const response = { ...success(result, pagination, headers), operation: route.label };
+  return route.isMutation ? response : revalidated(response, 'Authorization', headers);
 }
 
 /** The routes at a path, and the id in it. A path that is written out goes before one with `{id}`. */
@@ -149,21 +155,21 @@ function canonicalInteger(text: string): number | undefined {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
 }
 
-/** A page in the digits it was asked with: an offset may have more of them than a JavaScript number can hold. */
-interface Page {
-  limit: string;
-  offset: string;
+/** What a list repeats to the client, in the client's own digits: an offset may be larger than a JavaScript number can be. */
+interface Pagination {
+  readonly limit: string;
+  readonly offset: string;
 }
 
-/** The page that the query asks for, or the message that says what is wrong with it. */
-function readPage(query: string): Page | string {
+/** The page that a query string asks for, or the message that says what is wrong with it. */
+function readPagination(query: string): Pagination | string {
   const parameters = new URLSearchParams(query);
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);
   if (size === undefined || size < 1 || size > pageSize.highest || otherLimits.length > 0)
-    return messages.limit;
-  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return messages.offset;
+    return pageErrors.size('limit');
+  if (canonicalInteger(offset) === undefined || otherOffsets.length > 0) return pageErrors.offset;
   return { limit, offset };
 }
 
@@ -182,22 +188,28 @@ function includes(
     return false;
   }
   if (typeof content !== 'object' || content === null) return false;
-  const given = content as Record<string, unknown>;
-  return Object.entries(values).every(([name, value]) => Object.hasOwn(given, name) && given[name] === value);
+  const given = new Map<string, unknown>(Object.entries(content));
+  return Object.entries(values).every(([name, value]) => given.has(name) && given.get(name) === value);
 }
 
-function success(data: unknown, page: Page | undefined, headers?: Readonly<Record<string, string>>): Answer {
-  if (!page) return jsonAnswer(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
+function success(
+  data: unknown,
+  pagination: Pagination | undefined,
+  headers?: Readonly<Record<string, string>>,
+): HttpResponse {
+  if (!pagination) return jsonResponse(200, `{"ok":true,"data":${JSON.stringify(data)}}`, headers);
   const list = JSON.stringify(data).slice(0, -1);
-  const pagination = `{"limit":${page.limit},"offset":${page.offset}}`;
-  return jsonAnswer(200, `{"ok":true,"data":${list},"pagination":${pagination}}}`, headers);
+  const { limit, offset } = pagination;
+  const echo = `{"limit":${limit},"offset":${offset}}`;
+  return jsonResponse(200, `{"ok":true,"data":${list},"pagination":${echo}}}`, headers);
 }
 
-/** A failure of a route, which carries what all of the route's answers do. */
-function refusal(route: Route, status: number, message: string, headers?: Record<string, string>): Answer {
-  return failure(status, message, { ...headers, ...route.deprecation?.headers });
-}
-
-function failure(status: number, message: string, headers?: Record<string, string>): Answer {
-  return jsonAnswer(status, JSON.stringify({ ok: false, error: message }), headers);
+/** A failure of a route, which carries what all of the route's responses do. */
+function failureOf(
+  route: Route,
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): HttpResponse {
+  return restErrorResponse(status, message, { ...headers, ...route.deprecation?.headers });
 }

@@ -1,49 +1,32 @@
 /** The OpenAPI document of the REST interface: what its operations select, in the words of the schema. */
 
 import { STATUS_CODES } from 'node:http';
-import {
-  type FieldNode,
-  type FragmentDefinitionNode,
-  type GraphQLEnumType,
-  type GraphQLField,
-  type GraphQLNamedType,
-  type GraphQLObjectType,
-  type GraphQLOutputType,
-  type GraphQLSchema,
-  getNamedType,
-  isEnumType,
-  isListType,
-  isNonNullType,
-  isObjectType,
-  Kind,
-  type SelectionSetNode,
-} from 'graphql';
+import { type GraphQLSchema, Kind } from 'graphql';
 import type {
   HeaderObject,
   OpenAPIObject,
   OperationObject,
   ParameterObject,
-  ReferenceObject,
   ResponseObject,
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
 import { messages } from '../errors.ts';
-import { isSpread, pageSize, type Route } from './routes.ts';
+import { restError } from '../http/errorResponse.ts';
+import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
+import { nameOf, type Route } from './routes.ts';
 
 export interface OpenApiOptions {
   readonly routes: readonly Route[];
   readonly schema: GraphQLSchema;
   readonly version: string;
-  /** Data of successful answers, by the names of the operations. */
+  /** Data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
-type Schema = SchemaObject | ReferenceObject;
-type Properties = Record<string, Schema>;
-
-/** The groups that the interface names, each by the type of its records. Another type is a group of its own. */
-const groups: Readonly<Record<string, string>> = {
+/** The tags of the document, by the type of a route's records. Any other type is a tag of its own. */
+const tagNames: Readonly<Record<string, string>> = {
   User: 'Users',
   DttDevice: 'DTT',
   DttTemplate: 'DTT Templates',
@@ -54,21 +37,11 @@ const groups: Readonly<Record<string, string>> = {
   OssmDevice: 'OSSM',
 };
 
-/** What a scalar is in JSON. */
-const scalars: Readonly<Record<string, SchemaObject>> = {
-  Int: { type: 'integer', format: 'int32' },
-  Float: { type: 'number' },
-  String: { type: 'string' },
-  ID: { type: 'string' },
-  Boolean: { type: 'boolean' },
-  DateTime: { type: 'string', format: 'date-time' },
-};
+const introduction = `The older interface to the data that \`/graphql\` serves.
 
-const introduction = `The older interface to the data that \`/graphql\` answers.
-
-Every answer is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
-\`HEAD\` works wherever \`GET\` does. Another method on a known path is answered with 405 and \`Allow\`,
-and an unknown path with 404. What is not well-formed HTTP gets as far as no route, and is answered with 400, 408 or 431
+Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
+\`HEAD\` works wherever \`GET\` does. Another method on a known path gets a 405 and \`Allow\`,
+and an unknown path a 404. What is not well-formed HTTP gets as far as no route, and a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
 const tokenDescription = `An API token of the account whose data is asked for. \`dovetail token create\` makes one.`;
@@ -89,12 +62,12 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
   const paths: NonNullable<OpenAPIObject['paths']> = {};
   const ids = new Set<string>();
   for (const route of routes) {
-    const shape = shapeOf(route, schema, schemas);
-    const tag = groups[shape.record.name] ?? shape.record.name;
-    tags.set(tag, shape.record.description ?? '');
+    const selection = describeSelection(route, schema, schemas);
+    const tag = tagNames[selection.record.name] ?? selection.record.name;
+    tags.set(tag, selection.record.description ?? '');
     const id = operationId(route, ids);
     ids.add(id);
-    const operation = operationOf(route, shape, examples[nameOf(route)]);
+    const operation = operationOf(route, selection, examples[nameOf(route)]);
     paths[route.path] = {
       ...paths[route.path],
       [route.method.toLowerCase()]: { operationId: id, tags: [tag], ...operation },
@@ -124,115 +97,11 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
   };
 }
 
-/** What a route selects. */
-interface Shape {
-  /** The field that becomes the envelope's `data`. */
-  readonly node: FieldNode;
-  readonly field: GraphQLField<unknown, unknown>;
-  /** The type of the records that it is about. */
-  readonly record: GraphQLObjectType;
-  readonly data: Schema;
-}
-
-function shapeOf(route: Route, schema: GraphQLSchema, schemas: Record<string, SchemaObject>): Shape {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of route.document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
-  const root = schema.getRootType(route.operation.operation);
-  const node = route.operation.selectionSet.selections[0];
-  const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
-  if (node?.kind !== Kind.FIELD || !field) throw new Error(`${nameOf(route)} does not select its data first`);
-
-  // Where null is an error it is no answer.
-  const selected = route.missing === undefined ? typeOf(field.type, node) : presentOf(field.type, node);
-  const data =
-    route.isList && 'properties' in selected
-      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
-      : selected;
-  return { node, field, record: recordOf(getNamedType(field.type), node), data };
-
-  /** A list's records, and what a mutation returned, are one step below. */
-  function recordOf(type: GraphQLNamedType, of: FieldNode): GraphQLObjectType {
-    if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not answer with a record`);
-    const below = of.selectionSet?.selections.find(
-      (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
-    );
-    const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
-    return inner && isObjectType(inner) ? inner : type;
-  }
-
-  function typeOf(type: GraphQLOutputType, of: FieldNode): Schema {
-    if (isNonNullType(type)) return presentOf(type.ofType, of);
-    const present = presentOf(type, of);
-    return '$ref' in present
-      ? { anyOf: [present, { type: 'null' }] }
-      : { ...present, type: [...[present.type ?? []].flat(), 'null'] };
-  }
-
-  function presentOf(type: GraphQLOutputType, of: FieldNode): Schema {
-    if (isNonNullType(type)) return presentOf(type.ofType, of);
-    if (isListType(type)) return { type: 'array', items: typeOf(type.ofType, of) };
-    if (isObjectType(type) && of.selectionSet) return objectOf(of.selectionSet, type);
-    if (isEnumType(type)) {
-      schemas[type.name] ??= enumOf(type);
-      return reference('schemas', type.name);
-    }
-    const scalar = scalars[getNamedType(type).name];
-    if (!scalar) throw new Error(`${nameOf(route)} selects ${type}, which has no type in JSON`);
-    return scalar;
-  }
-
-  /** A selection that is one fragment is named after it. */
-  function objectOf(selection: SelectionSetNode, type: GraphQLObjectType): Schema {
-    const [first, ...others] = selection.selections;
-    const object = { ...exactly(propertiesOf(selection, type)), description: type.description ?? '' };
-    if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
-    const name = first.name.value.replace(/Fields$/, '');
-    schemas[name] = object;
-    return reference('schemas', name);
-  }
-
-  function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType): Properties {
-    const properties: Properties = {};
-    for (const part of selection.selections) {
-      if (part.kind !== Kind.FIELD) {
-        const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : fragments.get(part.name.value);
-        const condition = fragment?.typeCondition?.name.value ?? type.name;
-        if (!fragment || condition !== type.name)
-          throw new Error(`${nameOf(route)} selects what only some of its records have`);
-        Object.assign(properties, propertiesOf(fragment.selectionSet, type));
-        continue;
-      }
-      const selectedField = type.getFields()[part.name.value];
-      if (!selectedField)
-        throw new Error(`${nameOf(route)} selects ${part.name.value}, which is not described`);
-      const inner = getNamedType(selectedField.type);
-      if (isSpread(part) && part.selectionSet && isObjectType(inner)) {
-        Object.assign(properties, propertiesOf(part.selectionSet, inner));
-      } else {
-        const { description } = selectedField;
-        properties[(part.alias ?? part.name).value] = {
-          ...typeOf(selectedField.type, part),
-          ...(description && { description }),
-        };
-      }
-    }
-    return properties;
-  }
-}
-
-function enumOf(type: GraphQLEnumType): SchemaObject {
-  const values = type.getValues();
-  const explained = values.map(({ name, description }) => `- \`${name}\`: ${description}`);
-  return {
-    type: 'string',
-    enum: values.map(({ name }) => name),
-    description: [type.description, '', ...explained].join('\n'),
-  };
-}
-
-function operationOf(route: Route, shape: Shape, example: unknown): Omit<OperationObject, 'operationId'> {
+function operationOf(
+  route: Route,
+  selection: Selection,
+  example: unknown,
+): Omit<OperationObject, 'operationId'> {
   const { deprecation, description } = route;
   const notice = [
     ...(deprecation ? [`Deprecated since ${deprecation.deprecated}.`] : []),
@@ -245,7 +114,7 @@ function operationOf(route: Route, shape: Shape, example: unknown): Omit<Operati
     description: notice ? `${description}\n\n${notice}` : description,
     ...(deprecation && { deprecated: true }),
     parameters: [
-      ...(route.path.includes('{id}') ? [idParameter(shape, example)] : []),
+      ...(route.path.includes('{id}') ? [idParameter(selection, example)] : []),
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
       ...(route.isMutation ? [] : [reference('parameters', 'IfNoneMatch')]),
     ],
@@ -255,11 +124,11 @@ function operationOf(route: Route, shape: Shape, example: unknown): Omit<Operati
         content: { 'application/json': { schema: including(route.body.values), example: route.body.values } },
       },
     }),
-    responses: responsesOf(route, shape, example),
+    responses: responsesOf(route, selection, example),
   };
 }
 
-function idParameter({ node, field }: Shape, example: unknown): ParameterObject {
+function idParameter({ node, field }: Selection, example: unknown): ParameterObject {
   const given = node.arguments?.find(({ value }) => value.kind === Kind.VARIABLE && value.name.value === 'id')
     ?.name.value;
   const { description } = field.args.find(({ name }) => name === given) ?? {};
@@ -274,7 +143,7 @@ function idParameter({ node, field }: Shape, example: unknown): ParameterObject 
   };
 }
 
-function responsesOf(route: Route, { data }: Shape, example: unknown): ResponsesObject {
+function responsesOf(route: Route, { data }: Selection, example: unknown): ResponsesObject {
   const deprecation: Record<string, HeaderObject> = {};
   for (const [name, value] of Object.entries(route.deprecation?.headers ?? {}))
     deprecation[name] = { required: true, schema: { type: 'string', const: value } };
@@ -292,7 +161,7 @@ function responsesOf(route: Route, { data }: Shape, example: unknown): Responses
       },
     },
     ...(!route.isMutation && {
-      304: { description: 'The answer is the one with the tag.', headers: cached },
+      304: { description: 'The response is the one with the tag.', headers: cached },
     }),
     ...Object.fromEntries(
       failures.map(([status, errors]) => [
@@ -309,7 +178,7 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
     400: [
       ...(route.body ? [route.body.message] : []),
       ...(route.path.includes('{id}') && !route.isMutation ? [messages.invalidId] : []),
-      ...(route.isList ? [messages.limit, messages.offset] : []),
+      ...(route.isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     ],
     401: [messages.unauthorized],
     404: route.missing === undefined ? [] : [route.missing],
@@ -326,7 +195,7 @@ function failure(
   errors: readonly string[],
   carried?: NonNullable<ResponseObject['headers']>,
 ): ResponseObject {
-  const examples = errors.map((error) => [error, { value: { ok: false, error } }]);
+  const examples = errors.map((error) => [error, { value: restError(error) }]);
   return {
     description: STATUS_CODES[status] ?? '',
     ...(carried && { headers: carried }),
@@ -355,7 +224,7 @@ const parameters: Record<string, ParameterObject> = {
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
-    description: 'The `ETag` of an answer that the client has. If it still holds, the answer is a 304.',
+    description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
     schema: { type: 'string' },
   },
 };
@@ -384,7 +253,7 @@ function nameOfStatus(status: string): string {
   return (STATUS_CODES[status] ?? status).replaceAll(' ', '');
 }
 
-/** The operation's name, and for a further path of the same operation where it is. */
+/** The operation's name. A further path of the same operation adds the words of the path, to be unique. */
 function operationId(route: Route, taken: ReadonlySet<string>): string {
   const name = nameOf(route);
   const id = `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
@@ -393,21 +262,8 @@ function operationId(route: Route, taken: ReadonlySet<string>): string {
   return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;
 }
 
-function nameOf({ operation, path }: Route): string {
-  return operation.name?.value ?? path;
-}
-
-/** An object with these properties, all of them, and no other. */
-function exactly(properties: Properties): SchemaObject {
-  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
-}
-
 /** An object that has at least these values. */
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
   const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };
-}
-
-function reference(kind: 'schemas' | 'parameters' | 'headers' | 'responses', name: string): ReferenceObject {
-  return { $ref: `#/components/${kind}/${name}` };
 }

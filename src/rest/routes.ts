@@ -18,8 +18,9 @@ import {
   validate,
   visit,
 } from 'graphql';
-import type { Context } from '../context.ts';
-import { prepare } from '../schema/prepare.ts';
+import { errorText } from '../errors.ts';
+import { prepare } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import { type Deprecation, type DeprecationArguments, readDeprecation } from './deprecation.ts';
 
@@ -29,15 +30,15 @@ export interface Route {
   readonly path: string;
   /** Method and path, as the log says them. */
   readonly label: string;
-  /** What it answers, in the words of the schema. */
+  /** What it gives, in the words of the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
-  /** The operation with its fragments, and without the directives that only the REST door understands. */
+  /** The operation with its fragments, and without the directives that only the REST API understands. */
   readonly document: DocumentNode;
   readonly isMutation: boolean;
-  /** Whether it takes `limit` and `offset` and answers with `pagination`. */
+  /** Whether it takes `limit` and `offset` and responds with `pagination`. */
   readonly isList: boolean;
-  /** The error for data that is null, or undefined where null is an answer. */
+  /** The error for data that is null, or undefined where null is data like any other. */
   readonly missing: string | undefined;
   /** What the JSON body must include, and the error for one that does not. */
   readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly message: string } | undefined;
@@ -48,15 +49,15 @@ export interface Route {
 /** The arguments of `@http`, but for the body, which `bodyOf` reads as it is written. */
 type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
 
-/** How many records a page of a list has. */
-export const pageSize = { default: 50, highest: 100 } as const;
-
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
-/** Every route, in the order of the file. Throws at start for an operation that does not fit the schema. */
+/** Every route, in the order of the file. An operation that does not fit the schema stops the start. */
 export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
-/** Prepares the operations of a document. Throws for one that does not fit the schema, or says what cannot be. */
+/**
+ * Prepares the operations of a document.
+ * @throws for an operation that does not fit the schema, or whose deprecation cannot be told to clients.
+ */
 export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
   const errors = validate(withDirectives, operations);
@@ -99,7 +100,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 function prepareRoute(document: DocumentNode): Route['run'] {
   const spread = spreadPaths(document);
   const operation = prepare(
-    visit(document, { Directive: (node) => (isOfRestDoor(node) ? null : undefined) }),
+    visit(document, { Directive: (node) => (isRestDirective(node) ? null : undefined) }),
   );
   if (!operation)
     throw new Error(`operations.graphql has an operation that cannot be run:\n${print(document)}`);
@@ -110,18 +111,23 @@ function prepareRoute(document: DocumentNode): Route['run'] {
   };
 }
 
+/** The name of a route's operation. */
+export function nameOf({ operation, path }: Pick<Route, 'operation' | 'path'>): string {
+  return operation.name?.value ?? path;
+}
+
 function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [data] = selectionSet.selections;
   const fields = schema.getRootType(operation)?.getFields() ?? {};
   return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
-/** Whether the fields of the object that a field answers with take the field's place. */
+/** Whether the fields of the object that a field resolves to take the field's place. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
 }
 
-function isOfRestDoor(node: DirectiveNode): boolean {
+function isRestDirective(node: DirectiveNode): boolean {
   return node.name.value === 'http' || node.name.value === 'spread';
 }
 
@@ -149,6 +155,7 @@ function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): void
   const value = data[key];
   if (typeof value !== 'object' || value === null) return;
   if (rest.length > 0) {
+    // The data of a response is plain objects, and lists lead to no field that is spread.
     spreadAt(value as Record<string, unknown>, rest);
     return;
   }
@@ -173,7 +180,7 @@ function deprecationOf(path: string, given: DeprecationArguments): Deprecation |
   try {
     return readDeprecation(given);
   } catch (cause) {
-    throw new Error(`operations.graphql: @http(path: "${path}"): ${(cause as Error).message}`, { cause });
+    throw new Error(`operations.graphql: @http(path: "${path}"): ${errorText(cause)}`, { cause });
   }
 }
 

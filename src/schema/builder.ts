@@ -3,11 +3,13 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
-import type { Context } from '../context.ts';
+import type PrismaTypes from '../database/generated/pothos.ts';
+import { getDatamodel } from '../database/generated/pothos.ts';
+import { readId } from '../database/ids.ts';
 import { clientError } from '../errors.ts';
-import type PrismaTypes from '../generated/pothos.ts';
-import { getDatamodel } from '../generated/pothos.ts';
-import { readNodes, visible } from './reads.ts';
+import type { Context } from './context.ts';
+import { pageSize } from './loading/pagination.ts';
+import { readNodes, visible } from './loading/reads.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;
@@ -22,7 +24,7 @@ export interface BuilderTypes {
   DefaultNodeNullability: false;
 }
 
-const listSize = 'An integer from 1 to 100.';
+const sizes = `An integer from 1 to ${pageSize.highest}.`;
 
 export const builder = new SchemaBuilder<BuilderTypes>({
   plugins: [PrismaPlugin, RelayPlugin],
@@ -50,9 +52,9 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     startCursorFieldOptions: { description: 'Cursor of the first record, null for an empty page.' },
     endCursorFieldOptions: { description: 'Cursor of the last record, null for an empty page.' },
     firstArgOptions: {
-      description: `How many records, from the start of the list. ${listSize} 50 unless told otherwise.`,
+      description: `How many records, from the start of the list. ${sizes} ${pageSize.default} unless told otherwise.`,
     },
-    lastArgOptions: { description: `How many records, from the end of the list. ${listSize}` },
+    lastArgOptions: { description: `How many records, from the end of the list. ${sizes}` },
     afterArgOptions: { description: 'Only records behind this cursor.' },
     beforeArgOptions: { description: 'Only records before this cursor.' },
     nodeTypeOptions: { description: 'A record with an id that is unique across all types.' },
@@ -66,9 +68,12 @@ export const builder = new SchemaBuilder<BuilderTypes>({
       nullable: { list: false, items: true },
       description:
         'The records with these global ids, in the same order, null where the viewer has none such.',
-      args: { ids: { description: 'Global ids, as any `id` field gives them. At most 100.' } },
+      args: {
+        ids: { description: `Global ids, as any \`id\` field gives them. At most ${pageSize.highest}.` },
+      },
       resolve: (_root, { ids }, context, info) => {
-        if (ids.length > 100) throw clientError('BAD_USER_INPUT', 'ids must have at most 100 items');
+        if (ids.length > pageSize.highest)
+          throw clientError('BAD_USER_INPUT', `ids must have at most ${pageSize.highest} items`);
         return readNodes(ids, context, info);
       },
     },
@@ -100,14 +105,14 @@ builder.subscriptionType({
   description: 'What can be followed: each delivers how things are now, and again after every change.',
 });
 
-/** @throws a client error for what `encodeGlobalID` cannot have written. An id has 32 bits, like its column. */
+/** @throws a client error for what `encodeGlobalID` cannot have written. */
 function decodeGlobalID(globalId: string): { typename: string; id: string } {
   const text = Buffer.from(globalId, 'base64url').toString();
-  const [, typename, id] = /^(\w+):([1-9]\d{0,9})$/.exec(text) ?? [];
+  const [, typename, id] = /^(\w+):(\d+)$/.exec(text) ?? [];
   if (
     typename === undefined ||
     id === undefined ||
-    Number(id) > 0x7fffffff ||
+    readId(id) === undefined ||
     !Object.hasOwn(visible, typename)
   ) {
     throw clientError(

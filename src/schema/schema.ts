@@ -2,16 +2,16 @@
 
 import { lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
-import './device.ts';
-import './user.ts';
-import './dttDevice.ts';
-import './dttTemplate.ts';
-import './dttSession.ts';
-import './lkbxDevice.ts';
-import './lockTemplate.ts';
-import './lockSession.ts';
-import './ossmDevice.ts';
-import './devices.ts';
+import './types/device.ts';
+import './types/user.ts';
+import './types/dttDevice.ts';
+import './types/dttTemplate.ts';
+import './types/dttSession.ts';
+import './types/lkbxDevice.ts';
+import './types/lockTemplate.ts';
+import './types/lockSession.ts';
+import './types/ossmDevice.ts';
+import './types/devices.ts';
 
 export const schema = builder.toSchema();
 

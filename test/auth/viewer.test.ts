@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { createToken, digestOf, revokeToken } from '../../src/auth/token.ts';
+import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
-import type { ChangeFeed } from '../../src/database/feed.ts';
-import type { Sql } from '../../src/database/sql.ts';
-import { stopClock } from '../clock.ts';
-import { createFakeFeed } from '../feed.ts';
-import { openTestDatabase, type TestDatabase } from '../gateway.ts';
+import type { ChangeFeed } from '../../src/database/changeFeed.ts';
+import type { Sql } from '../../src/database/reader/sql.ts';
+import { stopClock } from '../support/clock.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;
@@ -16,7 +16,7 @@ let token: string;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-  feed = await database.follow();
+  feed = await database.openChangeFeed();
   ({ id: userId } = await database.client.user.create({
     data: { username: 'alice', subscriptionTier: 'ultra' },
   }));
@@ -94,7 +94,7 @@ describe('authenticate', () => {
 /** Viewers whose look-ups and announcements are the test's. Every token is valid, and its last letter says whose. */
 function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = {}) {
   const fake = createFakeFeed();
-  const statements: { tokens: number; answer(): void; fail(): void }[] = [];
+  const statements: { tokens: number; response(): void; fail(): void }[] = [];
   /** When last-used times were written. */
   const notes: number[] = [];
   const run = <Row extends object>(text: string, [digests]: readonly unknown[]): Promise<Row[]> => {
@@ -111,7 +111,7 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
       statements.push({
         tokens: asked.length,
         // The rows that the one statement asks for.
-        answer: () => resolve(rows as object[] as Row[]),
+        response: () => resolve(rows as object[] as Row[]),
         fail: () => reject(new Error('the database is away')),
       });
     });
@@ -139,7 +139,7 @@ describe('look-ups', () => {
     for (let statement = 0; statement < 4; statement++) {
       await soon();
       expect(statements).toHaveLength(statement + 1);
-      statements[statement]?.answer();
+      statements[statement]?.response();
     }
     expect(await first).toEqual({ id: 1, tokenId: 1 });
     expect(await again).toEqual({ id: 2, tokenId: 1 });
@@ -155,7 +155,7 @@ describe('look-ups', () => {
     statements[0]?.fail();
     await expect(failing).rejects.toThrow('the database is away');
     await soon();
-    statements[1]?.answer();
+    statements[1]?.response();
     expect(await other).toEqual({ id: 1, tokenId: 1 });
   });
 
@@ -172,7 +172,7 @@ describe('what is remembered', () => {
     const opened = openFake();
     const looking = [1, 2].map((user) => opened.viewers.authenticate(headerOf(user)));
     await soon();
-    opened.statements[0]?.answer();
+    opened.statements[0]?.response();
     await Promise.all(looking);
     const known = () => [1, 2].filter((user) => opened.viewers.known(headerOf(user)) !== undefined);
     expect(known()).toEqual([1, 2]);
@@ -192,7 +192,7 @@ describe('what is remembered', () => {
     for (const [index, each] of [1, spare, 2].entries()) {
       const looking = fake.authenticate(headerOf(each));
       await soon();
-      statements[index]?.answer();
+      statements[index]?.response();
       await looking;
     }
     const known = () => [1, 2, spare].filter((each) => fake.known(headerOf(each)) !== undefined);
@@ -211,7 +211,7 @@ describe('what is remembered', () => {
       const looking = fake.authenticate(headerOf(1));
       await soon();
       if (!isKnown) change(opened);
-      statements.at(-1)?.answer();
+      statements.at(-1)?.response();
       expect(await looking).toEqual({ id: 1, tokenId: 1 });
       expect(fake.known(headerOf(1)) !== undefined).toBe(isKnown);
     }
@@ -251,7 +251,7 @@ describe('what is remembered', () => {
     lose();
     const looking = fake.authenticate(headerOf(1));
     await soon();
-    statements[0]?.answer();
+    statements[0]?.response();
     expect(await looking).toEqual({ id: 1, tokenId: 1 });
     falter(true);
     expect(fake.known(headerOf(1))).toBeUndefined();
@@ -265,7 +265,7 @@ describe('what is remembered', () => {
     const looking = [1, 2].map((user) => fake.authenticate(headerOf(user)));
     await soon();
     announce(revoked, 'ApiToken');
-    statements[0]?.answer();
+    statements[0]?.response();
     expect(await Promise.all(looking)).toEqual([
       { id: 1, tokenId: 1 },
       { id: 2, tokenId: 1 },
@@ -277,7 +277,7 @@ describe('what is remembered', () => {
     const { viewers: fake, statements } = openFake({ maxAge: 10 });
     const looking = fake.authenticate(headerOf(1));
     await soon();
-    statements[0]?.answer();
+    statements[0]?.response();
     await looking;
     const clock = stopClock();
     try {
@@ -340,7 +340,7 @@ describe('the last-used time', () => {
     const looking = fake.authenticate(headerOf(1));
     await soon();
     // It has been used just now.
-    statements[0]?.answer();
+    statements[0]?.response();
     await looking;
     const began = Date.now();
     vi.useFakeTimers({ toFake: ['Date'], now: began });

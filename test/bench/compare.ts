@@ -5,7 +5,7 @@ import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
 import { processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
 import { verify } from './verify.ts';
-import type { Door, Workload } from './workloads.ts';
+import type { Endpoint, Workload } from './workloads.ts';
 
 export interface Settings {
   readonly rounds: number;
@@ -19,7 +19,7 @@ export interface Settings {
 export interface Result extends Measurement {
   readonly contestant: string;
   readonly title: string;
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   /**
    * Processor time of the contestant's process for one request, in microseconds. It does not depend on what else
    * the machine is doing, as all other figures do. PostgreSQL's share is not in it.
@@ -83,17 +83,17 @@ export async function compare(options: Options): Promise<Comparison> {
     const measured: Comparison['workloads'][number][] = [];
     for (const workload of workloads) {
       const able = running.filter(
-        ({ name, door, keepsAnswers }) =>
-          !(workload.isGraphqlOnly && door === 'rest' && name !== 'floor') &&
-          !(workload.isWrite && keepsAnswers),
+        ({ name, endpoint, cachesResponses }) =>
+          !(workload.isGraphqlOnly && endpoint === 'rest' && name !== 'floor') &&
+          !(workload.isWrite && cachesResponses),
       );
       await verify(workload, able, database);
       const rounds = new Map<string, Round[]>(able.map(({ name }) => [name, []]));
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= settings.rounds; round++) {
-        for (const { name, url, door, keepsAnswers, server } of able) {
+        for (const { name, url, endpoint, cachesResponses, server } of able) {
           const { connections, requests, seconds, warmUp } = settings;
-          const job = { url, door, workload: workload.name, connections, requests };
+          const job = { url, endpoint, workload: workload.name, connections, requests };
           if (round > 0) {
             const before = await processorTime(server.pid);
             const measurement = await generator.run({ ...job, seconds });
@@ -104,8 +104,8 @@ export async function compare(options: Options): Promise<Comparison> {
             await generator.run({
               ...job,
               seconds: warmUp,
-              readAnswers: true,
-              ...(keepsAnswers && { amount: requests }),
+              readResponses: true,
+              ...(cachesResponses && { amount: requests }),
             });
           }
         }
@@ -125,7 +125,7 @@ export async function compare(options: Options): Promise<Comparison> {
 }
 
 function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, readonly Round[]>): Result[] {
-  const results = contestants.map(({ name, title, door }) => {
+  const results = contestants.map(({ name, title, endpoint }) => {
     const measurements = rounds.get(name) ?? [];
     const perSecond = measurements.map(({ requestsPerSecond }) => requestsPerSecond);
     const requests = sum(measurements.map((measurement) => measurement.requests));
@@ -133,7 +133,7 @@ function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, 
     return {
       contestant: name,
       title,
-      door,
+      endpoint,
       requests,
       ...(used.length > 0 && { processorTime: sum(used) / requests }),
       requestsPerSecond: median(perSecond),
@@ -142,11 +142,11 @@ function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, 
       rounds: perSecond,
     };
   });
-  const speedOf = (door: Door) =>
-    results.find(({ contestant }) => contestant === `dovetail-${door}`)?.requestsPerSecond;
+  const speedOf = (endpoint: Endpoint) =>
+    results.find(({ contestant }) => contestant === `dovetail-${endpoint}`)?.requestsPerSecond;
   return results.map((result): Result => {
-    const same = speedOf(result.door);
-    const other = speedOf(result.door === 'rest' ? 'graphql' : 'rest');
+    const same = speedOf(result.endpoint);
+    const other = speedOf(result.endpoint === 'rest' ? 'graphql' : 'rest');
     return {
       ...result,
       ...(same !== undefined && { ratio: result.requestsPerSecond / same }),

@@ -3,14 +3,14 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Command } from './processes.ts';
-import type { Door } from './workloads.ts';
+import type { Endpoint } from './workloads.ts';
 
 export interface Contestant {
   readonly name: string;
   readonly title: string;
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   /** Whether it may answer from memory: it is asked everything once before it is measured. */
-  readonly keepsAnswers?: boolean;
+  readonly cachesResponses?: boolean;
   /** How to start it, or the reason why that cannot be done here. */
   readonly command: Command | string;
 }
@@ -24,17 +24,17 @@ export const root = fileURLToPath(new URL('../../../', import.meta.url));
 export function dovetail({
   node = process.execPath,
   nodeOptions = [],
-  keepsAnswers = false,
+  cachesResponses = false,
 }: {
   node?: string;
   nodeOptions?: readonly string[];
-  keepsAnswers?: boolean;
+  cachesResponses?: boolean;
 } = {}): Command {
   return {
     program: node,
     args: [...nodeOptions, 'dist/cli/cli.js', 'serve'],
     cwd: root,
-    env: keepsAnswers ? {} : { KEEP_ANSWERS_MB: '0' },
+    env: cachesResponses ? {} : { RESPONSE_CACHE_MB: '0' },
   };
 }
 
@@ -64,29 +64,39 @@ export function listContestants(node: string): readonly Contestant[] {
     args: [fileURLToPath(new URL(`contestants/${name}.js`, import.meta.url))],
   });
   return [
-    { name: 'dovetail-rest', title: 'Dovetail REST', door: 'rest', command: dovetail({ node }) },
-    { name: 'floor', title: 'floor: node:http + pg, JSON in SQL', door: 'rest', command: program('floor') },
-    { name: 'dovetail-graphql', title: 'Dovetail GraphQL', door: 'graphql', command: dovetail({ node }) },
+    { name: 'dovetail-rest', title: 'Dovetail REST', endpoint: 'rest', command: dovetail({ node }) },
+    {
+      name: 'floor',
+      title: 'floor: node:http + pg, JSON in SQL',
+      endpoint: 'rest',
+      command: program('floor'),
+    },
+    { name: 'dovetail-graphql', title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail({ node }) },
     {
       name: 'kept-rest',
       title: 'Dovetail REST, kept answers',
-      door: 'rest',
-      keepsAnswers: true,
-      command: dovetail({ node, keepsAnswers: true }),
+      endpoint: 'rest',
+      cachesResponses: true,
+      command: dovetail({ node, cachesResponses: true }),
     },
     {
       name: 'kept-graphql',
       title: 'Dovetail GraphQL, kept answers',
-      door: 'graphql',
-      keepsAnswers: true,
-      command: dovetail({ node, keepsAnswers: true }),
+      endpoint: 'graphql',
+      cachesResponses: true,
+      command: dovetail({ node, cachesResponses: true }),
     },
-    { name: 'mercurius', title: 'Mercurius + JIT, own SQL', door: 'graphql', command: program('mercurius') },
-    { name: 'apollo', title: 'Apollo Server, own SQL', door: 'graphql', command: program('apollo') },
+    {
+      name: 'mercurius',
+      title: 'Mercurius + JIT, own SQL',
+      endpoint: 'graphql',
+      command: program('mercurius'),
+    },
+    { name: 'apollo', title: 'Apollo Server, own SQL', endpoint: 'graphql', command: program('apollo') },
     {
       name: 'postgraphile',
       title: 'PostGraphile 5',
-      door: 'graphql',
+      endpoint: 'graphql',
       command:
         isOld && node === process.execPath
           ? `it needs Node ${nodeForPostgraphile}, and ${node} is ${process.version}`

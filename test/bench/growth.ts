@@ -9,7 +9,7 @@ import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
 import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
 import type { Table } from './table.ts';
-import { type BenchRequest, type Door, type Json, tokenOf, workloads } from './workloads.ts';
+import { type BenchRequest, type Endpoint, type Json, tokenOf, workloads } from './workloads.ts';
 
 interface Options {
   database: BenchDatabase;
@@ -55,9 +55,9 @@ async function measureUsers(
   { url }: ServerProcess,
 ): Promise<Table> {
   const rows: string[][] = [];
-  for (const door of ['graphql', 'rest'] as const) {
+  for (const endpoint of ['graphql', 'rest'] as const) {
     for (const workload of workloads) {
-      if (workload.isWrite || (door === 'rest' && workload.isGraphqlOnly)) continue;
+      if (workload.isWrite || (endpoint === 'rest' && workload.isGraphqlOnly)) continue;
       const results = await inTurns(settings, growing, ({ user, sessions }, seconds) => {
         const random = (limit: number, seed: number) => (seed * 7_919) % limit;
         const subjects = Array.from({ length: 64 }, (_, seed) => ({
@@ -65,10 +65,14 @@ async function measureUsers(
           session: (user - 2000) * 1_000_000 + 1 + random(sessions, seed),
           template: user + 8000,
         }));
-        return generator.run({ ...settings, url, door, workload: workload.name, seconds, subjects });
+        return generator.run({ ...settings, url, endpoint, workload: workload.name, seconds, subjects });
       });
-      rows.push([`${workload.title}, ${door}`, ...results.map(figure), ratio(results[0], results.at(-1))]);
-      progress(`measured: ${workload.title}, ${door}, as a user grows`);
+      rows.push([
+        `${workload.title}, ${endpoint}`,
+        ...results.map(figure),
+        ratio(results[0], results.at(-1)),
+      ]);
+      progress(`measured: ${workload.title}, ${endpoint}, as a user grows`);
     }
   }
   const head = growing.map(({ sessions }) => sessions.toLocaleString('en'));
@@ -85,9 +89,9 @@ async function measureDepths(
   { url }: ServerProcess,
 ): Promise<Table> {
   const user = 2004;
-  const page = async (door: Door, depth: number, after?: string): Promise<BenchRequest> => {
+  const page = async (endpoint: Endpoint, depth: number, after?: string): Promise<BenchRequest> => {
     const headers = { Authorization: `Bearer ${tokenOf(user)}`, 'Content-Type': 'application/json' };
-    if (door === 'rest') return { method: 'GET', path: `/api/v1/dtt/sessions?offset=${depth}`, headers };
+    if (endpoint === 'rest') return { method: 'GET', path: `/api/v1/dtt/sessions?offset=${depth}`, headers };
     const query = `query Page($after: String, $offset: Int) { dttSessions(after: $after, offset: $offset) {
       nodes { databaseId createdAt segments { databaseId points } } pageInfo { endCursor } } }`;
     const variables = after === undefined ? { offset: depth } : { after };
@@ -120,7 +124,7 @@ async function measureDepths(
         amount: 3,
         seconds,
         url,
-        door: 'rest',
+        endpoint: 'rest',
         workload: title,
         request: made,
       }),
@@ -144,7 +148,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
   ];
   try {
     for (const kind of kinds) {
-      const command = { ...dovetail({ node, keepsAnswers: true }), env: kind.env };
+      const command = { ...dovetail({ node, cachesResponses: true }), env: kind.env };
       // Making a new data folder takes memory that the process keeps, and that later starts do without.
       if (kind.isEmbedded) await (await startServer(command)).stop();
       const server = await startServer(command);
@@ -158,7 +162,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
           const running = generator.run({
             ...settings,
             url: server.url,
-            door: 'graphql',
+            endpoint: 'graphql',
             workload: name,
             ...(token !== undefined && { request: ownSessions(token) }),
           });
@@ -194,7 +198,7 @@ async function measureStart({ node, quick, progress }: Options): Promise<Table> 
   const rows: string[][] = [];
   const npm: Command = { program: 'npm', args: ['start', '--silent'], cwd: root };
   const commands = [
-    { title: 'node dist/cli/cli.js serve', command: dovetail({ node, keepsAnswers: true }) },
+    { title: 'node dist/cli/cli.js serve', command: dovetail({ node, cachesResponses: true }) },
     { title: 'npm start, which builds first', command: npm },
   ];
   for (const { title, command } of commands) {
@@ -202,8 +206,8 @@ async function measureStart({ node, quick, progress }: Options): Promise<Table> 
     for (let round = 0; round < (quick ? 1 : 3); round++) {
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-data-'));
       try {
-        times.empty.push(await timeToFirstAnswer(command, folder));
-        times.existing.push(await timeToFirstAnswer(command, folder));
+        times.empty.push(await timeToFirstResponse(command, folder));
+        times.existing.push(await timeToFirstResponse(command, folder));
       } finally {
         await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
       }
@@ -217,7 +221,7 @@ async function measureStart({ node, quick, progress }: Options): Promise<Table> 
   };
 }
 
-async function timeToFirstAnswer(command: Command, folder: string): Promise<number> {
+async function timeToFirstResponse(command: Command, folder: string): Promise<number> {
   const began = performance.now();
   const server = await startServer({ ...command, env: { DATA_DIR: join(folder, 'data') } });
   try {

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
-import type { BareAnswer } from './contestants/bare.ts';
+import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
 import { type LoadGenerator, type Measurement, startLoadGenerator } from './load.ts';
@@ -42,7 +42,7 @@ interface Case {
 }
 
 /** Kept answers, each against a server that has nothing to do but to send the same bytes. */
-async function measureAnswers({ generator, gateway }: Setup): Promise<Table> {
+async function measureResponses({ generator, gateway }: Setup): Promise<Table> {
   const devices = workloads.find(({ name }) => name === 'devices');
   if (!devices) throw new Error('there is no workload for devices');
   const rest = requestOf(devices, 'rest', subject);
@@ -62,15 +62,15 @@ async function measureAnswers({ generator, gateway }: Setup): Promise<Table> {
   for (const { title, request, target } of cases) {
     // Asked a few times first: the answer has to be the kept one.
     for (let time = 0; time < 3; time++) await ask(gateway, request);
-    const answer = await ask(gateway, request);
-    const other = await startServer({ ...bare(), env: { BARE_ANSWER: JSON.stringify(answer) } });
+    const response = await ask(gateway, request);
+    const other = await startServer({ ...bare(), env: { BARE_RESPONSE: JSON.stringify(response) } });
     try {
       const measured: [Round[], Round[]] = [[], []];
       const servers = [gateway, other] as const;
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= rounds; round++) {
         for (const which of [0, 1] as const) {
-          const made = await measure(generator, servers[which], request, answer.status);
+          const made = await measure(generator, servers[which], request, response.status);
           if (round > 0) measured[which].push(made);
         }
       }
@@ -116,7 +116,7 @@ async function measure(
   const measurement = await generator.run({
     url,
     workload: 'kept answers',
-    door: 'rest',
+    endpoint: 'rest',
     request,
     seconds,
     connections,
@@ -130,7 +130,7 @@ async function measure(
 async function ask(
   server: ServerProcess,
   { method, path, headers, body }: BenchRequest,
-): Promise<BareAnswer> {
+): Promise<BareResponse> {
   const response = await fetch(server.url + path, { method, headers, ...(body !== undefined && { body }) });
   const sent = Object.fromEntries(response.headers);
   // What Node adds by itself.
@@ -308,7 +308,7 @@ function thousands(value: number): string {
 }
 
 const measures = {
-  answers: measureAnswers,
+  responses: measureResponses,
   load: measureLoad,
   subscriptions: measureSubscriptions,
 };
@@ -319,7 +319,7 @@ async function main(): Promise<void> {
   try {
     const start = () =>
       startServer({
-        ...dovetail({ keepsAnswers: true }),
+        ...dovetail({ cachesResponses: true }),
         env: { DATABASE_URL: database.url, LOG_LEVEL: 'error' },
       });
     // Dovetail migrates the database when it starts.

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 import {
   type BenchRequest,
-  type Door,
+  type Endpoint,
   pickSubject,
   requestOf,
   type Subject,
@@ -20,7 +20,7 @@ import {
 export interface Job {
   readonly url: string;
   readonly workload: string;
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   readonly seconds: number;
   readonly connections: number;
   /** How many different requests there are, on all connections together. */
@@ -28,7 +28,7 @@ export interface Job {
   /** Ends after so many requests instead of after the time. */
   readonly amount?: number;
   /** Reads every answer and counts errors in it. Costs the generator time, so it is for warming up. */
-  readonly readAnswers?: boolean;
+  readonly readResponses?: boolean;
   /** What to ask for, where chance should not pick among all users. */
   readonly subjects?: readonly Subject[];
   /** The request itself, where it is not one of a workload. */
@@ -56,9 +56,9 @@ export function startLoadGenerator(): LoadGenerator {
   return {
     async run(job) {
       child.send(job);
-      const [answer] = (await once(child, 'message')) as [Measurement | { error: string }];
-      if ('error' in answer) throw new Error(`${job.workload} at ${job.door}: ${answer.error}`);
-      return answer;
+      const [response] = (await once(child, 'message')) as [Measurement | { error: string }];
+      if ('error' in response) throw new Error(`${job.workload} at ${job.endpoint}: ${response.error}`);
+      return response;
     },
     async stop() {
       const ended = once(child, 'exit');
@@ -82,7 +82,7 @@ async function run(job: Job): Promise<Measurement> {
     timeout: 30,
     // Every connection has requests of its own, since the server may share the work of equal ones.
     setupClient: (client) => client.setRequests(makeRequests(job, random)),
-    ...(job.readAnswers && { verifyBody: (body) => !String(body).includes('"errors":') }),
+    ...(job.readResponses && { verifyBody: (body) => !String(body).includes('"errors":') }),
   };
   const result = await new Promise<autocannon.Result>((settle, fail) => {
     const instance = autocannon(options, (error, measured) => (error ? fail(error) : settle(measured)));
@@ -112,11 +112,11 @@ async function run(job: Job): Promise<Measurement> {
 }
 
 function makeRequests(job: Job, random: () => number): autocannon.Request[] {
-  const { workload: name, door, subjects, request } = job;
+  const { workload: name, endpoint, subjects, request } = job;
   const workload = workloads.find((candidate) => candidate.name === name);
   return Array.from({ length: Math.ceil(job.requests / job.connections) }, () => {
     const chosen = subjects?.[Math.floor(random() * subjects.length)] ?? pickSubject(random);
-    const made = request ?? (workload && requestOf(workload, door, chosen));
+    const made = request ?? (workload && requestOf(workload, endpoint, chosen));
     if (!made) throw new Error(`there is no workload ${name}`);
     return { ...made };
   });

@@ -8,7 +8,7 @@ import { dovetail } from './contestants.ts';
 import type { LoadGenerator } from './load.ts';
 import { startServer } from './processes.ts';
 import type { Table } from './table.ts';
-import type { Door, Workload } from './workloads.ts';
+import type { Endpoint, Workload } from './workloads.ts';
 
 interface Options {
   workloads: readonly Workload[];
@@ -31,7 +31,7 @@ interface CpuProfile {
   readonly endTime: number;
 }
 
-const doors: readonly Door[] = ['graphql', 'rest'];
+const endpoints: readonly Endpoint[] = ['graphql', 'rest'];
 const shownModules = 16;
 const shownFunctions = 16;
 
@@ -45,14 +45,14 @@ export async function profile({
 }: Options): Promise<Table[]> {
   const tables: Table[] = [];
   for (const workload of workloads) {
-    for (const door of doors) {
-      if (door === 'rest' && workload.isGraphqlOnly) continue;
+    for (const endpoint of endpoints) {
+      if (endpoint === 'rest' && workload.isGraphqlOnly) continue;
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-profile-'));
       try {
         const nodeOptions = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${folder}`];
         const command = dovetail({ node, nodeOptions });
         const server = await startServer({ ...command, env: { ...env, ...command.env } });
-        const job = { url: server.url, door, workload: workload.name, ...settings };
+        const job = { url: server.url, endpoint, workload: workload.name, ...settings };
         await generator.run({ ...job, seconds: settings.warmUp });
         const began = Date.now();
         const { requestsPerSecond } = await generator.run(job);
@@ -62,8 +62,8 @@ export async function profile({
         if (file === undefined) throw new Error('Node wrote no profile');
         const written: CpuProfile = JSON.parse(await readFile(join(folder, file), 'utf8'));
         const rate = Math.round(requestsPerSecond).toLocaleString('en');
-        tables.push(...summarise(written, measured, `${workload.title}, ${door}: ${rate} requests/s`));
-        progress(`profiled: ${workload.title}, ${door}`);
+        tables.push(...summarise(written, measured, `${workload.title}, ${endpoint}: ${rate} requests/s`));
+        progress(`profiled: ${workload.title}, ${endpoint}`);
       } finally {
         await rm(folder, { recursive: true, force: true });
       }

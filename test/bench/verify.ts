@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BenchDatabase } from './database.ts';
 import {
   type BenchRequest,
-  type Door,
+  type Endpoint,
   type Json,
   pickSubject,
   requestOf,
@@ -14,7 +14,7 @@ import {
 
 export interface Running {
   readonly title: string;
-  readonly door: Door;
+  readonly endpoint: Endpoint;
   readonly url: string;
 }
 
@@ -29,20 +29,20 @@ export async function verify(
   const random = seeded(7);
   for (let sample = 0; sample < samples; sample++) {
     const subject = pickSubject(random);
-    let expected: { by: string; answer: Json } | undefined;
-    for (const { title, door, url } of contestants) {
+    let expected: { by: string; response: Json } | undefined;
+    for (const { title, endpoint, url } of contestants) {
       // An activation answers whether it changed this, so everybody has to find the same.
       await database.query(`UPDATE "User" SET "scheduleType" = 'weekly' WHERE id = $1`, [subject.user]);
-      const body = await ask(url, requestOf(workload, door, subject));
-      const given = door === 'graphql' ? body.data && workload.toRest(body.data) : body.data;
-      const answer = normalised(given);
-      if (answer === null || answer === undefined || body.errors) {
+      const body = await ask(url, requestOf(workload, endpoint, subject));
+      const given = endpoint === 'graphql' ? body.data && workload.toRest(body.data) : body.data;
+      const response = normalised(given);
+      if (response === null || response === undefined || body.errors) {
         throw new Error(
           `${title} has no answer for "${workload.title}": ${JSON.stringify(body).slice(0, 500)}`,
         );
       }
-      expected ??= { by: title, answer };
-      const place = difference(expected.answer, answer);
+      expected ??= { by: title, response };
+      const place = difference(expected.response, response);
       if (place) {
         throw new Error(`"${workload.title}": ${title} answers otherwise than ${expected.by} at ${place}`);
       }

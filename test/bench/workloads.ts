@@ -1,6 +1,6 @@
 /** What is asked: each workload as a request to either door, for a user and a record that chance picks. */
 
-export type Door = 'rest' | 'graphql';
+export type Endpoint = 'rest' | 'graphql';
 
 /** One request, as the load generator sends it. */
 export interface BenchRequest {
@@ -113,9 +113,9 @@ export const workloads: readonly Workload[] = [
 
 const json = { 'Content-Type': 'application/json' };
 
-export function requestOf(workload: Workload, door: Door, subject: Subject): BenchRequest {
+export function requestOf(workload: Workload, endpoint: Endpoint, subject: Subject): BenchRequest {
   const authorization = { Authorization: `Bearer ${tokenOf(subject.user)}` };
-  if (door === 'graphql') {
+  if (endpoint === 'graphql') {
     const body = JSON.stringify({ query: workload.document, variables: workload.variables(subject) });
     return { method: 'POST', path: '/graphql', headers: { ...authorization, ...json }, body };
   }

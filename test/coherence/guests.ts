@@ -1,7 +1,7 @@
 /** Clients of the embedded engine that are not the gateway: what they do to their session, and how they leave it. */
 
 import pg from 'pg';
-import type { Account } from '../accounts.ts';
+import type { Account } from '../support/accounts.ts';
 import type { Counts } from './floor.ts';
 import { type Table, write } from './writes.ts';
 

@@ -1,14 +1,14 @@
-/** The reads under test, through both doors, each beside what its answer shows. */
+/** The reads under test, through both APIs, each beside what its response shows. */
 
-import type { Account } from '../accounts.ts';
-import type { TestGateway } from '../gateway.ts';
+import type { Account } from '../support/accounts.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import type { Register, Sight } from './floor.ts';
 
 export interface Read {
   /** Below `/api/v1`, or a query. */
   readonly ask: string;
   readonly by: 'REST' | 'POST' | 'GET';
-  // biome-ignore lint/suspicious/noExplicitAny: each request is written beside what reads its answer.
+  // biome-ignore lint/suspicious/noExplicitAny: each request is written beside what reads its response.
   see(data: any): Sight;
 }
 
@@ -84,7 +84,7 @@ export const favourites = [viewerQuery, templatesQuery].map((query) =>
   reads.findIndex(({ ask }) => ask === query),
 );
 
-/** The answer's data, or `refused` for a token that is not accepted. */
+/** The data of the response, or `rejected` for a token that is not accepted. */
 export async function ask({ url, log }: TestGateway, token: string, { ask, by }: Read): Promise<unknown> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const response =
@@ -94,28 +94,28 @@ export async function ask({ url, log }: TestGateway, token: string, { ask, by }:
         ? await fetch(`${url}/graphql?${new URLSearchParams({ query: ask })}`, { headers })
         : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
   const body = await response.json();
-  if (response.status === 401) return refused;
+  if (response.status === 401) return rejected;
   if (response.status !== 200 || 'errors' in body)
-    throw new Error(`${ask} is answered ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
+    throw new Error(`${ask} got ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
   return body.data;
 }
 
-export const refused = Symbol('refused');
+export const rejected = Symbol('rejected');
 
 /** @throws an error unless the gateway says that the template is active. */
 export async function activate(
   { url, log }: TestGateway,
   { token }: Account,
   id: number,
-  door: 'REST' | 'GraphQL',
+  endpoint: 'REST' | 'GraphQL',
 ) {
   const [path, body] =
-    door === 'REST'
+    endpoint === 'REST'
       ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
       : ['/graphql', { query: `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }` }];
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-  const answer = await response.json();
-  if (response.status !== 200 || 'errors' in answer)
-    throw new Error(`the activation is answered ${response.status}: ${JSON.stringify(answer)} ${log.at(-1)}`);
+  const reply = await response.json();
+  if (response.status !== 200 || 'errors' in reply)
+    throw new Error(`the activation got ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);
 }

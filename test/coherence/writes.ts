@@ -1,12 +1,12 @@
 /**
- * Writes past all gateways. Every row under test counts its own changes in a column that answers show, so that "older"
+ * Writes past all gateways. Every row under test counts its own changes in a column that responses show, so that "older"
  * is "less". Triggers of the test's, which fire after the announcing ones, send the count along on the same channel:
  * when a gateway's feed tells the count, the gateway has processed the announcement of that very change.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Account } from '../accounts.ts';
+import type { Account } from '../support/accounts.ts';
 import type { Counts } from './floor.ts';
 
 /** Announcements of this user, who is nobody, are the test's: their table is `<table>:<id>:<count>`. */
@@ -24,6 +24,7 @@ const counted = {
 } as const;
 
 export type Table = keyof typeof counted;
+// `Object.keys` does not know that these are all the keys there are.
 export const tables = Object.keys(counted) as Table[];
 
 /** Tables that nothing refers to, which can be emptied and filled again. */

@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { readConfig, SetupError } from '../../src/config.ts';
-import { draftMigration } from '../../src/database/draft.ts';
+import { draftMigration } from '../../prisma/draft.mjs';
+import { readConfig } from '../../src/config.ts';
 import { migrate } from '../../src/database/migrate.ts';
-import { openGateway } from '../../src/gateway.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { SetupError } from '../../src/errors.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -114,7 +115,7 @@ describe('migrate', () => {
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
   });
 
-  it('refuses a database of a later version, which stays as it is', async () => {
+  it('rejects a database of a later version, which stays as it is', async () => {
     await apply();
     const before = await tables();
     await database.pool.query(
@@ -139,10 +140,10 @@ describe('migrate', () => {
 describe('a role that may only read and write rows', () => {
   needsEngine('postgres', 'the embedded engine has one role');
 
-  /** What the README says that it needs. */
+  /** What the documents say that it needs. */
   const grants = async (role: string) => {
-    const readme = await readFile('README.md', 'utf8');
-    const statements = readme.match(/^GRANT .* TO dovetail;$/gm) ?? [];
+    const page = await readFile('docs/deployment.md', 'utf8');
+    const statements = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
     expect(statements.length).toBeGreaterThan(3);
     return statements.map((statement) => statement.replace('TO dovetail;', `TO ${role};`)).join('\n');
   };
@@ -316,7 +317,7 @@ describe('the database', () => {
     [toNowhere('LockSegment', 'sessionId'), 'LockSegment_sessionId_fkey'] as const,
     [toNowhere('ApiToken', 'userId'), 'ApiToken_userId_fkey'] as const,
     ['DELETE FROM "DttDevice"', 'DttSession_trainerId_fkey'] as const,
-  ])('refuses %s', async (sql, constraint) => {
+  ])('rejects %s', async (sql, constraint) => {
     await expect(data.pool.query(sql)).rejects.toThrow(`"${constraint}"`);
   });
 

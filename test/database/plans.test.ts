@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) writes it. */
 interface PlanNode {
@@ -69,7 +69,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** The statements with which the gateway answers a query. */
+/** The statements with which the gateway reads for a query. */
 async function statementsOf(query: string): Promise<{ text: string; values: unknown[] }[]> {
   const spy = vi.spyOn(gateway.database.pool, 'query');
   const { errors } = await graphqlOnce(gateway, token, query);

@@ -9,7 +9,7 @@ import {
   createStatementNames,
   maxStatements,
 } from '../../src/database/preparedStatements.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 describe('a connection to a server', () => {
   needsEngine('postgres', 'the embedded engine remembers no statements');

@@ -5,8 +5,8 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../gateway.ts';
-import { type Line, openLine } from '../line.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { type Line, openLine } from '../support/line.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -23,8 +23,8 @@ const usernames = async () =>
 describe('a transaction', () => {
   beforeEach(() => database.client.user.deleteMany());
 
-  it('is kept whole, or not at all', async () => {
-    expect(await inTransaction(database.pool, (client) => addUser(client, 'kept'))).toMatchObject({
+  it('is written whole, or not at all', async () => {
+    expect(await inTransaction(database.pool, (client) => addUser(client, 'stays'))).toMatchObject({
       rowCount: 1,
     });
     const connections = database.pool.totalCount;
@@ -36,7 +36,7 @@ describe('a transaction', () => {
     // It was undone: its connection was given back as good as new.
     expect(database.pool.totalCount).toBe(connections);
     expect(database.pool.idleCount).toBe(connections);
-    expect(await usernames()).toEqual(['kept']);
+    expect(await usernames()).toEqual(['stays']);
   });
 
   it('leaves no listener on its connection', async () => {
@@ -136,7 +136,7 @@ describe('a transaction whose connection is lost', () => {
       await expect(lost).rejects.toThrow(/[Cc]onnection|timeout|ECONNRESET/);
       expect(distant.pool.totalCount).toBe(0);
       line.release();
-      // There is room for one connection, so this is answered on a new one.
+      // There is room for one connection, so this runs on a new one.
       await expect
         .poll(() => distant.pool.query('SELECT 1').then(({ rowCount }) => rowCount, String), {
           timeout: 5_000,

@@ -19,7 +19,7 @@ export interface Reply {
 }
 
 /** Longer than any answer may take. */
-const patience = 30_000;
+const timeouts = 30_000;
 
 /** Never fails: that there was no answer is an outcome as well. */
 export function ask(url: string, agent: Agent, { method, path, token, body }: Question): Promise<Reply> {
@@ -30,7 +30,7 @@ export function ask(url: string, agent: Agent, { method, path, token, body }: Qu
     const outgoing = request(`${url}${path}`, {
       method,
       agent,
-      timeout: patience,
+      timeout: timeouts,
       headers: {
         Authorization: `Bearer ${token}`,
         ...(body !== undefined && {

@@ -21,7 +21,7 @@ import { until, type WatchedGateway, watchGateway } from './watched.ts';
 const statementTimeout = 2;
 
 /** What the README promises for this, in milliseconds, and what a busy machine may be late. */
-const longestAnswer = (statementTimeout + 5) * 1_000;
+const longestResponse = (statementTimeout + 5) * 1_000;
 const lateness = 1_000;
 
 /** The most that the gateway may take to be well again, in milliseconds. */
@@ -82,7 +82,7 @@ function judge(fault: Fault, report: LoadReport, ended: number, exits: WatchedGa
   ]);
   const complain = (text: string) => complaints.push(`${fault.name}: ${text}`);
   if (lost > 0) complain(`${lost} acknowledged activations are lost`);
-  if (longest > longestAnswer + lateness) complain(`an answer took ${seconds(longest)}`);
+  if (longest > longestResponse + lateness) complain(`an answer took ${seconds(longest)}`);
   for (const text of faults) complain(`an answer that is not documented: ${text}`);
   if (!fault.ends && (counts.has('cut off') || counts.has('refused'))) complain('connections were cut');
   for (const { code, lastLine } of exits) {
@@ -345,7 +345,7 @@ if (rows.length > 1) {
   const [head = [], ...body] = rows;
   const lines = [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`);
   process.stdout.write(
-    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that an answer takes ${seconds(longestAnswer)} at most.\n\n${lines.join('\n')}\n`,
+    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that an answer takes ${seconds(longestResponse)} at most.\n\n${lines.join('\n')}\n`,
   );
 }
 if (complaints.length > 0) {

@@ -56,10 +56,10 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
     return reply;
   }
 
-  async function read(door: 'REST' | 'GraphQL', account: LoadAccount): Promise<void> {
+  async function read(endpoint: 'REST' | 'GraphQL', account: LoadAccount): Promise<void> {
     const { token } = account;
     const questions: Question[] =
-      door === 'REST'
+      endpoint === 'REST'
         ? restPaths(account).map((path) => ({ method: 'GET', path: `/api/v1${path}`, token }))
         : queries.map((query) => ({
             method: 'POST',
@@ -69,7 +69,7 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
           }));
     for (let turn = 0; !stopping; turn++) {
       const question = questions[turn % questions.length];
-      if (question) await put(`${door} of ${account.userId}`, question);
+      if (question) await put(`${endpoint} of ${account.userId}`, question);
       await sleep(rest);
     }
   }

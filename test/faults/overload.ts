@@ -147,7 +147,7 @@ export async function measureOverload(folder: string, seconds = 6): Promise<stri
     for (const engine of ['PostgreSQL', 'embedded']) {
       const dataDir = join(folder, 'overload-embedded');
       const gateway = await watchGateway({
-        KEEP_ANSWERS_MB: '0',
+        RESPONSE_CACHE_MB: '0',
         DATA_DIR: dataDir,
         ...(engine === 'PostgreSQL' && {
           DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,

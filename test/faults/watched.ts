@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../postgres.ts';
+import { freePort } from '../support/postgres.ts';
 
 const cli = resolve('dist/cli/cli.js');
 
@@ -50,7 +50,7 @@ export async function watchGateway(
         PORT: String(port),
         LOG_LEVEL: 'fatal',
         RATE_LIMIT: '0',
-        RATE_LIMIT_STRANGERS: '0',
+        RATE_LIMIT_ANONYMOUS: '0',
         ...settings,
       },
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,6 +1,6 @@
 /**
  * Random documents with all that the language has, drawn from the schema itself, and variables for them. Nearly all of
- * them are valid: a name in an answer stands for one field with the same arguments wherever a document uses it.
+ * them are valid: a name in a response stands for one field with the same arguments wherever a document uses it.
  */
 
 import {
@@ -16,7 +16,7 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
-  type OperationTypeNode,
+  OperationTypeNode,
   SchemaMetaFieldDef,
   TypeMetaFieldDef,
 } from 'graphql';
@@ -56,7 +56,7 @@ interface Draft {
   readonly variables: Map<string, Variable[]>;
   readonly fragments: Fragment[];
   readonly fragmentTexts: string[];
-  /** What each name in the answer stands for. */
+  /** What each name in the response stands for. */
   readonly keys: Map<string, string>;
   /** How many selections may still be drawn. */
   left: number;
@@ -133,7 +133,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
 
 function drawOperation(draft: Draft, index: number) {
   const { tape } = draft;
-  const kind = (tape.chance(5) ? 'mutation' : 'query') as OperationTypeNode;
+  const kind = tape.chance(5) ? OperationTypeNode.MUTATION : OperationTypeNode.QUERY;
   const root = schema.getRootType(kind);
   if (!root) throw new Error(`the schema has no ${kind}`);
   const uses = new Set<Variable>();
@@ -250,7 +250,7 @@ function schemaOverlap(one: GraphQLCompositeType, other: GraphQLCompositeType): 
   return possible(one).some((type) => possible(other).includes(type));
 }
 
-/** The types that a fragment may be on where a type is answered. */
+/** The types that a fragment may be on where a type is returned. */
 function related(type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
   const composite = Object.values(schema.getTypeMap()).filter(isCompositeType);
   return composite.filter((other) => schemaOverlap(other, type));

@@ -1,7 +1,7 @@
 /**
  * The fast path against graphql-js: random documents and variables are run by graphql-js over the same schema, without
  * any shortcut in how rows are read, and asked of a gateway by POST three times, which takes the general way, the fast path and the cache, and by GET twice.
- * All of them answer alike, errors included; and so do the REST routes and their operations.
+ * All of them respond alike, errors included; and so do the REST routes and their operations.
  *
  * The suite compares for ten seconds; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and `SEED=…`
  * compares the same again.
@@ -21,10 +21,10 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { errorForClient } from '../../src/errors.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/prepare.ts';
+import { executions } from '../../src/schema/compile.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { type DrawnDocument, type DrawnRequest, drawDocument } from './documents.ts';
 import { namesOf } from './names.ts';
 import { plainContext } from './plainContext.ts';
@@ -36,7 +36,7 @@ const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const milliseconds = minutes > 0 ? minutes * 60_000 : 10_000;
 const fewestDocuments = 100;
 
-/** What is drawn is kept small by itself, and what the limits refuse is tested elsewhere. */
+/** What is drawn is small by itself, and what goes beyond the limits is tested elsewhere. */
 const settings = {
   MAX_DEPTH: '1000',
   MAX_COMPLEXITY: '1000000000',
@@ -79,13 +79,13 @@ const counts = {
   rest: 0,
 };
 
-/** What a client gets to see, as text: the order of the fields is part of an answer, that of the errors is not. */
+/** What a client gets to see, as text: the order of the fields is part of a response, that of the errors is not. */
 function shown({ data, errors }: ExecutionResult): string {
   const texts = (errors ?? []).map((error) => JSON.stringify(error)).sort();
   return JSON.stringify({ data, errors: texts }, undefined, 1);
 }
 
-/** What graphql-js answers. */
+/** What graphql-js responds. */
 async function expected(text: string, { operationName, variables }: DrawnRequest): Promise<string> {
   if (!getOperationAST(parse(text), operationName)) return shown({ errors: [noOperation] });
   const contextValue = plainContext(gateway.database.sql, viewer);
@@ -112,8 +112,8 @@ const noOperation = new GraphQLError('Could not determine what operation to exec
 });
 
 /** Asks the gateway, and counts which way the request took. */
-async function answer(target: string, options: RequestInit): Promise<string> {
-  const before = { ...executions, hits: gateway.kept.counters.hits };
+async function response(target: string, options: RequestInit): Promise<string> {
+  const before = { ...executions, hits: gateway.responseCache.counters.hits };
   const response = await fetch(`${gateway.url}${target}`, {
     ...options,
     headers: { Authorization: `Bearer ${alice.token}`, ...options.headers },
@@ -121,7 +121,7 @@ async function answer(target: string, options: RequestInit): Promise<string> {
   const result: ExecutionResult = await response.json();
   counts.executions++;
   if (result.errors) counts.failed++;
-  if (gateway.kept.counters.hits > before.hits) counts.cached++;
+  if (gateway.responseCache.counters.hits > before.hits) counts.cached++;
   else if (executions.compiled > before.compiled) counts.compiled++;
   else if (executions.repeated > before.repeated) counts.repeated++;
   else if (executions.interpreted > before.interpreted) counts.interpreted++;
@@ -148,16 +148,16 @@ async function compare({ text, requests }: DrawnDocument): Promise<void> {
     const headers = { 'Content-Type': 'application/json', Accept: accepts[index % 2] ?? '' };
     for (const way of ['by POST', 'by POST again', 'by POST once more']) {
       await before();
-      differs(way, await answer('/graphql', { method: 'POST', headers, body }), right, text, request);
+      differs(way, await response('/graphql', { method: 'POST', headers, body }), right, text, request);
     }
     const target = targetOf(text, request);
     if (writes || index > 0 || target.length > 8_000) continue;
     for (const way of ['by GET', 'by GET again'])
-      differs(way, await answer(target, { headers: { Accept: headers.Accept } }), right, text, request);
+      differs(way, await response(target, { headers: { Accept: headers.Accept } }), right, text, request);
   }
 }
 
-/** As before a mutation, so that it answers the same each time. */
+/** As before a mutation, so that it returns the same each time. */
 const reset = `UPDATE "User" SET "activeTemplateId" = $2, "scheduleType" = 'auto' WHERE id = $1`;
 
 function targetOf(text: string, { operationName, variables }: DrawnRequest): string {
@@ -170,23 +170,23 @@ function targetOf(text: string, { operationName, variables }: DrawnRequest): str
 }
 
 /**
- * Whether both answers are null because of errors beneath several root fields. Which of them make it into the answer
+ * Whether both responses are null because of errors beneath several root fields. Which of them make it into the response
  * before one makes it null is a race, with graphql-js itself.
  */
-function isRace(...answers: string[]): boolean {
+function isRace(...responses: string[]): boolean {
   const roots = new Set<unknown>();
-  for (const answer of answers) {
-    const { data, errors } = JSON.parse(answer);
+  for (const response of responses) {
+    const { data, errors } = JSON.parse(response);
     if (data !== null || errors.length === 0) return false;
     for (const error of errors) roots.add(JSON.parse(error).path?.[0]);
   }
   return roots.size > 1;
 }
 
-function differs(way: string, answered: string, right: string, text: string, request: DrawnRequest): void {
-  if (answered === right || isRace(answered, right)) return;
+function differs(way: string, actual: string, right: string, text: string, request: DrawnRequest): void {
+  if (actual === right || isRace(actual, right)) return;
   const told = `${request.operationName ?? 'no name'}, variables ${JSON.stringify(request.variables)}`;
-  throw new Error(`answered otherwise ${way}:\n${text}\n${told}\nis:\n${answered}\nshould be:\n${right}`);
+  throw new Error(`responds otherwise ${way}:\n${text}\n${told}\nis:\n${actual}\nshould be:\n${right}`);
 }
 
 /** A REST route that reads, and its operation. */
@@ -215,7 +215,7 @@ async function compareRoute(numbers: Uint8Array): Promise<void> {
   }
 }
 
-it(`answers as graphql-js does, whichever way it takes (SEED=${seed})`, {
+it(`responds as graphql-js does, whichever way it takes (SEED=${seed})`, {
   timeout: milliseconds + 120_000,
 }, async () => {
   const began = performance.now();

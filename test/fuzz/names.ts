@@ -1,7 +1,7 @@
 /** What requests may name of accounts: their ids and their cursors. */
 
-import type { Account } from '../accounts.ts';
-import { graphqlOnce, type TestGateway } from '../gateway.ts';
+import type { Account } from '../support/accounts.ts';
+import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
 import type { Names } from './requests.ts';
 
 /** @param url where a gateway is that the accounts can ask. */

@@ -5,9 +5,9 @@
 
 import DataLoader from 'dataloader';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import type { Context } from '../../src/context.ts';
-import type { Sql } from '../../src/database/sql.ts';
-import { getDatamodel } from '../../src/generated/pothos.ts';
+import { getDatamodel } from '../../src/database/generated/pothos.ts';
+import type { Sql } from '../../src/database/reader/sql.ts';
+import type { Context } from '../../src/schema/context.ts';
 
 export function plainContext(sql: Sql, viewer: Viewer): Context {
   return {
@@ -28,8 +28,8 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       once: (_name, read) => read(),
       clear: () => {},
     },
-    follow: () => {
-      throw new Error('nothing is followed here');
+    changes: () => {
+      throw new Error('nobody subscribes here');
     },
     upstream: undefined,
   };
@@ -48,6 +48,7 @@ function widened(model: string, select: Record<string, unknown>): Record<string,
   const wide: Record<string, unknown> = { ...select };
   for (const { name, type, kind } of models[model]?.fields ?? []) {
     const below = select[name];
+    // A `select` is an object, whatever its type says here.
     if (kind !== 'object') wide[name] = true;
     else if (typeof below === 'object' && below !== null && 'select' in below)
       wide[name] = { ...below, select: widened(type, { ...(below.select as Record<string, unknown>) }) };

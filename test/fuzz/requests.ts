@@ -24,7 +24,7 @@ export interface FuzzRequest {
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
-  /** How often it is asked in a row: a query takes another lane each time. */
+  /** How often it is asked in a row: a query takes another way each time. */
   readonly times: number;
 }
 
@@ -194,7 +194,7 @@ function drawGraphql(tape: Tape, names: Names): Drawn {
   if (tape.chance(12)) {
     const parameters = new URLSearchParams({ query: text });
     if (Object.keys(variables).length > 0) parameters.set('variables', JSON.stringify(given));
-    // Half a character cannot be sent in a URL, and much of it would be refused before it is looked at.
+    // Half a character cannot be sent in a URL, and much of it would be rejected before it is looked at.
     return {
       method: tape.chance(10) ? 'HEAD' : 'GET',
       target: `/graphql?${parameters}`.slice(0, 8_000),

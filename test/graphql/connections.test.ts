@@ -2,12 +2,12 @@
 
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import { type Order, planPage } from '../../src/schema/page.ts';
-import { createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { idsOf, listOf } from '../rest/answers.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { type Order, planPage } from '../../src/schema/loading/pagination.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { idsOf, listOf } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let token: string;
@@ -220,7 +220,7 @@ describe('a walk', () => {
     return (await gateway.database.pool.query<{ id: number }>(text, [ownerId])).rows.map(({ id }) => id);
   }
 
-  /** Goes through the list page by page, and answers with the ids in the order of the list. */
+  /** Goes through the list page by page, and gives the ids in the order of the list. */
   async function walk(way: 'forward' | 'backward', size: number, between: () => Promise<void>) {
     const found: number[] = [];
     let cursor: string | null = null;
@@ -230,7 +230,7 @@ describe('a walk', () => {
         way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
       );
       const where = { AND: [{ ownerId }, ...(query.where ? [query.where] : [])] };
-      const select = { id: true, lastVisited: true };
+      const select = { id: true, lastVisited: true } as const;
       const rows = await gateway.database.sql.findMany(table, { ...query, where, select });
       const { edges, pageInfo } = connect(rows as { id: number }[]);
       const page = edges.map(({ node }) => node.id);

@@ -1,10 +1,17 @@
-/** What the GraphQL door answers to requests that it cannot fulfil. */
+/** What the GraphQL API responds to requests that it cannot fulfil. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { createFakeFeed } from '../feed.ts';
-import { graphql, graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../gateway.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import {
+  graphql,
+  graphqlOnce,
+  openBeside,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -248,7 +255,7 @@ describe('without a token', () => {
     ['a definition', '{ __typename } type X { a: Int }'],
     ['a mutation', 'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }'],
   ])('nobody gets %s', async (_, query) => {
-    // Asked with a token first, so that a parsed or validated document is at hand, if any is kept.
+    // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
     await graphql(gateway, bob.token, query);
     for (const token of [undefined, `${alice.token.slice(0, -1)}.`, `dvt_${'A'.repeat(43)}`]) {
       const { status, headers, data, errors } = await graphql(gateway, token, query);
@@ -269,11 +276,11 @@ describe('without a token', () => {
     expect((await rest(other, token, '/dtt')).status).toBe(200);
     await client.user.delete({ where: { id } });
 
-    for (const lane of ['Yoga', 'compiled', 'compiled again']) {
-      const answer = await graphqlOnce(other, token, '{ viewer { username } }');
-      expect(answer.status, lane).toBe(401);
-      expect(answer.headers.get('WWW-Authenticate')).toBe('Bearer');
-      expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
+    for (const path of ['Yoga', 'compiled', 'compiled again']) {
+      const response = await graphqlOnce(other, token, '{ viewer { username } }');
+      expect(response.status, path).toBe(401);
+      expect(response.headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
     const { status, headers, body } = await rest(other, token, '/users/me');
     expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });

@@ -3,8 +3,8 @@
 import { assertInterfaceType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphql, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -70,7 +70,7 @@ describe('a node', () => {
     }
   });
 
-  it('of somebody else is answered like one that does not exist', async () => {
+  it('of somebody else gets the response of one that does not exist', async () => {
     for (const { __typename, id } of await oneOfEach(bob)) {
       const missing = Buffer.from(`${__typename}:2147483647`).toString('base64url');
       for (const each of [id, missing]) {

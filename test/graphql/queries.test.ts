@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { graphql, openTestGateway, type TestGateway } from '../gateway.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphql, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;

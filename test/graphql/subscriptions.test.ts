@@ -3,9 +3,9 @@
 import { getEventListeners, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/token.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { type Events, type SubscribeOptions, subscribe } from '../events.ts';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import {
   graphqlOnce,
   needsEngine,
@@ -15,7 +15,7 @@ import {
   postJson,
   type TestDatabase,
   type TestGateway,
-} from '../gateway.ts';
+} from '../support/gateway.ts';
 
 let database: TestDatabase;
 let gateway: TestGateway;
@@ -43,8 +43,8 @@ afterEach(() => {
 function countingFollowers(counted: TestDatabase): TestDatabase {
   return {
     ...counted,
-    async follow() {
-      const feed = await counted.follow();
+    async openChangeFeed() {
+      const feed = await counted.openChangeFeed();
       followers = 0;
       return {
         ...feed,
@@ -338,7 +338,7 @@ describe('who may listen', () => {
         subscribe(gateway, token, activeName),
         new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.client, id)),
       ]);
-      // Refused, or ended: but never left open.
+      // Rejected or ended, but never left open.
       if (events.response.status === 401) await events.response.text();
       else expect((await events.rest()).at(-1)).toBe('complete');
     }
@@ -371,7 +371,7 @@ describe('a listener that is gone', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('is followed for no longer when it leaves before the first answer', async () => {
+  it('is followed for no longer when it leaves before the first result', async () => {
     await leftAlone();
     for (let round = 0; round < 14; round++) {
       const socket = await sendSubscription(gateway, alice.token, activeName);
@@ -399,7 +399,7 @@ describe('a gateway whose listener is gone', () => {
   });
 });
 
-/** Those who follow the feed while nobody subscribes: the kept answers and the known tokens. */
+/** Those who follow the feed while nobody subscribes: the response cache and the known tokens. */
 const ownFollowers = 2;
 
 /** Waits until nobody else follows. */

@@ -4,9 +4,9 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { openTestGateway, type TestGateway } from '../gateway.ts';
-import { pathsFor } from './answers.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { pathsFor } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -44,8 +44,8 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { username rank } }' })}`;
 
-/** The GETs of both doors. */
-const doors: readonly [string, string, string][] = [
+/** The GETs of both APIs. */
+const endpoints: readonly [string, string, string][] = [
   ['REST', '/api/v1/users/me', 'Authorization'],
   ['GraphQL', graphqlPath, 'Authorization, Accept'],
 ];
@@ -58,7 +58,7 @@ async function tagOf(path: string): Promise<string> {
   return headers.etag ?? '';
 }
 
-/** Changes what both doors answer, and waits until the gateway has heard of it. */
+/** Changes what both APIs respond with, and waits until the gateway has heard of it. */
 async function changeRank(): Promise<void> {
   const heard = new Promise<void>((settle) => {
     const unsubscribe = gateway.feed.subscribe((change) => {
@@ -74,7 +74,7 @@ async function changeRank(): Promise<void> {
   await heard;
 }
 
-describe.each(doors)('a GET of the %s door', (_, path, vary) => {
+describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
   it('carries a strong tag, and what a cache has to know', async () => {
     const first = await ask(path);
     expect(first.status).toBe(200);
@@ -82,7 +82,7 @@ describe.each(doors)('a GET of the %s door', (_, path, vary) => {
     expect(first.headers['cache-control']).toBe('private, no-cache');
     expect(first.headers.vary).toBe(vary);
     const again = await ask(path);
-    expect(aboutAnswer(again)).toEqual(aboutAnswer(first));
+    expect(aboutResponse(again)).toEqual(aboutResponse(first));
     expect(again.body).toBe(first.body);
   });
 
@@ -92,7 +92,7 @@ describe.each(doors)('a GET of the %s door', (_, path, vary) => {
     ['a list with the tag', (tag: string) => `${otherTag}, ${tag}`],
     ['a list without spaces', (tag: string) => `${otherTag},W/${tag},"x"`],
     ['anything', () => '*'],
-  ])('answers 304 to %s, without a body and what describes one', async (_name, condition) => {
+  ])('gets a 304 with %s, without a body and what describes one', async (_name, condition) => {
     const tag = await tagOf(path);
     for (const method of ['GET', 'HEAD']) {
       const { status, headers, body } = await ask(path, { 'If-None-Match': condition(tag) }, method);
@@ -111,29 +111,29 @@ describe.each(doors)('a GET of the %s door', (_, path, vary) => {
     ['a part of the tag', (tag: string) => `${tag.slice(0, -2)}"`],
     ['nothing', () => ''],
     ['the tag in lower case', (tag: string) => tag.toLowerCase()],
-  ])('answers 200 to %s', async (_name, condition) => {
+  ])('gets a 200 with %s', async (_name, condition) => {
     const tag = await tagOf(path);
     const { status, body } = await ask(path, { 'If-None-Match': condition(tag) });
     expect(status).toBe(200);
     expect(body).not.toBe('');
   });
 
-  it('has HEAD answer as GET does, whichever comes first, but for the body', async () => {
+  it('has HEAD respond as GET does, whichever comes first, but for the body', async () => {
     for (const [first, second] of [
       ['HEAD', 'GET'],
       ['GET', 'HEAD'],
     ] as const) {
       await changeRank();
-      const answers = { [first]: await ask(path, {}, first), [second]: await ask(path, {}, second) };
-      const [head, get] = [answers.HEAD, answers.GET];
+      const responses = { [first]: await ask(path, {}, first), [second]: await ask(path, {}, second) };
+      const [head, get] = [responses.HEAD, responses.GET];
       expect(head?.body).toBe('');
       expect(get?.body).toContain('alice');
-      expect(aboutAnswer(head)).toEqual(aboutAnswer(get));
+      expect(aboutResponse(head)).toEqual(aboutResponse(get));
       expect(Number(head?.headers['content-length'])).toBe(get?.body.length);
     }
   });
 
-  it('has a HEAD and a GET at the same moment answer each as it should', async () => {
+  it('has a HEAD and a GET at the same moment get the response that each should', async () => {
     await changeRank();
     const [head, get] = await Promise.all([ask(path, {}, 'HEAD'), ask(path)]);
     expect(head?.body).toBe('');
@@ -189,7 +189,7 @@ describe('a 304', () => {
     vi.restoreAllMocks();
   });
 
-  it.each(doors)('of the %s door does not touch the database', async (_, path) => {
+  it.each(endpoints)('of the %s API does not touch the database', async (_, path) => {
     statements = [];
     await changeRank();
     const tag = await tagOf(path);
@@ -220,7 +220,7 @@ describe('every REST route that reads', () => {
   );
 });
 
-describe('an answer that is not of a successful read', () => {
+describe('a response that is not of a successful read', () => {
   it.each([
     ['a missing record', '/api/v1/dtt/999999', 404],
     ['a wrong id', '/api/v1/dtt/x', 400],
@@ -235,10 +235,10 @@ describe('an answer that is not of a successful read', () => {
     ['a query that is none', `/graphql?${new URLSearchParams({ query: '{' })}`, 200],
   ])('carries no tag, and is not taken for one: %s', async (_, path, status) => {
     for (const condition of [{}, { 'If-None-Match': '*' }]) {
-      const answer = await ask(path, condition);
-      expect(answer.status).toBe(status);
-      expect(answer.headers).not.toHaveProperty('etag');
-      expect(answer.body).not.toBe('');
+      const response = await ask(path, condition);
+      expect(response.status).toBe(status);
+      expect(response.headers).not.toHaveProperty('etag');
+      expect(response.body).not.toBe('');
     }
   });
 
@@ -275,26 +275,26 @@ describe('an answer that is not of a successful read', () => {
 });
 
 describe('a GraphQL GET', () => {
-  it('has an answer of its own for each type that a client accepts', async () => {
+  it('has a response of its own for each type that a client accepts', async () => {
     const types = ['application/json', 'application/graphql-response+json'];
-    const answers = [];
-    for (const Accept of [...types, ...types]) answers.push(await ask(graphqlPath, { Accept }));
-    expect(answers.map(({ headers }) => headers['content-type']?.split(';')[0])).toEqual([
+    const responses = [];
+    for (const Accept of [...types, ...types]) responses.push(await ask(graphqlPath, { Accept }));
+    expect(responses.map(({ headers }) => headers['content-type']?.split(';')[0])).toEqual([
       ...types,
       ...types,
     ]);
   });
 
-  it('is answered from memory the second time', async () => {
+  it('comes from the cache the second time', async () => {
     await ask(graphqlPath);
-    const { hits } = gateway.kept.counters;
+    const { hits } = gateway.responseCache.counters;
     await ask(graphqlPath);
-    expect(gateway.kept.counters.hits).toBe(hits + 1);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
   });
 });
 
-/** The headers that say something about the answer, rather than about the moment or the request. */
-function aboutAnswer(answer: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
-  const { date, 'x-request-id': id, ratelimit, ...others } = answer?.headers ?? {};
+/** The headers that say something about the response, rather than about the moment or the request. */
+function aboutResponse(response: { headers: IncomingHttpHeaders } | undefined): IncomingHttpHeaders {
+  const { date, 'x-request-id': id, ratelimit, ...others } = response?.headers ?? {};
   return others;
 }

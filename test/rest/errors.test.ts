@@ -1,16 +1,16 @@
-/** Every error of the REST door (interface, Errors; decisions, status codes and bad input). */
+/** Every error of the REST API (docs/rest.md#errors). */
 
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { revokeToken } from '../../src/auth/token.ts';
-import { createSql } from '../../src/database/sql.ts';
-import { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { revokeToken } from '../../src/auth/tokens.ts';
+import { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { createSql } from '../../src/database/reader/sql.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/prepare.ts';
-import { type Account, createAccount } from '../accounts.ts';
-import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
-import { idsOf, listOf, pathsFor, recordOf, withId } from './answers.ts';
+import { executions } from '../../src/schema/compile.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -207,7 +207,7 @@ describe('a path', () => {
   });
 
   it.each([...new Set(routes.map(({ path }) => path))])(
-    'answers other methods with those that it takes: %s',
+    'responds to other methods with those that it takes: %s',
     async (path) => {
       const allowed = routes
         .filter((route) => route.path === path)
@@ -276,7 +276,7 @@ describe('the body of an activation', () => {
       '"isActive"',
       '1',
     ].map((body): [string, RequestInit] => [body, { headers: json, body }]),
-  ])('is refused, and nothing changes, when it is %s', async (_, options) => {
+  ])('is rejected, and nothing changes, when it is %s', async (_, options) => {
     const { status, body } = await ask(path(), { method: 'POST', ...options });
     expect(status).toBe(400);
     expect(body).toEqual(failed('Request body must include { isActive: true }'));
@@ -292,10 +292,10 @@ describe('the body of an activation', () => {
 
   it('leaves it to the id when it is right', async () => {
     for (const id of [...isOdd, ...isTooHigh, 2 ** 31 - 1, ...bob.dttTemplates]) {
-      const answer = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
+      const response = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
         isActive: true,
       });
-      expect({ id, status: answer.status, body: answer.body }).toEqual({
+      expect({ id, status: response.status, body: response.body }).toEqual({
         id,
         status: 404,
         body: failed('Template not found or not owned by user'),
@@ -308,23 +308,23 @@ describe('the body of an activation', () => {
     'may be sent as %s',
     async (type) => {
       const { client } = gateway.database;
-      const answer = await ask(path(), { method: 'POST', headers: { 'Content-Type': type }, body: right });
-      expect(recordOf(answer).isActive).toBe(true);
+      const response = await ask(path(), { method: 'POST', headers: { 'Content-Type': type }, body: right });
+      expect(recordOf(response).isActive).toBe(true);
       await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
     },
   );
 
   it('may hold more than it has to', async () => {
     const { client } = gateway.database;
-    const answer = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
-    expect(recordOf(answer)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
+    const response = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
+    expect(recordOf(response)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
     await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
   });
 
   it.each([
     ['a byte', 64 * 1024 + 1],
     ['far', 4 * 1024 * 1024],
-  ])('is refused when it is %s over the size limit', async (_, size) => {
+  ])('is rejected when it is %s over the size limit', async (_, size) => {
     const padded = right.padEnd(size, ' ');
     // With its length announced, and in chunks without it.
     const chunked = new Blob([padded]).stream();
@@ -348,9 +348,9 @@ describe('when something unexpected happens', () => {
       expect(body).toEqual(failed('Internal server error'));
 
       const { repeated } = executions;
-      for (const lane of ['Yoga', 'compiled']) {
+      for (const path of ['Yoga', 'compiled']) {
         const { data, errors } = await graphqlOnce(gateway, alice.token, '{ dttDevices { totalCount } }');
-        expect(data, lane).toBeNull();
+        expect(data, path).toBeNull();
         expect(errors).toEqual([
           {
             message: 'Internal server error',
@@ -376,7 +376,7 @@ describe('when something unexpected happens', () => {
     // A second gateway over the same database, with a pool of its own to take away.
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
-    // Without announcements nothing is answered from memory, which would hide that the database is away.
+    // Without announcements no response comes from the cache, which would hide that the database is away.
     const deaf = { listening: false, reconnects: 0, subscribe: () => () => {}, close: async () => {} };
     const other = await openTestGateway({
       client,
@@ -384,7 +384,7 @@ describe('when something unexpected happens', () => {
       sql: createSql(pool),
       embedded: false,
       failure: new Promise(() => {}),
-      follow: async () => deaf,
+      openChangeFeed: async () => deaf,
       close: () => client.$disconnect(),
     });
     try {

@@ -1,11 +1,11 @@
-/** The answers that the service's public reference prints, asked from a database that holds their records. */
+/** The responses that the service's public reference prints, asked from a database that holds their records. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
-import examples from '../examples.json' with { type: 'json' };
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { listOf } from './answers.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import examples from '../support/examples.json' with { type: 'json' };
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { listOf } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let token: string;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
-/** Each example with the field of the GraphQL query that answers it. */
+/** Each example with the field of the GraphQL query for the same data. */
 const fields: Readonly<Record<Exclude<keyof typeof examples, 'about'>, string>> = {
   'GET /users/42': 'user(databaseId: 42)',
   'GET /dtt': 'dttDevices',
@@ -30,32 +30,34 @@ const fields: Readonly<Record<Exclude<keyof typeof examples, 'about'>, string>> 
   'GET /lkbx/session/current': 'activeLockSession',
   'GET /ossm/1': 'ossmDevice(databaseId: 1)',
 };
-const { about: _, ...answers } = examples;
-const cases = Object.entries(answers).map(([route, answer]) => ({
+const { about: _, ...responses } = examples;
+const cases = Object.entries(responses).map(([route, response]) => ({
   route,
   path: route.replace(/^GET /, ''),
   field: Object.entries(fields).find(([name]) => name === route)?.[1] ?? '',
-  answer: answer as Example | Example[],
+  response: response as Example | Example[],
 }));
 
 type Example = { [field: string]: string | number | boolean | null | Example[] };
 
-describe.each(cases)('the example of $route', ({ path, field, answer }) => {
-  it('is what the REST door answers', async () => {
+describe.each(cases)('the example of $route', ({ path, field, response }) => {
+  it('is what the REST API responds with', async () => {
     const given = await rest(gateway, token, path);
-    const data = Array.isArray(answer) ? listOf(given).data : given.body.data;
+    const data = Array.isArray(response) ? listOf(given).data : given.body.data;
     expect(given.status).toBe(200);
-    expect(withInstants(data)).toMatchObject(withInstants(answer));
+    expect(withInstants(data)).toMatchObject(withInstants(response));
   });
 
-  it('is what the GraphQL door answers', async () => {
-    const query = Array.isArray(answer)
-      ? `{ data: ${field} { nodes ${selectionOf(answer[0] ?? {})} } }`
-      : `{ data: ${field} ${selectionOf(answer)} }`;
+  it('is what the GraphQL API responds with', async () => {
+    const query = Array.isArray(response)
+      ? `{ data: ${field} { nodes ${selectionOf(response[0] ?? {})} } }`
+      : `{ data: ${field} ${selectionOf(response)} }`;
     const { data, errors } = await graphql(gateway, token, query);
     expect(errors).toBeUndefined();
-    // A GraphQL answer has exactly what was asked for.
-    expect(withInstants(Array.isArray(answer) ? data.data.nodes : data.data)).toEqual(withInstants(answer));
+    // A GraphQL response has exactly what was asked for.
+    expect(withInstants(Array.isArray(response) ? data.data.nodes : data.data)).toEqual(
+      withInstants(response),
+    );
   });
 });
 

@@ -1,14 +1,14 @@
-/** Every REST route: its envelope, its fields, its order, its pages (interface, Endpoints; decisions). */
+/** Every REST route: its envelope, its fields, its order, its pages (docs/rest.md). */
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/token.ts';
-import { createContext } from '../../src/context.ts';
-import type { PrismaClient } from '../../src/generated/prisma/client.ts';
+import { createToken } from '../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { openTestGateway, postJson, rest, type TestGateway } from '../gateway.ts';
-import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from './answers.ts';
+import { createContext } from '../../src/schema/context.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -200,7 +200,7 @@ const lists: readonly Case[] = [
   { path: '/ossm', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
 ];
 
-/** Routes that answer one record: with an id in the path, or of the viewer as such. */
+/** Routes that give one record: with an id in the path, or of the viewer as such. */
 const singles: readonly Case[] = [
   { path: '/users/me', fields: userFields, ids: ({ userId }) => [userId] },
   { path: '/users/{id}', fields: userFields, ids: ({ userId }) => [userId] },
@@ -228,7 +228,7 @@ const singles: readonly Case[] = [
   { path: '/ossm/{id}', fields: ossmDeviceFields, ids: ({ ossmDevices }) => ossmDevices },
 ];
 
-/** Routes that answer one record, or null when there is none. */
+/** Routes that give one record, or null when there is none. */
 const nullables: readonly Case[] = [
   {
     path: '/dtt/templates/active',
@@ -273,13 +273,13 @@ describe('the routes', () => {
   });
 
   it.each(routes.filter(({ method }) => method === 'GET'))(
-    '$path answers HEAD like GET, without the body',
+    '$path responds to HEAD like GET, without the body',
     async ({ path }) => {
       const url = `${gateway.url}/api/v1${pathsFor(path, alice)[0]}`;
       const headers = { Authorization: `Bearer ${alice.token}` };
       const [get, head] = await Promise.all(['GET', 'HEAD'].map((method) => fetch(url, { method, headers })));
       expect(head?.status).toBe(200);
-      expect(aboutAnswer(head)).toEqual(aboutAnswer(get));
+      expect(aboutResponse(head)).toEqual(aboutResponse(get));
       expect(head?.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
       expect(await head?.text()).toBe('');
       expect(await get?.text()).not.toBe('');
@@ -288,20 +288,20 @@ describe('the routes', () => {
 });
 
 describe.each(lists)('GET $path', (route) => {
-  it('answers a page of records in its order, each with the documented fields', async () => {
+  it('gives a page of records in its order, each with the documented fields', async () => {
     const { data, pagination } = listOf(await rest(gateway, alice.token, route.path));
     expect(idsOf(data)).toEqual(route.ids(alice));
     expect(pagination).toEqual({ limit: 50, offset: 0 });
     for (const record of data) expectFields(record, route);
   });
 
-  it('answers the page that limit and offset ask for, and echoes them', async () => {
+  it('gives the page that limit and offset ask for, and echoes them', async () => {
     const page = listOf(await rest(gateway, alice.token, `${route.path}?limit=1&offset=1`));
     expect(page.pagination).toEqual({ limit: 1, offset: 1 });
     expect(idsOf(page.data)).toEqual(route.ids(alice).slice(1, 2));
   });
 
-  it('answers an empty page to a viewer without records', async () => {
+  it('gives an empty page to a viewer without records', async () => {
     const { data } = listOf(await rest(gateway, newcomer.token, route.path));
     expect(idsOf(data)).toEqual(route.path === '/users' ? [newcomer.id] : []);
   });
@@ -342,7 +342,7 @@ describe('a list', () => {
 });
 
 describe.each(singles)('GET $path', (route) => {
-  it('answers the record with the documented fields', async () => {
+  it('gives the record with the documented fields', async () => {
     const ids = route.ids(alice);
     for (const [index, path] of pathsFor(route.path, alice).entries()) {
       const record = recordOf(await rest(gateway, alice.token, path));
@@ -353,13 +353,13 @@ describe.each(singles)('GET $path', (route) => {
 });
 
 describe.each(nullables)('GET $path', (route) => {
-  it('answers the record with the documented fields', async () => {
+  it('gives the record with the documented fields', async () => {
     const record = recordOf(await rest(gateway, alice.token, route.path));
     expect([record.id]).toEqual(route.ids(alice));
     expectFields(record, route);
   });
 
-  it('answers null when there is none', async () => {
+  it('gives null when there is none', async () => {
     const { status, body } = await rest(gateway, newcomer.token, route.path);
     expect(status).toBe(200);
     expect(body).toEqual({ ok: true, data: null });
@@ -367,7 +367,7 @@ describe.each(nullables)('GET $path', (route) => {
 });
 
 describe('POST /dtt/templates/{id}', () => {
-  it('answers the activated template in brief, and whether the schedule type changed', async () => {
+  it('gives the activated template in brief, and whether the schedule type changed', async () => {
     const carol = await createAccount(gateway.database.client, 'carol');
     const [id] = carol.dttTemplates;
     const path = withId('/dtt/templates/{id}', id);
@@ -466,7 +466,7 @@ describe('an operation of the routes', () => {
     expect(() => load(`query X @http(method: GET, path: "/x") ${selection}`)).toThrow(message);
   });
 
-  it('stops the start when it follows instead of answering', () => {
+  it('stops the start when it is a subscription', () => {
     const follow = 'subscription X { data: activeDttTemplate { name } }';
     expect(() => load(follow)).toThrow(
       'operations.graphql has an operation that cannot be run:\nsubscription X',
@@ -477,25 +477,25 @@ describe('an operation of the routes', () => {
     const [route] = load(`query X($id: Int!) @http(method: GET, path: "/x") {
       data: dttSession(databaseId: $id) { name template @spread { title: name } passed trainer { owner @spread { league } apiHits } } }`);
     const { sql } = gateway.database;
-    const answer = async (index: number) => {
+    const response = async (index: number) => {
       const context = createContext(sql, { id: alice.userId, tokenId: 1 }, async function* () {}, undefined);
       return JSON.stringify((await route?.run({ id: alice.dttSessions[index] ?? 0 }, context))?.data);
     };
     const trainer = { league: 0, apiHits: 0 };
-    expect(await answer(1)).toBe(
+    expect(await response(1)).toBe(
       JSON.stringify({
         data: { name: 'Session 1 of alice', title: 'Program 1 of alice', passed: false, trainer },
       }),
     );
-    expect(await answer(5)).toBe(
+    expect(await response(5)).toBe(
       JSON.stringify({ data: { name: 'Session 5 of alice', template: null, passed: false, trainer } }),
     );
-    expect(await answer(99)).toBe(JSON.stringify({ data: null }));
+    expect(await response(99)).toBe(JSON.stringify({ data: null }));
   });
 });
 
-/** The headers that say something about the answer, rather than about the moment, the connection or the request. */
-function aboutAnswer(response: Response | undefined): Record<string, string> {
+/** The headers that say something about the response, rather than about the moment, the connection or the request. */
+function aboutResponse(response: Response | undefined): Record<string, string> {
   const {
     date,
     connection,

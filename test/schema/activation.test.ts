@@ -1,9 +1,9 @@
-/** The one thing that changes: which template is active (interface, States and transitions). */
+/** The one thing that changes: which template is active (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ScheduleType } from '../../src/generated/prisma/client.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
+import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   graphql,
   needsEngine,
@@ -12,7 +12,7 @@ import {
   postJson,
   rest,
   type TestGateway,
-} from '../gateway.ts';
+} from '../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -46,8 +46,8 @@ interface Outcome {
   readonly error?: string;
 }
 
-/** The two doors, each with how it activates a template of Alice's. */
-const doors: readonly [string, (id: number) => Promise<Outcome>][] = [
+/** The two APIs, each with how it activates a template of Alice's. */
+const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
   [
     'REST',
     async (id) => {
@@ -76,7 +76,7 @@ const doors: readonly [string, (id: number) => Promise<Outcome>][] = [
   ],
 ];
 
-/** What both doors say is active, after checking that they agree, in lists as in single answers. */
+/** What both APIs say is active, after checking that they agree, in lists as in single records. */
 async function active(): Promise<number | null> {
   const { data } = await graphql(
     gateway,
@@ -101,9 +101,9 @@ const scheduleType = async () => {
   return data.viewer.scheduleType;
 };
 
-const refusal = { error: 'Template not found or not owned by user' };
+const rejection = { error: 'Template not found or not owned by user' };
 
-describe.each(doors)('activating a template through %s', (_, activate) => {
+describe.each(endpoints)('activating a template through %s', (_, activate) => {
   it.each<[ScheduleType, boolean]>([
     ['auto', true],
     ['weekly', true],
@@ -140,9 +140,9 @@ describe.each(doors)('activating a template through %s', (_, activate) => {
     ['an imported', () => bob.dttTemplates[0]],
     ['a foreign', () => bob.dttTemplates[1]],
     ['a missing', () => 2 ** 31 - 1],
-  ])('is refused for %s one, and changes nothing', async (_, id) => {
+  ])('is rejected for %s one, and changes nothing', async (_, id) => {
     await put('weekly', alice.dttTemplates[1]);
-    expect(await activate(id())).toEqual(refusal);
+    expect(await activate(id())).toEqual(rejection);
     expect(await active()).toBe(alice.dttTemplates[1]);
     expect(await scheduleType()).toBe('weekly');
   });
@@ -156,7 +156,7 @@ describe.each(doors)('activating a template through %s', (_, activate) => {
   });
 });
 
-describe('fifty activations at once, through both doors', () => {
+describe('fifty activations at once, through both APIs', () => {
   it('all succeed, leave exactly one active, and change the schedule type once', async () => {
     const templates = await gateway.database.client.dttTemplate.createManyAndReturn({
       data: Array.from({ length: 50 }, (_, index) => ({
@@ -168,10 +168,10 @@ describe('fifty activations at once, through both doors', () => {
       })),
       select: { id: true },
     });
-    // A template may have been replaced by another by the time its own answer is read, so only what the
+    // A template may have been replaced by another by the time its own response is read, so only what the
     // activation itself says is looked at here.
     const release = await holdViewer();
-    const answers = Promise.all(
+    const responses = Promise.all(
       templates.map(async ({ id }, index) => {
         if (index % 2 === 0) {
           const { status, body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, {
@@ -191,7 +191,7 @@ describe('fifty activations at once, through both doors', () => {
     // Time for as many as there are connections to come up to the row, so that they do meet there.
     await setTimeout(200);
     await release();
-    const outcomes = await answers;
+    const outcomes = await responses;
     expect(outcomes.map(({ status, id }) => ({ status, id }))).toEqual(
       templates.map(({ id }) => ({ status: 200, id })),
     );
@@ -227,7 +227,7 @@ const waiting = (count: number) =>
     { timeout: 8_000 },
   );
 
-describe.each(doors)('an activation through %s that meets another transaction', (_, activate) => {
+describe.each(endpoints)('an activation through %s that meets another transaction', (_, activate) => {
   needsEngine('postgres', 'the embedded engine runs one transaction after the other');
 
   /** A transaction of somebody else. */
@@ -257,7 +257,7 @@ describe.each(doors)('an activation through %s that meets another transaction', 
     const outcome = activate(id);
     await waiting(1);
     await deletion.commit();
-    expect(await outcome).toEqual(refusal);
+    expect(await outcome).toEqual(rejection);
     await hasBecome(isActive ? null : before);
     expect(await scheduleType()).toBe('weekly');
   });
@@ -287,7 +287,7 @@ describe('activations over connections whose transactions are by default', () =>
     const other = await openTestGateway(await openBeside(gateway.database));
     try {
       const release = await holdViewer();
-      const answers = Promise.all(
+      const responses = Promise.all(
         Array.from({ length: 8 }, (_, index) => {
           const path = `/dtt/templates/${alice.dttTemplates[index % 3]}`;
           return postJson(other, alice.token, path, { isActive: true });
@@ -295,7 +295,7 @@ describe('activations over connections whose transactions are by default', () =>
       );
       await waiting(8);
       await release();
-      expect((await answers).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+      expect((await responses).map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
     } finally {
       await other.close();
       await alter('RESET default_transaction_isolation');

@@ -13,9 +13,9 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount, importTemplate } from '../accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../gateway.ts';
-import { pathsFor, withId } from '../rest/answers.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { pathsFor, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
 let alice: Account;
@@ -53,9 +53,9 @@ const sides = () => [
   { viewer: bob, other: alice },
 ];
 
-/** What an answer says about the other account: nothing, except for the imported template's own texts. */
-function expectNothingOf(other: Account, answer: string): void {
-  const ownWords = answer.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
+/** What a response says about the other account: nothing, except for the imported template's own texts. */
+function expectNothingOf(other: Account, response: string): void {
+  const ownWords = response.replaceAll('bob-program-0', '').replaceAll('Program 0 of bob', '');
   expect(ownWords).not.toContain(other.username);
 }
 
@@ -85,7 +85,7 @@ function selectionOf(field: GraphQLField<unknown, unknown>, depth: number): stri
   return `${field.name} ${everything(type, isRecord ? depth - 1 : depth)}`;
 }
 
-/** Answers as text, of every REST route that can be read, with the viewer's own ids. */
+/** Responses as text, of every REST route that can be read, with the viewer's own ids. */
 async function readRest(viewer: Account, idsOf: Account): Promise<string[]> {
   const paths = routes.filter(({ method }) => method === 'GET').flatMap(({ path }) => pathsFor(path, idsOf));
   return Promise.all(
@@ -130,15 +130,15 @@ async function allOwned(account: Account): Promise<Readonly<Record<string, reado
 describe('through REST', () => {
   it('neither sees anything of the other', async () => {
     for (const { viewer, other } of sides()) {
-      const answers = await readRest(viewer, viewer);
-      for (const answer of answers) expectNothingOf(other, answer);
-      // There was something to search: every path answered, and most answers name their owner.
-      expect(answers.filter((answer) => !answer.includes('"ok":true'))).toEqual([]);
-      expect(answers.filter((answer) => answer.includes(viewer.username)).length).toBeGreaterThan(30);
+      const responses = await readRest(viewer, viewer);
+      for (const response of responses) expectNothingOf(other, response);
+      // There was something to search: every path gave data, and most responses name their owner.
+      expect(responses.filter((response) => !response.includes('"ok":true'))).toEqual([]);
+      expect(responses.filter((response) => response.includes(viewer.username)).length).toBeGreaterThan(30);
     }
   });
 
-  it('a record of the other is answered byte for byte like one that does not exist', async () => {
+  it('a record of the other gets byte for byte the response of one that does not exist', async () => {
     for (const { viewer, other } of sides()) {
       for (const { path } of routes.filter(({ method, path }) => method === 'GET' && path.includes('{id}'))) {
         const missing = await bytesOf(viewer, withId(path, 2 ** 31 - 1));
@@ -169,7 +169,7 @@ describe('through REST', () => {
     expect(await stateOf(bob)).toEqual(before);
   });
 
-  /** The status and the whole answer, but for what is told of the request itself. */
+  /** The status and the whole response, but for what is told of the request itself. */
   async function bytesOf(viewer: Account, path: string): Promise<string> {
     const headers = { Authorization: `Bearer ${viewer.token}` };
     const response = await fetch(`${gateway.url}/api/v1${path}`, { headers });
@@ -187,9 +187,9 @@ describe('through GraphQL', () => {
       for (const { viewer, other } of sides()) {
         const { data, errors } = await graphql(gateway, viewer.token, `{ ${selectionOf(field, 3)} }`);
         expect(errors).toBeUndefined();
-        const answer = JSON.stringify(data);
-        expectNothingOf(other, answer);
-        expect(answer).toContain(viewer.username);
+        const response = JSON.stringify(data);
+        expectNothingOf(other, response);
+        expect(response).toContain(viewer.username);
         const ids = await allOwned(viewer);
         for (const { __typename, databaseId } of recordsIn(data)) {
           const isOwn = ids[__typename]?.includes(databaseId);
@@ -370,7 +370,7 @@ async function stateOf({ userId }: Account) {
   };
 }
 
-/** The records anywhere in the data of an answer, each once. */
+/** The records anywhere in the data of a response, each once. */
 function recordsIn(data: unknown): { __typename: string; databaseId: number }[] {
   const found = new Map<string, { __typename: string; databaseId: number }>();
   JSON.stringify(data, (_key, value) => {

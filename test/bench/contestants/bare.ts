@@ -4,14 +4,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { announce } from './listen.ts';
 
-export interface BareAnswer {
+export interface BareResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
 // The benchmark that starts this wrote it.
-const { status, headers, body } = JSON.parse(process.env.BARE_ANSWER ?? '') as BareAnswer;
+const { status, headers, body } = JSON.parse(process.env.BARE_RESPONSE ?? '') as BareResponse;
 const bytes = Buffer.from(body);
 
 const server = createServer((_request, response) => {

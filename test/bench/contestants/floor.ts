@@ -97,13 +97,13 @@ const statements = new Map<string, Statement>(
 );
 
 const server = createServer((request, response) => {
-  answer(request, response).catch((error: unknown) => {
+  respond(request, response).catch((error: unknown) => {
     process.stderr.write(`${error}\n`);
     send(response, 500, '{"ok":false,"error":"Internal server error"}');
   });
 });
 
-async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const viewer = await authenticate(pool, request.headers.authorization);
   if (viewer === null) {
     send(response, 401, '{"ok":false,"error":"Unauthorized"}');

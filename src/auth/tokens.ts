@@ -1,0 +1,130 @@
+/** API tokens: opaque, random, and stored only as a digest. */
+
+import { hash, randomBytes } from 'node:crypto';
+import type { Prisma, PrismaClient } from '../database/generated/prisma/client.ts';
+import type { Sql } from '../database/reader/sql.ts';
+
+/** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
+const prefix = 'dvt_';
+const randomLength = 32;
+const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
+
+/** Interface, Authentication 2. */
+const requiredTier = 'ultra';
+export const maxActiveTokens = 5;
+
+export interface IssuedToken {
+  id: number;
+  /** The secret itself: shown now and never again. */
+  token: string;
+}
+
+/** A token that was presented. */
+export interface FoundToken {
+  readonly id: number;
+  readonly userId: number;
+  readonly lastUsedAt: Date | null;
+}
+
+/** A reason why a token was not created or revoked, meant for the person who asked. */
+export class TokenError extends Error {
+  override name = 'TokenError';
+}
+
+/** SHA-256 in hex. It suffices where a password would need more: 256 random bits cannot be guessed. */
+export function digestOf(token: string): string {
+  return hash('sha256', token, 'hex');
+}
+
+/** Whether it looks like a token: anything else is none, without asking the database. */
+export function isToken(text: string): boolean {
+  return format.test(text);
+}
+
+/** The active token that a secret stands for, or null when it is malformed, unknown or revoked. */
+export async function findToken(sql: Sql, token: string): Promise<FoundToken | null> {
+  const [found = null] = isToken(token) ? await findTokens(sql, [token]) : [];
+  return found;
+}
+
+/** The active token that each of the secrets stands for, or null for one that is unknown or revoked. */
+export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<(FoundToken | null)[]> {
+  const digests = tokens.map(digestOf);
+  const rows = await sql.run<FoundToken & { digest: string }>(
+    `SELECT id, "userId", "lastUsedAt", encode(digest, 'hex') AS digest FROM "ApiToken"
+     WHERE digest = ANY($1::bytea[]) AND "revokedAt" IS NULL`,
+    [digests.map((digest) => Buffer.from(digest, 'hex'))],
+  );
+  const found = new Map(rows.map((row) => [row.digest, row]));
+  return digests.map((digest) => found.get(digest) ?? null);
+}
+
+/** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
+export async function createToken(
+  database: PrismaClient,
+  username: string,
+  name: string,
+): Promise<IssuedToken> {
+  if (name.trim() === '')
+    throw new TokenError('A token needs a name, so that its owner can tell it from others.');
+  const token = prefix + randomBytes(randomLength).toString('base64url');
+  const create = async (transaction: Prisma.TransactionClient): Promise<IssuedToken> => {
+    // The row lock makes two creations for one user take turns, so that both cannot take the last place.
+    await transaction.$queryRaw`SELECT id FROM "User" WHERE username = ${username} FOR UPDATE`;
+    const user = await transaction.user.findUnique({
+      where: { username },
+      select: {
+        id: true,
+        subscriptionTier: true,
+        _count: { select: { tokens: { where: { revokedAt: null } } } },
+      },
+    });
+    if (!user) throw unknownUser(username);
+    if (user.subscriptionTier !== requiredTier) {
+      throw new TokenError(
+        `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
+      );
+    }
+    if (user._count.tokens >= maxActiveTokens) {
+      throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
+    }
+    const { id } = await transaction.apiToken.create({
+      data: { userId: user.id, name, digest: Buffer.from(digestOf(token), 'hex') },
+      select: { id: true },
+    });
+    return { id, token };
+  };
+  // Under any other level the second would not see what the first, for which it has waited, has created.
+  return database.$transaction(create, { isolationLevel: 'ReadCommitted' });
+}
+
+/**
+ * The user's tokens without their secrets, newest first.
+ * @throws {TokenError} for an unknown user.
+ */
+export async function listTokens(database: PrismaClient, username: string) {
+  const user = await database.user.findUnique({
+    where: { username },
+    select: {
+      tokens: {
+        select: { id: true, name: true, createdAt: true, lastUsedAt: true, revokedAt: true },
+        orderBy: { id: 'desc' },
+      },
+    },
+  });
+  if (!user) throw unknownUser(username);
+  return user.tokens;
+}
+
+function unknownUser(username: string): TokenError {
+  return new TokenError(`There is no user named ${JSON.stringify(username)}.`);
+}
+
+/** @throws {TokenError} when no active token has the id. */
+export async function revokeToken(database: PrismaClient, id: number): Promise<void> {
+  const { count } = await database.apiToken.updateMany({
+    where: { id, revokedAt: null },
+    data: { revokedAt: new Date() },
+  });
+  if (count === 0) throw new TokenError(`There is no active token with the id ${id}.`);
+}

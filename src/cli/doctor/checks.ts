@@ -1,0 +1,62 @@
+/** Looks for what keeps a gateway from running well, and says what to do about it. Changes nothing. */
+
+import { type Config, readConfig } from '../../config.ts';
+import { errorText, SetupError } from '../../errors.ts';
+import { upstreamOf } from '../../mirror/service.ts';
+import { createUpstream } from '../../mirror/upstream.ts';
+import { checkDatabase } from './database.ts';
+import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { checkDisk, checkNode, checkPort } from './machine.ts';
+
+/** All findings, in the order in which one thing needs the other. */
+export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const note = (check: string, verdict: Verdict) => findings.push({ check, ...verdict });
+
+  note('node', checkNode(process.versions.node));
+  let config: Config;
+  try {
+    config = readConfig(env);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    for (const line of error.message.split('\n'))
+      note('settings', problem(line, 'Correct the variable, or unset it for the default.'));
+    return findings;
+  }
+  note('settings', await checkPersisted(config));
+
+  findings.push(...(await checkDatabase(config)));
+  note('disk', await checkDisk(config));
+  note('port', await checkPort(config, 'PORT', config.PORT));
+  if (config.METRICS_PORT !== undefined)
+    note('metrics port', await checkPort(config, 'METRICS_PORT', config.METRICS_PORT));
+  note('upstream', await checkUpstream(config));
+  return findings;
+}
+
+/** Whether the persisted operations that the settings name can be used. */
+async function checkPersisted(config: Config): Promise<Verdict> {
+  const { createDocuments } = await import('../../graphql/documents.ts');
+  const { loadPersistedOperations } = await import('../../graphql/persisted.ts');
+  try {
+    loadPersistedOperations(config, createDocuments(config));
+    return ok('all of them can be used');
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(
+      error.message,
+      'Correct PERSISTED_OPERATIONS and PERSISTED_OPERATIONS_FILE, or unset them.',
+    );
+  }
+}
+
+async function checkUpstream(config: Config): Promise<Verdict> {
+  if (config.UPSTREAM_URL === undefined) return skipped('there is none');
+  try {
+    const upstream = createUpstream({ ...upstreamOf(config), timing: { timeout, retries: 0 } });
+    await upstream.get('/users/me');
+    return ok(`${upstream.base} responds, and accepts the token`);
+  } catch (error) {
+    return problem(errorText(error), 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.');
+  }
+}

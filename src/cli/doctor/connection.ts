@@ -1,0 +1,172 @@
+/** Checks of what a connection to the database tells: version, rights, migrations, triggers, pooler, feed and clock. */
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import pg from 'pg';
+import { findSilentTriggers } from '../../database/announcements.ts';
+import { oldestServer } from '../../database/database.ts';
+import { type Progress, readProgress } from '../../database/migrate.ts';
+import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
+import { errorText, SetupError } from '../../errors.ts';
+import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+
+/** How far, in milliseconds, two clocks may be apart. */
+const largestSkew = 5_000;
+
+/**
+ * @param name what findings call the database.
+ * @param isServer whether it is a server, rather than the embedded engine of a running gateway.
+ */
+export async function askDatabase(
+  connection: pg.ClientConfig,
+  name: string,
+  isServer: boolean,
+): Promise<Finding[]> {
+  const client = new pg.Client({ ...connection, connectionTimeoutMillis: timeout, query_timeout: timeout });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<Standing>(standing);
+    const [found] = rows;
+    if (!found) throw new Error('it returns nothing');
+    const skew = Math.abs(found.now - Date.now());
+    const progress = await readProgress(client);
+    return [
+      { check: 'database', ...ok(`PostgreSQL ${found.version}, ${name}`) },
+      { check: 'database version', ...checkVersion(found) },
+      { check: 'database rights', ...checkRights(found, progress) },
+      { check: 'migrations', ...checkMigrations(progress) },
+      { check: 'triggers', ...(await checkTriggers(client, progress)) },
+      { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
+      {
+        check: 'change feed',
+        ...(isServer ? await checkFeed(client, connection) : skipped('the gateway hears its own database')),
+      },
+      { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
+    ];
+  } catch (error) {
+    const advice = isServer
+      ? 'Start the server, or correct DATABASE_URL; unset it for the embedded database.'
+      : 'Stop the gateway and start it again.';
+    return [{ check: 'database', ...problem(`${name}: ${errorText(error)}`, advice) }];
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** What the database says of itself. */
+interface Standing {
+  version: string;
+  number: number;
+  isReplica: boolean;
+  mayCreate: boolean;
+  role: string;
+  schema: string | null;
+  /** In milliseconds since the epoch: a date comes in a style that the server may have set. */
+  now: number;
+}
+
+const standing = `
+  SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
+    pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+    current_user AS role, current_schema() AS schema,
+    extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
+
+function checkVersion({ version, number }: Standing): Verdict {
+  return number >= oldestServer * 10_000
+    ? ok(version)
+    : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
+}
+
+function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending }: Progress): Verdict {
+  if (isReplica)
+    return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
+  if (mayCreate) return ok('tables can be created');
+  if (pending.length === 0) return ok('tables cannot be created, and need not be');
+  return problem(
+    `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
+    'Run `dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
+  );
+}
+
+function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
+  if (unknown.length > 0) {
+    return problem(
+      `the database has migrations of a later version: ${unknown.join(', ')}`,
+      'Install the version that has them, or name another database.',
+    );
+  }
+  if (pending.length === 0) return ok(`all ${applied} applied`);
+  return ok(`${applied} applied, ${pending.length} pending: the next start applies them`);
+}
+
+async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {
+  if (pending.length > 0) return skipped('the pending migrations come first');
+  const silent = await findSilentTriggers(client);
+  if (silent.length === 0) return ok('every change is announced');
+  const advice = silent.map(({ table, trigger, state }) =>
+    state === 'disabled'
+      ? `ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${trigger};`
+      : `create ${trigger} on "${table}" as the newest migration that names it does;`,
+  );
+  return problem(
+    `changes are not announced: ${silent.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ')}`,
+    `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
+  );
+}
+
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+async function checkPooling(client: pg.Client): Promise<Verdict> {
+  if (!(await isPooled(client))) return ok('none stands between');
+  try {
+    await checkPooler(client);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(error.message, 'Do that, or connect to the server itself.');
+  }
+  const { rows } = await client.query<{ role: string; timeout: string }>(
+    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
+  );
+  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
+  if (timeout !== '0') return ok(`one stands between; the server stops a statement after ${timeout}`);
+  return problem(
+    'one stands between, and the server never stops a statement that takes too long',
+    `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  );
+}
+
+/** Whether what one connection says is heard by another: not every pooler lets it through. */
+async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
+  const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
+  const listener = new pg.Client({
+    ...connection,
+    connectionTimeoutMillis: timeout,
+    query_timeout: timeout,
+  });
+  listener.on('error', () => {});
+  try {
+    await listener.connect();
+    // A LISTEN would stay in a session that other clients use.
+    if ((await isPooled(listener)) && (await shareSessions(listener, client)))
+      throw new Error('the pooler does not give each connection a session of its own');
+    await listener.query(`LISTEN ${channel}`);
+    const heard = once(listener, 'notification', { signal: AbortSignal.timeout(timeout) });
+    const began = performance.now();
+    await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
+    return ok(`a notification arrived within ${Math.ceil(performance.now() - began)} ms`);
+  } catch (error) {
+    return problem(
+      `notifications do not arrive: ${errorText(error)}`,
+      'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
+    );
+  } finally {
+    await listener.end().catch(() => {});
+  }
+}
+
+function checkClock(skew: number): Verdict {
+  const seconds = (skew / 1000).toFixed(1);
+  return skew <= largestSkew
+    ? ok(`${seconds} s from that of the database`)
+    : problem(`${seconds} s from that of the database`, 'Set the clocks by NTP on both machines.');
+}

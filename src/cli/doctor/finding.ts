@@ -1,0 +1,20 @@
+/** What a check has found, and how it is written down. */
+
+export interface Finding {
+  readonly check: string;
+  readonly state: 'ok' | 'problem' | 'skipped';
+  /** How things are. */
+  readonly says: string;
+  /** What to do about a problem. */
+  readonly advice?: string;
+}
+
+/** What a check says. Whoever runs it adds its name. */
+export type Verdict = Omit<Finding, 'check'>;
+
+export const ok = (says: string): Verdict => ({ state: 'ok', says });
+export const problem = (says: string, advice: string): Verdict => ({ state: 'problem', says, advice });
+export const skipped = (says: string): Verdict => ({ state: 'skipped', says });
+
+/** How long, in milliseconds, a check waits for a database, a port or an upstream. */
+export const timeout = 5_000;

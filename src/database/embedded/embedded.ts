@@ -1,0 +1,202 @@
+/** The embedded PostgreSQL: stored in DATA_DIR, and offered on a Unix socket in that folder. */
+
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import type pg from 'pg';
+import { errorText, SetupError } from '../../errors.ts';
+import { claim } from './folderLock.ts';
+import type { NotificationListener } from './replies.ts';
+import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
+
+export interface EmbeddedPostgres {
+  /** How `pg`, Prisma or `psql` reach the engine, from this process or another. */
+  readonly connection: pg.ClientConfig;
+  readonly engine: PGlite;
+  /** Who hears what `NOTIFY` sends, once the engine was told to `LISTEN`. */
+  readonly listeners: Set<NotificationListener>;
+  /** Settles when the engine has failed, and can do nothing any more. */
+  readonly failure: Promise<Error>;
+  close(): Promise<void>;
+}
+
+/** PGlite reserves 128 MB for pages unless told otherwise, but the operating system keeps them at hand as well. */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
+
+/** The files of the engine, in the folder. */
+export const engineFolder = 'postgres';
+
+/** Where a client of PostgreSQL looks for the socket in a folder. */
+const socketName = '.s.PGSQL.5432';
+
+/**
+ * Opens the database of the folder, creating it if there is none.
+ * @throws {SetupError} when another process has it open, or it cannot be a folder.
+ */
+export async function openEmbedded(
+  dataDir: string,
+  options?: Pick<SocketOptions, 'silenceLimit'>,
+): Promise<EmbeddedPostgres> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error) => {
+    throw unusable(dataDir, error);
+  });
+  // What was opened, to be closed in reverse.
+  const opened: (() => unknown)[] = [];
+  const close = async () => {
+    for (const undo of opened.reverse()) await undo();
+  };
+  try {
+    const folder = await reachableFolder(resolve(dataDir));
+    opened.push(folder.release);
+    const claimed = await claim(folder.path).catch((error) => {
+      throw unusable(dataDir, error);
+    });
+    if ('holder' in claimed) {
+      throw new SetupError(
+        `DATA_DIR ${JSON.stringify(dataDir)} is in use by ${claimed.holder}. Stop it, or set DATA_DIR to another folder.`,
+      );
+    }
+    const { isHeld, release } = claimed;
+    opened.push(release);
+    const engine = await openEngine(dataDir, join(folder.path, engineFolder));
+    const socket = join(folder.path, socketName);
+    await rm(socket, { force: true });
+    const listeners = new Set<NotificationListener>();
+    const tell: NotificationListener = (channel, payload) => {
+      for (const listener of listeners) listener(channel, payload);
+    };
+    const ownName = ownNamePrefix + randomUUID();
+    const findObstacle = () => (isHeld() ? undefined : lost(dataDir));
+    const server = serveEngine(engine, tell, { ...options, ownName, findObstacle });
+    // An engine that has failed would never come to an end with this; one whose folder is another's would write there.
+    opened.push(() => server.hasFailed() || engine.close());
+    server.listen(socket);
+    await once(server, 'listening');
+    const watch = setInterval(server.check, lockInterval).unref();
+    opened.push(() => {
+      clearInterval(watch);
+      server.check();
+      // To close it is to remove the socket, whosever that is.
+      if (isHeld()) server.close();
+      else server.unref();
+      server.closeConnections();
+    });
+    await chmod(socket, 0o600);
+    const connection = { ...connectionTo(folder.path), application_name: ownName };
+    return { connection, engine, listeners, failure: server.failure, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** What is wrong with the database of the folder, if anything is. Looks at a copy, since to open it is to change it. */
+export async function findDamage(dataDir: string): Promise<string | undefined> {
+  const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
+  try {
+    const path = join(copy, engineFolder);
+    await cp(join(dataDir, engineFolder), path, { recursive: true });
+    const engine = await openEngine(dataDir, path);
+    await engine.close();
+    return undefined;
+  } catch (error) {
+    return errorText(error);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}
+
+/** How often, in milliseconds, it is looked whether the folder is still there, when nobody asks for anything. */
+const lockInterval = 1_000;
+
+function lost(dataDir: string): SetupError {
+  return new SetupError(
+    `DATA_DIR ${JSON.stringify(dataDir)} was removed or replaced while it was open. Nothing more is written to it.`,
+  );
+}
+
+/**
+ * Opens the engine, or makes it.
+ * @throws {SetupError} when its files are of no use, or there is something in the way of writing them.
+ */
+async function openEngine(dataDir: string, path: string): Promise<PGlite> {
+  try {
+    // PGlite leaves it to the umask who may write; nobody gets past this.
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await chmod(path, 0o700);
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+  const said: string[] = [];
+  try {
+    const engine = await PGlite.create({
+      dataDir: path,
+      startParams,
+      onStderr: (line) => said.push(line) > 0,
+    });
+    // The engine has no converters: without these it says so, and with them it breaks off.
+    await engine.exec('DELETE FROM pg_catalog.pg_conversion');
+    return engine;
+  } catch (error) {
+    const last = said.findLast((line) => /FATAL|PANIC/.test(line));
+    if (last && /No space left|Permission denied|Read-only file system/.test(last))
+      throw unusable(dataDir, new Error(last));
+    throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
+      cause: error,
+    });
+  }
+}
+
+const damaged = (dataDir: string, reason: string) =>
+  `The database in ${dataDir} is damaged: move it away and start again (${reason.split('\n')[0]})`;
+
+/** The address of the engine that another process has opened, or undefined if none has. */
+export async function findEmbedded(dataDir: string) {
+  const folder = await reachableFolder(resolve(dataDir));
+  if (await isListening(join(folder.path, socketName)))
+    return { connection: connectionTo(folder.path), close: folder.release };
+  await folder.release();
+  return undefined;
+}
+
+/** PGlite has one user and one database, and asks for no password: the folder's mode keeps others out. */
+function connectionTo(host: string): pg.ClientConfig {
+  return { host, user: 'postgres', database: 'postgres' };
+}
+
+/** The kernel keeps 108 bytes for a socket's address (unix(7)), or 104; the longest name in the folder takes 19. */
+const longestFolder = 80;
+
+/**
+ * The folder under a path short enough for a socket in it, which one deep in a file system is not. A link in the
+ * temporary folder stands in then.
+ */
+async function reachableFolder(path: string): Promise<{ path: string; release(): Promise<void> }> {
+  if (Buffer.byteLength(path) <= longestFolder) return { path, release: async () => {} };
+  const parent = await mkdtemp(join(tmpdir(), 'dovetail-'));
+  await symlink(path, join(parent, 'data'));
+  return { path: join(parent, 'data'), release: () => rm(parent, { recursive: true, force: true }) };
+}
+
+/** Whether somebody listens on the socket. */
+function isListening(path: string): Promise<boolean> {
+  return new Promise((settle) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      settle(true);
+    });
+    socket.once('error', () => settle(false));
+  });
+}
+
+function unusable(dataDir: string, error: unknown): SetupError {
+  const reason = errorText(error);
+  return new SetupError(
+    `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${reason}`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,117 @@
+/** The lock of a folder: PGlite takes none of its own, and two processes in one folder destroy it. */
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { statSync } from 'node:fs';
+import { chmod, link, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+
+export interface Claimed {
+  /** Whether the folder still is this process's: it may have been removed, and even made anew by another. */
+  isHeld(): boolean;
+  /** Gives the folder up. */
+  release(): Promise<void>;
+}
+
+export interface Rejected {
+  /** Who has the folder, such as `process 42`. */
+  readonly holder: string;
+}
+
+/**
+ * Claims the folder for this process.
+ *
+ * A listening socket is a lock that dies with its process. Its name stays, though, and removing a name that was
+ * found dead is a race: by then it may be the live lock of a process that was faster. So the locks are numbered, the
+ * highest counts and is never removed, and only one process can link the next number.
+ */
+export async function claim(folder: string): Promise<Claimed | Rejected> {
+  const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
+  const server = createServer((socket) => socket.on('error', () => {}).end(String(process.pid)));
+  try {
+    server.listen(draft);
+    await once(server, 'listening');
+    await chmod(draft, 0o600);
+    // As long as the socket is bound, no other file has its number.
+    const { dev, ino } = statSync(draft);
+    for (;;) {
+      const highest = Math.max(0, ...(await locksIn(folder)));
+      const holder = await ask(lockPath(folder, highest));
+      if (holder !== undefined) {
+        server.close();
+        return { holder };
+      }
+      const lock = lockPath(folder, highest + 1);
+      if (!(await linkNew(draft, lock))) continue;
+      const numbers = await locksIn(folder);
+      if (numbers.some((number) => number > highest + 1)) {
+        // The number was free because it had been outnumbered and removed already.
+        await rm(lock, { force: true });
+        continue;
+      }
+      await rm(draft, { force: true });
+      for (const number of numbers.filter((each) => each <= highest)) {
+        await rm(lockPath(folder, number), { force: true });
+      }
+      const isHeld = () => {
+        const found = statSync(lock, { throwIfNoEntry: false });
+        return found?.ino === ino && found.dev === dev;
+      };
+      const release = async () => {
+        // An empty file in its place says the same as a dead socket, and can be copied with the folder.
+        if (isHeld()) {
+          await writeFile(draft, '', { mode: 0o600 })
+            .then(() => rename(draft, lock))
+            .catch(() => {});
+        }
+        server.close();
+      };
+      return { isHeld, release };
+    }
+  } catch (error) {
+    server.close();
+    throw error;
+  }
+}
+
+const lockPath = (folder: string, number: number) => join(folder, `.lock.${number}`);
+
+async function locksIn(folder: string): Promise<number[]> {
+  const names = await readdir(folder);
+  return names.flatMap((name) => /^\.lock\.(\d+)$/.exec(name)?.[1] ?? []).map(Number);
+}
+
+/** Gives the file another name, unless that is taken. */
+function linkNew(path: string, name: string): Promise<boolean> {
+  return link(path, name).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EEXIST') return false;
+      throw error;
+    },
+  );
+}
+
+/** How long, in milliseconds, a process may take to say who it is: it may be busy with a long query. */
+const timeouts = 2_000;
+
+/** Which process listens on the socket, or undefined if none does. */
+function ask(path: string): Promise<string | undefined> {
+  return new Promise((settle) => {
+    let response = '';
+    const socket = connect(path);
+    const say = () => settle(response === '' ? 'another process' : `process ${response}`);
+    socket.setTimeout(timeouts, () => socket.destroy());
+    socket.on('data', (data) => {
+      response += data;
+    });
+    socket.once('error', (error) => (isNobody(error) ? settle(undefined) : say()));
+    socket.once('close', say);
+  });
+}
+
+/** Whether the error of a connection means that nobody listens: a dead socket, none, or the file in its place. */
+function isNobody({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ENOTSOCK';
+}

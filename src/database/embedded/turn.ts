@@ -1,0 +1,115 @@
+/**
+ * A turn: the time for which the engine's one session belongs to one client.
+ *
+ * It begins when the client sends something and everybody who asked earlier has had a turn. It ends when the engine
+ * says that it is idle, outside of any transaction, or when the client leaves. Meanwhile the messages of all other
+ * clients wait. Whoever had the turn, the next one finds the session as the gateway relies on it.
+ */
+
+import type { Engine } from './engine.ts';
+import type { GuestSession } from './guest.ts';
+import { message, report } from './protocol.ts';
+import type { NotificationListener } from './replies.ts';
+
+export interface TurnQueue {
+  /** Waits until it is the caller's turn, and gives the function that ends it. */
+  take(): Promise<() => void>;
+  /** How many wait while somebody has the turn. */
+  waiting(): number;
+}
+
+/** Lets one holder at a time in, in the order in which they asked. */
+export function createTurnQueue(): TurnQueue {
+  let last = Promise.resolve();
+  let asked = 0;
+  return {
+    take() {
+      asked++;
+      const before = last;
+      let end = () => {};
+      last = new Promise((settle) => {
+        end = () => {
+          asked--;
+          settle();
+        };
+      });
+      return before.then(() => end);
+    },
+    waiting: () => asked - 1,
+  };
+}
+
+/** The turns of one client, of which it has one at a time. */
+export interface Turns {
+  /** Whether the engine is the client's. */
+  isMine(): boolean;
+  /** Waits for the engine, unless it is the client's already, and gives a guest back what it has set. */
+  begin(): Promise<void>;
+  /**
+   * Makes the session what it was, and lets the next client have the engine. For when the engine is idle.
+   * @throws why a guest cannot go on, if it cannot. The turn is not over then: it has to be abandoned.
+   */
+  end(): Promise<void>;
+  /** Ends the turn of a client that is gone, if it has one, and with it whatever it was in the midst of. */
+  abandon(): Promise<void>;
+}
+
+export interface TurnOptions {
+  readonly engine: Engine;
+  readonly queue: TurnQueue;
+  /** The client's session if it is a guest. The gateway's own clients leave nothing that has to be put back. */
+  readonly guest: GuestSession | undefined;
+  readonly onNotification: NotificationListener;
+  /** Sends a message to the client. */
+  send(data: Buffer): void;
+  /** Called when the session is put back, just before the next client has the engine. */
+  onEnd(): void;
+}
+
+export function createTurns({ engine, queue, guest, onNotification, send, onEnd }: TurnOptions): Turns {
+  let giveUp: (() => void) | undefined;
+
+  async function putBack(): Promise<void> {
+    if (!guest) return;
+    const { unheard, lost, error } = await guest.end();
+    for (const channel of unheard) onNotification(channel, '');
+    if (error !== undefined) throw error;
+    if (lost.length > 0) {
+      const text = `the embedded database ends with each statement or transaction: ${lost.join(', ')}`;
+      send(report('NOTICE', '01000', text));
+    }
+  }
+
+  return {
+    isMine: () => giveUp !== undefined,
+    async begin() {
+      if (giveUp) return;
+      giveUp = await queue.take();
+      await guest?.begin();
+    },
+    async end() {
+      await putBack();
+      onEnd();
+      giveUp?.();
+      giveUp = undefined;
+    },
+    async abandon() {
+      if (!giveUp) return;
+      // An engine that has failed does neither, and there is nobody left to tell.
+      await engine.run(breakOff, () => {}).catch(() => {});
+      await putBack().catch(() => {});
+      giveUp();
+      giveUp = undefined;
+    },
+  };
+}
+
+/**
+ * Ends whatever a client was in the midst of. A batch is broken first, by executing a portal that does not exist:
+ * the Sync, without which the engine would pass over the ROLLBACK after an error, would otherwise commit it.
+ */
+const breakOff = Buffer.concat([
+  message('E', 'abandoned', Buffer.alloc(4)),
+  message('S'),
+  message('Q', 'ROLLBACK'),
+]);

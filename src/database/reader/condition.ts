@@ -1,0 +1,135 @@
+/** Conditions of a statement, its parameters, and its order. */
+
+import { columnOf, fieldOf, type Relation } from './models.ts';
+import type { Model, RowOrder } from './query.ts';
+
+/** What all parts of one statement share. */
+export interface Writer {
+  /** Adds a parameter, and gives the place that stands for it. */
+  parameter(value: unknown): string;
+  listParameter(values: readonly unknown[]): string;
+  /** A name for one more table. */
+  nextTable(): string;
+}
+
+/** @param values is where parameters go. */
+export function createWriter(values: unknown[]): Writer {
+  let tables = 0;
+  return {
+    parameter: (value) => `$${values.push(parameterOf(value))}`,
+    listParameter: (list) => `$${values.push(list.map(parameterOf))}`,
+    nextTable: () => `t${tables++}`,
+  };
+}
+
+export function conditionOn(writer: Writer, model: Model, where: object, table: string): string {
+  const parts = Object.entries(where).map(([name, wanted]: [string, unknown]) => {
+    if (name === 'AND') return several(writer, model, name, wanted, table).join(' AND ');
+    if (name === 'OR') return `(${several(writer, model, name, wanted, table).join(' OR ')})`;
+    const { relation } = fieldOf(model, name);
+    if (relation) return related(writer, relation, name, wanted, table);
+    return comparison(writer, `${table}."${name}"`, wanted);
+  });
+  return parts.length === 0 ? 'true' : parts.join(' AND ');
+}
+
+/** Whether nothing is true or false depends on where it stands, to Prisma: it has to be spelt out. */
+function several(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string[] {
+  if (!Array.isArray(wanted) || wanted.length === 0) throw new Error(`${name} takes a list of conditions`);
+  return wanted.map((each: unknown) => {
+    if (!isRecord(each) || Object.keys(each).length === 0)
+      throw new Error(`${name} takes conditions that say something`);
+    return `(${conditionOn(writer, model, each, table)})`;
+  });
+}
+
+/** Of a list, `some` row meets the condition; of a link, the one row does. */
+function related(writer: Writer, relation: Relation, name: string, wanted: unknown, table: string): string {
+  const inner = writer.nextTable();
+  const where = relation.isList ? onlyEntry(name, wanted, 'some') : wanted;
+  if (!isRecord(where) || (!relation.isList && Object.keys(where).length === 0))
+    throw new Error(`${name} takes a condition`);
+  const met = conditionOn(writer, relation.model, where, inner);
+  return `EXISTS (SELECT FROM "${relation.model}" ${inner} WHERE ${tie(relation, inner, table)} AND ${met})`;
+}
+
+function comparison(writer: Writer, column: string, wanted: unknown): string {
+  if (wanted === null) return `${column} IS NULL`;
+  if (!isRecord(wanted)) return `${column} = ${writer.parameter(wanted)}`;
+  const parts = Object.entries(wanted).map(([operator, value]: [string, unknown]) => {
+    if (operator === 'in' && Array.isArray(value)) return `${column} = ANY(${writer.listParameter(value)})`;
+    if (operator === 'not' && value === null) return `${column} IS NOT NULL`;
+    const symbol = symbols.get(operator);
+    if (symbol === undefined) throw new Error(`${operator} is not an operator of this module`);
+    return `${column} ${symbol} ${writer.parameter(value)}`;
+  });
+  if (parts.length === 0) throw new Error(`nothing is said of ${column}`);
+  return parts.join(' AND ');
+}
+
+const symbols = new Map([
+  ['lt', '<'],
+  ['lte', '<='],
+  ['gt', '>'],
+  ['gte', '>='],
+]);
+
+/** The condition that ties the rows of a relation to those of an outer table. */
+export const tie = ({ here, there }: Relation, inner: string, outer: string) =>
+  `${inner}."${there}" = ${outer}."${here}"`;
+
+/** The ORDER BY of a statement. Like PostgreSQL, Prisma has nulls first in a descending order unless told otherwise. */
+export function orderedBy(model: Model, orderBy: RowOrder | readonly RowOrder[], table: string): string {
+  const parts = [orderBy].flat().flatMap((each) =>
+    Object.entries(each).map(([name, how]) => {
+      const { sort, nulls } = typeof how === 'string' ? { sort: how, nulls: undefined } : how;
+      const direction = directions.get(sort);
+      const place = places.get(nulls);
+      if (direction === undefined || place === undefined)
+        throw new Error(`${JSON.stringify(how)} is not an order of this module`);
+      return columnOf(model, name, table) + direction + place;
+    }),
+  );
+  return parts.length === 0 ? '' : ` ORDER BY ${parts.join(', ')}`;
+}
+
+const directions = new Map([
+  ['asc', ' asc'],
+  ['desc', ' desc'],
+]);
+
+const places = new Map([
+  [undefined, ''],
+  ['first', ' NULLS FIRST'],
+  ['last', ' NULLS LAST'],
+]);
+
+/** What `pg` is to send for a value. */
+function parameterOf(value: unknown): unknown {
+  if (value instanceof Date) return timeText(value);
+  if (typeof value === 'number' || typeof value === 'boolean') return value;
+  if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
+  // PostgreSQL rejects the one, and `pg` sends something else for the other.
+  if (/\0|\p{Surrogate}/u.test(value))
+    throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
+  return value;
+}
+
+/** In UTC: in the time zone of this process, as `pg` would write it, seconds of old offsets get lost. */
+function timeText(time: Date): string {
+  const year = time.getUTCFullYear();
+  const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
+  // What follows the year, however that is written, has the same length in each ISO 8601.
+  return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+
+/** What an object has under the one name that it may have. */
+export function onlyEntry(of: string, value: unknown, name: string): Record<string, unknown> {
+  const inner = isRecord(value) ? value[name] : undefined;
+  if (!isRecord(value) || !isRecord(inner) || Object.keys(value).length > 1)
+    throw new Error(`${of} takes ${name} and nothing else`);
+  return inner;
+}

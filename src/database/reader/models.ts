@@ -1,0 +1,79 @@
+/** The models as statements need them: their columns, and how their rows belong together. */
+
+import { getDatamodel } from '../generated/pothos.ts';
+import type { Model } from './query.ts';
+
+export interface Relation {
+  readonly model: Model;
+  readonly isList: boolean;
+  /** The columns that are equal in rows that belong together: in the model of the field, and in the other one. */
+  readonly here: string;
+  readonly there: string;
+}
+
+/** A column, or a relation. */
+interface Field {
+  readonly type: string;
+  readonly relation?: Relation;
+}
+
+/** @throws when the model has no such field, or one that cannot be read. */
+export function fieldOf(model: Model, name: string): Field {
+  const field = models.get(model)?.get(name);
+  if (!field) throw new Error(`${model} has no field ${name}`);
+  // Rows of JSON would have them as text, and no query of the gateway needs one.
+  if (field.type === 'Bytes' || field.type === 'BigInt')
+    throw new Error(`${model}.${name} is of type ${field.type}, which this module does not read`);
+  return field;
+}
+
+/** The column, of a table that a statement calls by this name. */
+export function columnOf(model: Model, name: string, table: string): string {
+  if (fieldOf(model, name).relation) throw new Error(`${model}.${name} is no column`);
+  return `${table}."${name}"`;
+}
+
+/** A relation to a list of rows. Single rows are not read beneath others: the schema loads them by their ids, in batches. */
+export function listOf(model: Model, name: string): Relation {
+  const { relation } = fieldOf(model, name);
+  if (!relation?.isList) throw new Error(`${model}.${name} is no list of rows`);
+  return relation;
+}
+
+/** The fields of each model. Every relation of the data model leads to an `id`. */
+function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
+  // What Prisma generates has these models, and no others.
+  const given = Object.entries(getDatamodel().datamodel.models) as [Model, DataModel][];
+  const foreignKeyOf = (model: string, relationName: string | undefined) => {
+    const [, { fields }] = given.find(([name]) => name === model) ?? ['', { fields: [] }];
+    return fields.find((field) => field.relationName === relationName && field.relationFromFields?.length)
+      ?.relationFromFields?.[0];
+  };
+  return new Map(
+    given.map(([model, { fields }]) => [
+      model,
+      new Map(
+        fields.map(({ name, type, isList, relationName, relationFromFields }): [string, Field] => {
+          if (relationName === undefined) return [name, { type }];
+          const [own] = relationFromFields ?? [];
+          const here = own ?? 'id';
+          const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
+          if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
+          return [name, { type, relation: { model: type as Model, isList, here, there } }];
+        }),
+      ),
+    ]),
+  );
+}
+
+interface DataModel {
+  readonly fields: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly isList: boolean;
+    readonly relationName?: string;
+    readonly relationFromFields?: readonly string[];
+  }[];
+}
+
+const models = readModels();

@@ -1,0 +1,80 @@
+/**
+ * Queries for rows, in a part of Prisma's own language: they mean what they mean to Prisma's client. Their types are
+ * made of those that Prisma generates, so that a name that a model does not have does not compile.
+ */
+
+import type PrismaTypes from '../generated/pothos.ts';
+import type { Prisma } from '../generated/prisma/client.ts';
+
+export type Model = Prisma.ModelName;
+
+type Columns<M extends Model> = PrismaTypes[M]['Shape'];
+type Relations<M extends Model> = PrismaTypes[M]['Relations'];
+
+/** The model that a relation leads to. */
+type Related<M extends Model, R extends keyof Relations<M>> = Relations<M>[R] extends {
+  Name: infer N extends Model;
+}
+  ? N
+  : never;
+type Lists<M extends Model> = keyof Relations<M> & PrismaTypes[M]['ListRelations'];
+type Links<M extends Model> = Exclude<keyof Relations<M>, PrismaTypes[M]['ListRelations']>;
+
+/** A query for rows of one model, or of one of several. */
+export type RowQuery<M extends Model = Model> = {
+  [N in M]: {
+    readonly select: Selection<N>;
+    readonly where?: Condition<N>;
+    readonly orderBy?: Order<N> | readonly Order<N>[];
+    readonly take?: number;
+    readonly skip?: number;
+  };
+}[M];
+
+/** Columns, as `true`; relations to lists, as queries for their rows; `_count`, as Prisma has it. */
+export type Selection<M extends Model> = { readonly [C in keyof Columns<M>]?: true } & {
+  readonly [R in Lists<M>]?: RowQuery<Related<M, R>>;
+} & {
+  readonly _count?: {
+    readonly select: { readonly [R in Lists<M>]?: true | { readonly where: Condition<Related<M, R>> } };
+  };
+};
+
+/** What holds of the rows: of columns, of `some` row of a list, of the one row of a link. */
+export type Condition<M extends Model> = { readonly [C in keyof Columns<M>]?: Comparison<Columns<M>[C]> } & {
+  readonly [R in Lists<M>]?: { readonly some: Condition<Related<M, R>> };
+} & { readonly [R in Links<M>]?: Condition<Related<M, R>> } & {
+  readonly AND?: readonly Condition<M>[];
+  readonly OR?: readonly Condition<M>[];
+};
+
+type Comparison<Value> =
+  | Comparable<Value>
+  | (null extends Value ? null : never)
+  | {
+      readonly in?: readonly Comparable<Value>[];
+      readonly lt?: Comparable<Value>;
+      readonly lte?: Comparable<Value>;
+      readonly gt?: Comparable<Value>;
+      readonly gte?: Comparable<Value>;
+      readonly not?: null;
+    };
+
+/** An infinite time, of which there is no `Date`, is a number. */
+type Comparable<Value> = NonNullable<Value> | (Date extends Value ? number : never);
+
+type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
+
+type Order<M extends Model> = { readonly [C in keyof Columns<M>]?: Direction };
+
+/** An order by columns that were chosen at run time. */
+export type RowOrder = Readonly<Record<string, Direction>>;
+
+/** A query that was put together at run time: a name that is not the model's is an error only when it is written. */
+export interface PlannedQuery {
+  readonly select: object;
+  readonly where?: object;
+  readonly orderBy?: RowOrder | readonly RowOrder[];
+  readonly take?: number;
+  readonly skip?: number;
+}

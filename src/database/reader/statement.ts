@@ -1,0 +1,153 @@
+/**
+ * Reads written as one SQL statement each: rows, with the rows of their relations beside them as JSON.
+ *
+ * Queries mean what they mean to Prisma's client, which the tests hold this module against; what is beyond the part of
+ * its language that is written here is an error. The client takes longer to turn a query into SQL and rows into objects
+ * than all else does that a request needs of this process.
+ */
+
+import { conditionOn, createWriter, isRecord, onlyEntry, orderedBy, tie, type Writer } from './condition.ts';
+import { columnOf, fieldOf, listOf } from './models.ts';
+import type { Model, PlannedQuery } from './query.ts';
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+export interface RowStatement extends Statement {
+  /** What has to become of the rows that the statement gives, before they are as the data model says. */
+  readonly shape: Shape;
+}
+
+/** Where in rows there are times, and numbers, which JSON cannot hold all of. */
+interface Shape {
+  readonly times: readonly string[];
+  readonly floats: readonly string[];
+  readonly nested: readonly { readonly name: string; readonly shape: Shape }[];
+}
+
+/** @throws an error for a query that is beyond this module. */
+export function selectStatement(model: Model, query: PlannedQuery): RowStatement {
+  const values: unknown[] = [];
+  return { ...select(createWriter(values), model, query), values };
+}
+
+/** Counts rows, in a column called `count`. */
+export function countStatement(model: Model, where: object): Statement {
+  const values: unknown[] = [];
+  return { text: count(createWriter(values), model, where), values };
+}
+
+/** Makes of what a statement gave what the data model says, in place. */
+export function revive(rows: readonly object[], { times, floats, nested }: Shape): void {
+  if (times.length === 0 && floats.length === 0 && nested.length === 0) return;
+  for (const row of rows as readonly Record<string, unknown>[]) {
+    for (const name of times) if (row[name] !== null) row[name] = timeOf(Number(row[name]));
+    // JSON has text for what is no finite number.
+    for (const name of floats) if (typeof row[name] === 'string') row[name] = Number(row[name]);
+    // The statement gives an array for each relation.
+    for (const { name, shape } of nested) revive(row[name] as object[], shape);
+  }
+}
+
+/** A `Date` cannot be infinite, though a time in PostgreSQL can: it stays the number that it is to `pg` as well. */
+const timeOf = (milliseconds: number) =>
+  Math.abs(milliseconds) === Number.POSITIVE_INFINITY ? milliseconds : new Date(milliseconds);
+
+const queryParts = new Set(['select', 'where', 'orderBy', 'take', 'skip']);
+
+/** @param tied the condition that ties the rows to those of an outer table. */
+function select(
+  writer: Writer,
+  model: Model,
+  query: PlannedQuery,
+  table = writer.nextTable(),
+  tied = 'true',
+): { text: string; shape: Shape } {
+  for (const part of Object.keys(query))
+    if (!queryParts.has(part)) throw new Error(`${part} is not a part of a query of this module`);
+  const { columns, shape } = selectedColumns(writer, model, query.select, table);
+  const { where = {}, orderBy = [], take, skip } = query;
+  const order = orderedBy(model, orderBy, table);
+  const limit = take === undefined ? '' : ` LIMIT ${writer.parameter(rowCount('take', take))}`;
+  const source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}${order}`;
+  const page = skip
+    ? // What is selected of a row is computed for the rows that an offset skips as well, unless it is outside.
+      `FROM (SELECT ${table}.* ${source}${limit} OFFSET ${writer.parameter(rowCount('skip', skip))}) ${table}${order}`
+    : source + limit;
+  return { text: `SELECT ${columns.join(', ')} ${page}`, shape };
+}
+
+function selectedColumns(writer: Writer, model: Model, selection: object, table: string) {
+  const columns: string[] = [];
+  const times: string[] = [];
+  const floats: string[] = [];
+  const nested: { name: string; shape: Shape }[] = [];
+  const entries: [string, unknown][] = Object.entries(selection);
+  for (const [name, wanted] of entries) {
+    if (name === '_count') {
+      columns.push(`${counts(writer, model, selectionOf(name, wanted), table)} AS "_count"`);
+    } else if (wanted === true) {
+      const column = columnOf(model, name, table);
+      const { type } = fieldOf(model, name);
+      if (type === 'DateTime') times.push(name);
+      if (type === 'Float') floats.push(name);
+      columns.push(type === 'DateTime' ? `${milliseconds(column)} AS "${name}"` : column);
+    } else {
+      const relation = listOf(model, name);
+      const inner = writer.nextTable();
+      const below = select(writer, relation.model, queryOf(name, wanted), inner, tie(relation, inner, table));
+      columns.push(`(SELECT coalesce(json_agg(rows), '[]') FROM (${below.text}) rows) AS "${name}"`);
+      nested.push({ name, shape: below.shape });
+    }
+  }
+  if (columns.length === 0) throw new Error(`nothing is selected of ${model}`);
+  return { columns, shape: { times, floats, nested } };
+}
+
+/** @param tied as for `select`. */
+function count(
+  writer: Writer,
+  model: Model,
+  where: object,
+  table = writer.nextTable(),
+  tied = 'true',
+): string {
+  return `SELECT count(*)::int FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
+}
+
+function counts(writer: Writer, model: Model, wanted: object, table: string): string {
+  const pairs = Object.entries(wanted).map(([name, query]: [string, unknown]) => {
+    const relation = listOf(model, name);
+    const inner = writer.nextTable();
+    const where = query === true ? {} : onlyEntry(`the count of ${name}`, query, 'where');
+    return `'${name}', (${count(writer, relation.model, where, inner, tie(relation, inner, table))})`;
+  });
+  if (pairs.length === 0) throw new Error(`nothing is counted of ${model}`);
+  return `json_build_object(${pairs.join(', ')})`;
+}
+
+/**
+ * A time as PostgreSQL has it, rather than as text: how that is written depends on settings of the session, on the
+ * time zone's history, and on whether it is in JSON.
+ */
+const milliseconds = (column: string) => `extract(epoch FROM ${column}) * 1000`;
+
+function rowCount(name: string, count: number): number {
+  if (!Number.isSafeInteger(count) || count < 0)
+    throw new Error(`${name} is a number of rows, and not ${count}`);
+  return count;
+}
+
+function selectionOf(name: string, wanted: unknown): Record<string, unknown> {
+  const select = isRecord(wanted) ? wanted.select : undefined;
+  if (!isRecord(select)) throw new Error(`${name} takes true, or a select`);
+  return select;
+}
+
+function queryOf(name: string, wanted: unknown): PlannedQuery {
+  const select = selectionOf(name, wanted);
+  // What has a selection is an object; its parts are looked at by name when it is written.
+  return { ...(wanted as object), select };
+}

@@ -1,0 +1,50 @@
+/** The demo account: what the embedded database starts with, so that every query has something to show. */
+
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createToken, findToken, TokenError } from '../auth/tokens.ts';
+import type { Database } from '../database/database.ts';
+import { demoUsername, loadDemoData } from './demoData.ts';
+
+/** Its name tells it from the tokens that somebody creates for the account. */
+const tokenName = 'demo-token';
+
+/** Loading takes a second; a slow machine may take much longer than Prisma's five seconds for a transaction. */
+const loadingLimit = 120_000;
+
+/**
+ * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
+ * in the file `demo-token` there. Undefined for a database that holds other data.
+ */
+export async function prepareDemo(
+  { pool, sql }: Pick<Database, 'pool' | 'sql'>,
+  dataDir: string,
+): Promise<string | undefined> {
+  // A mirrored account belongs to somebody, whatever its name.
+  if ((await sql.count('Mirror', {})) > 0) return undefined;
+  const openClient = async () => (await import('../database/client.ts')).openClient(pool);
+  if ((await sql.count('User', {})) === 0)
+    await (await openClient()).$transaction(loadDemoData, { timeout: loadingLimit });
+  const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
+  if (!demo) return undefined;
+
+  const file = join(dataDir, 'demo-token');
+  const stored = await readFile(file, 'utf8').catch(() => '');
+  if ((await findToken(sql, stored.trim()))?.userId === demo.id) return stored.trim();
+
+  // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
+  // nobody knows, makes room for the new one: an account has a limited number.
+  const client = await openClient();
+  await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
+  const created = await createToken(client, demoUsername, tokenName).catch((error: unknown) => {
+    // Somebody has used up the account's tokens, or taken its tier: from then on it is an account like any other.
+    if (error instanceof TokenError) return undefined;
+    throw error;
+  });
+  if (!created) return undefined;
+  const { token } = created;
+  await rm(`${file}.new`, { force: true });
+  await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
+  await rename(`${file}.new`, file);
+  return token;
+}

@@ -1,0 +1,118 @@
+/**
+ * The fast path: a plain JSON post of an operation that has been seen before is run without Yoga. Whatever is odd about
+ * a request, and whatever turns out to be wrong with it, is left to Yoga.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import { type ExecutionResult, OperationTypeNode } from 'graphql';
+import type { Viewer } from '../auth/viewer.ts';
+import { type ExecutionError, errorForClient } from '../errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { type HttpResponse, jsonResponse } from '../http/response.ts';
+import type { OtherWork, Query, Work } from '../http/task.ts';
+import type { PreparedOperation } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
+import type { Documents } from './documents.ts';
+import { type PlainRequest, readPlainRequest } from './operations.ts';
+import type { PersistedOperations } from './persisted.ts';
+import { vary, type YogaWork } from './yogaWork.ts';
+
+/**
+ * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
+ * this type a browser asks by a CORS preflight.
+ */
+export const postType = /^application\/json *(;|$)/i;
+
+const jsonType = 'application/json';
+/** GraphQL over HTTP, section 4.2. */
+const graphqlType = 'application/graphql-response+json';
+
+/** A post that may take the fast path. */
+export interface Post {
+  readonly body: Buffer;
+  /** The media type of its response. */
+  readonly type: string;
+  readonly viewer: Viewer;
+}
+
+export interface FastPathOptions {
+  readonly documents: Documents;
+  readonly persisted: PersistedOperations;
+  readonly yogaWork: YogaWork;
+  createContext(viewer: Viewer): Context;
+}
+
+/** Undefined for a request that is not for the fast path. */
+export type FastPath = (exchange: Exchange, post: Post) => Work | undefined;
+
+/** Runs posts of operations that have been seen before. */
+export function createFastPath({ documents, persisted, yogaWork, createContext }: FastPathOptions): FastPath {
+  function query(
+    exchange: Exchange,
+    { body, type, viewer }: Post,
+    { variables }: PlainRequest,
+    operation: PreparedOperation,
+  ): Query {
+    return {
+      kind: 'query',
+      async run() {
+        const result = await operation.run(variables, createContext(viewer));
+        if (isWhole(result)) {
+          const response = { ...responseOf(exchange, result, type), operation: operation.label };
+          return { response, isCacheable: !result.errors };
+        }
+        // Requests that share this response accept the same media type, however they say it.
+        return { response: await yogaWork.finish(exchange, body, viewer, type), isCacheable: false };
+      },
+    };
+  }
+
+  function mutation(
+    exchange: Exchange,
+    { body, type, viewer }: Post,
+    { variables }: PlainRequest,
+    operation: PreparedOperation,
+  ): OtherWork {
+    return {
+      kind: 'other',
+      mayHaveWritten: () => true,
+      async run() {
+        const result = await operation.run(variables, createContext(viewer));
+        if (result.data !== undefined) return responseOf(exchange, result, type);
+        // Without data nothing was executed, and Yoga says why.
+        return yogaWork.handle(exchange, body, viewer).run();
+      },
+    };
+  }
+
+  return (exchange, post) => {
+    const plain = readPlainRequest(post.body, persisted);
+    const operation = plain && documents.prepared(plain.text, plain.operationName, plain.variables);
+    if (!operation) return undefined;
+    exchange.operation = operation.label;
+    const work = operation.type === OperationTypeNode.QUERY ? query : mutation;
+    return work(exchange, post, plain, operation);
+  };
+}
+
+function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): HttpResponse {
+  const shown = errors?.map((error) => errorForClient(error, exchange.report));
+  const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
+  return jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
+}
+
+/** Whether the response is a 200. Yoga decides where nothing was executed, or where an error has a status. */
+function isWhole({ data, errors }: ExecutionResult): boolean {
+  // Errors of compiled code may have no extensions.
+  return (
+    data !== undefined && !errors?.some(({ extensions }: ExecutionError) => extensions?.http !== undefined)
+  );
+}
+
+/** The media type that the fast path responds with, or undefined for a request that is not for it. */
+export function fastPathType({ method, headers }: IncomingMessage): string | undefined {
+  if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
+  const accept = headers.accept ?? '*/*';
+  if (accept.includes(graphqlType)) return graphqlType;
+  return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
+}

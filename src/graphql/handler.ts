@@ -1,0 +1,78 @@
+/** GraphQL over HTTP: GraphiQL for browsers, the fast path for what has been seen before, and Yoga for all else. */
+
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import type { Viewer } from '../auth/viewer.ts';
+import { messages } from '../errors.ts';
+import { readBody } from '../http/body.ts';
+import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { Task } from '../http/task.ts';
+import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { createDocuments } from './documents.ts';
+import { createExplorer } from './explorer.ts';
+import { createFastPath, fastPathType, postType } from './fastPath.ts';
+import { asksForQuery } from './operations.ts';
+import { loadPersistedOperations } from './persisted.ts';
+import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
+import { createYogaWork, requestFailure } from './yogaWork.ts';
+
+export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
+  /** Gives the token that GraphiQL asks with. */
+  demoTokenFor: DemoTokenFor;
+}
+
+export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
+
+/** @throws {SetupError} when the persisted operations cannot be used. */
+export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
+  const { config, createContext } = options;
+  const documents = createDocuments(config);
+  const persisted = loadPersistedOperations(config, documents);
+  const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
+  const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
+
+  function taskOfRead(exchange: Exchange, viewer: Viewer | null): Task {
+    const { request, target } = exchange;
+    return {
+      cacheKey: viewer ? `GET ${request.headers.accept} ${target}` : undefined,
+      prepare: () =>
+        viewer && asksForQuery(target, documents, persisted)
+          ? yogaWork.read(exchange, viewer)
+          : yogaWork.handle(exchange, undefined, viewer),
+    };
+  }
+
+  function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null): Task {
+    const type = viewer ? fastPathType(exchange.request) : undefined;
+    return {
+      // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
+      cacheKey: type === undefined ? undefined : `POST ${type} ${body.toString('latin1')}`,
+      prepare() {
+        const fast = viewer && type !== undefined ? fastPath(exchange, { body, type, viewer }) : undefined;
+        return fast ?? yogaWork.handle(exchange, body, viewer);
+      },
+    };
+  }
+
+  return async (exchange, viewer) => {
+    if (explorer && asksForPage(exchange)) return explorer(exchange);
+    if (isRead(exchange)) return taskOfRead(exchange, viewer);
+    const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
+    return Buffer.isBuffer(body) ? taskOfPost(exchange, body, viewer) : body;
+  };
+}
+
+/** The body of a request that is no read, or the response to one that cannot be read. */
+async function bodyOf(request: IncomingMessage, maxKilobytes: number): Promise<Buffer | HttpResponse> {
+  if (request.method === 'POST' && !postType.test(request.headers['content-type'] ?? ''))
+    return requestFailure(415, 'A POST takes a body of the type application/json', { Connection: 'close' });
+  const body = await readBody(request, maxKilobytes * 1024);
+  if (!body) {
+    const tooLarge = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;
+    return requestFailure(413, tooLarge, { Connection: 'close' });
+  }
+  return isUtf8(body) ? body : requestFailure(400, messages.bodyNotUtf8);
+}

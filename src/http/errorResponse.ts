@@ -1,0 +1,47 @@
+/** Error responses to requests that get as far as no API, in the envelope of the API that was meant. */
+
+import { type ErrorCode, messages, statusOf } from '../errors.ts';
+import type { Endpoint } from './exchange.ts';
+import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
+
+export interface HttpError {
+  readonly message: string;
+  readonly code: ErrorCode;
+  /** The HTTP status, where it says more than that of the code. */
+  readonly status?: number;
+}
+
+/** What the table of errors calls by other names than HTTP does. */
+export const httpErrors = {
+  badRequest: { code: 'BAD_USER_INPUT', message: messages.badRequest },
+  methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
+  tooSlow: { status: 408, code: 'BAD_USER_INPUT', message: messages.tooSlow },
+  headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },
+  tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
+  tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
+  internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
+} as const satisfies Record<string, HttpError>;
+
+/** The error as a response of the endpoint that was meant. */
+export function errorResponse(
+  endpoint: Endpoint,
+  { message, code, status = statusOf[code] }: HttpError,
+  headers?: Record<string, string>,
+): HttpResponse {
+  if (endpoint === 'page') return textResponse(status, message, headers);
+  if (endpoint === 'rest') return restErrorResponse(status, message, headers);
+  const body = { errors: [{ message, extensions: { code } }] };
+  return jsonResponse(status, JSON.stringify(body), headers);
+}
+
+/** An error in the envelope of the REST API. */
+export function restErrorResponse(
+  status: number,
+  message: string,
+  headers?: Record<string, string>,
+): HttpResponse {
+  return jsonResponse(status, JSON.stringify(restError(message)), headers);
+}
+
+/** The envelope around an error of the REST API. */
+export const restError = (error: string) => ({ ok: false, error });

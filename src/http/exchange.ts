@@ -1,0 +1,116 @@
+/** One request on its way through the gateway, and what its response has to carry. */
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** What a request was meant for. */
+export type Endpoint = 'rest' | 'graphql' | 'page';
+
+export interface Exchange {
+  /** Names the request in the log, and to the client as `X-Request-Id`. */
+  readonly id: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** The request's target in origin form. */
+  readonly target: string;
+  /** The target without its query. */
+  readonly path: string;
+  readonly endpoint: Endpoint;
+  /**
+   * What was asked for, as the log says it: a route without its id, or the kind and the root field of a GraphQL
+   * operation. One of few, and never what a client wrote.
+   */
+  operation: string | undefined;
+  /** Headers that the response has beside its own. */
+  readonly headers: Record<string, string>;
+  /** Logs an error that the client does not get to see. */
+  report(error: unknown): void;
+}
+
+/** An exchange that is over. */
+export interface Outcome {
+  readonly exchange: Exchange;
+  /** The HTTP status, or undefined for a client that left before there was one. */
+  readonly status: number | undefined;
+  /** From the arrival of the head to the last byte handed over, in milliseconds. */
+  readonly duration: number;
+}
+
+export interface ExchangeListener {
+  /** Told of an error that the client does not get to see. */
+  failed(exchange: Exchange, error: unknown): void;
+  /** Told when the exchange is over, however it ended. */
+  ended(outcome: Outcome): void;
+}
+
+/** What a client may call its request: anything else could make a log say what it likes, or tell it a token. */
+const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
+
+export function openExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  listener: ExchangeListener,
+): Exchange {
+  const began = performance.now();
+  const given = request.headers['x-request-id'];
+  const id = typeof given === 'string' && usableId.test(given) ? given : randomUUID();
+  const target = targetOf(request);
+  const [path = ''] = target.split('?', 1);
+  const exchange: Exchange = {
+    id,
+    request,
+    response,
+    target,
+    path,
+    endpoint: endpointOf(path),
+    operation: undefined,
+    headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
+    report: (error) => listener.failed(exchange, error),
+  };
+  response.once('close', () => {
+    const status = response.headersSent ? response.statusCode : undefined;
+    listener.ended({ exchange, status, duration: performance.now() - began });
+  });
+  return exchange;
+}
+
+/** Where the REST interface begins. */
+export const restPath = '/api/v1';
+
+function endpointOf(path: string): Endpoint {
+  if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
+  return path === '/graphql' ? 'graphql' : 'page';
+}
+
+/** Whether it only reads: a HEAD is a GET whose response leaves out the body, which Node takes care of. */
+export function isRead({ request: { method } }: Exchange): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** Whether it is a browser that asks for a page, rather than a client that asks a question. */
+export function asksForPage(exchange: Exchange): boolean {
+  return isRead(exchange) && exchange.request.headers.accept?.includes('text/html') === true;
+}
+
+/**
+ * Whether it cannot be told whom a request is for, or whose it is: it names no host, or names a host or a token more than
+ * once (RFC 9112, section 3.2; RFC 9110, section 11.6.2). Node takes the first of them, a proxy may have taken another.
+ */
+export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (httpVersion === '1.1' && headers.host === undefined) return true;
+  let hosts = 0;
+  let tokens = 0;
+  // Names and values take turns.
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? '';
+    // By their lengths first: this looks at every header of every request.
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
+  }
+  return hosts > 1 || tokens > 1;
+}
+
+/** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
+function targetOf({ url = '/' }: IncomingMessage): string {
+  return url.replace(/^https?:\/\/[^/?]*/i, '');
+}

@@ -1,0 +1,32 @@
+/** Who may ask how often: each token, and each address without one. */
+
+import type { Config } from '../config.ts';
+import type { Database } from '../database/database.ts';
+import { addressOf } from './clientAddress.ts';
+import type { Exchange } from './exchange.ts';
+import { createRateLimit } from './rateLimit.ts';
+
+/**
+ * Counts a request, and says whether it is one too many. How things stand with who asks is told by the headers of the
+ * response, whatever it will be.
+ * @param tokenId the token of the request; undefined for an anonymous client.
+ */
+export type RateLimits = (exchange: Exchange, tokenId: number | undefined) => Promise<boolean>;
+
+/** @param database where gateways that share it tell each other what they counted. */
+export function createRateLimits(
+  config: Pick<Config, 'RATE_LIMIT' | 'RATE_LIMIT_ANONYMOUS' | 'TRUST_PROXY'>,
+  { embedded, pool }: Pick<Database, 'embedded' | 'pool'>,
+): RateLimits {
+  const shared = embedded ? undefined : pool;
+  const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
+  const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
+  return async (exchange, tokenId) => {
+    const { isExceeded, headers } =
+      tokenId === undefined
+        ? await addresses.spend(addressOf(exchange.request, config.TRUST_PROXY))
+        : await tokens.spend(String(tokenId));
+    Object.assign(exchange.headers, headers);
+    return isExceeded;
+  };
+}

@@ -1,0 +1,169 @@
+/** HTTP responses: whole ones, made once and sent as often as they hold, and those that come piece by piece. */
+
+import { hash } from 'node:crypto';
+import { once } from 'node:events';
+import type { Exchange } from './exchange.ts';
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: Buffer;
+  /** What was asked for, as an exchange says it: a response out of the cache brings this along. */
+  readonly operation?: string | undefined;
+  /** For responses that a client may ask for conditionally. */
+  readonly validator?: Validator;
+}
+
+/** A response whose body has no end that is known: the events of a subscription. */
+export interface StreamedResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly stream: ReadableStream<Uint8Array> | null;
+  /** Called once nothing more is sent. */
+  ended(): void;
+}
+
+interface Validator {
+  /** The strong entity tag of the body. */
+  readonly etag: string;
+  /** What a 304 has of the headers: all of them that a cache needs (RFC 9110, section 15.4.5). */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const json = 'application/json; charset=utf-8';
+
+/** An error is over when its cause is: no cache may bring it back. */
+const unstored = { 'Cache-Control': 'no-store' };
+
+/** A response with a line of text. */
+export function textResponse(
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): HttpResponse {
+  const body = Buffer.from(`${text}\n`);
+  return {
+    status,
+    body,
+    headers: {
+      'Content-Type': 'text/plain; charset=utf-8',
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
+  };
+}
+
+/** A response with a body of JSON text. */
+export function jsonResponse(
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): HttpResponse {
+  const body = Buffer.from(text);
+  return {
+    status,
+    body,
+    headers: {
+      'Content-Type': json,
+      'Content-Length': body.length,
+      ...(status >= 400 && unstored),
+      ...headers,
+    },
+  };
+}
+
+/**
+ * Lets clients ask for the response conditionally. The tag is strong (RFC 9110, section 8.8.1): equal tags mean
+ * equal bytes. `no-cache` has a cache ask every time, and `private` keeps the response from shared ones.
+ * @param vary the request headers that the response depends on.
+ * @param others what a 304 is to carry beside.
+ */
+export function revalidated(
+  given: HttpResponse,
+  vary: string,
+  others: Readonly<Record<string, string>> = {},
+): HttpResponse {
+  const etag = `"${hash('sha256', given.body, 'base64url')}"`;
+  const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary, ...others };
+  return { ...given, headers: { ...given.headers, ...headers }, validator: { etag, headers } };
+}
+
+/** Sends the response, or 304 without its body when the client has it already. */
+export function send(exchange: Exchange, given: HttpResponse): void {
+  const { request, response } = exchange;
+  const { status, headers, body, validator } = given;
+  // A request that took too long, or could not be read to its end, may have an error response already.
+  if (response.headersSent) return;
+  exchange.operation ??= given.operation;
+  const condition = request.headers['if-none-match'];
+  if (condition !== undefined && validator && matches(condition, validator.etag)) {
+    response.writeHead(304, joined(exchange, validator.headers)).end();
+  } else {
+    response.writeHead(status, joined(exchange, headers)).end(body);
+  }
+}
+
+/** All headers, with what the response is said to vary by already (by CORS, which knows no responses of ours). */
+function joined(
+  { response, headers: others }: Exchange,
+  headers: HttpResponse['headers'],
+): HttpResponse['headers'] {
+  const all = { ...headers, ...others };
+  const vary = response.getHeader('Vary');
+  if (vary !== undefined) all.Vary = headers.Vary === undefined ? String(vary) : `${headers.Vary}, ${vary}`;
+  return all;
+}
+
+/** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */
+function matches(condition: string, etag: string): boolean {
+  if (condition === etag) return true;
+  return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+}
+
+/** How long, in milliseconds, the reader of a stream may leave it unread before it is dropped. */
+const slowestReader = 30_000;
+
+/**
+ * Sends the response piece by piece, no faster than the client reads it, until it ends, the client leaves or stops
+ * reading, or the gateway closes.
+ */
+export async function sendStream(
+  { request, response, headers }: Exchange,
+  { status, headers: own, stream, ended }: StreamedResponse,
+  closing: AbortSignal,
+): Promise<void> {
+  // The pending read of a stream that is cancelled need not end, so nothing waits for it.
+  const cancel = () => void stream?.cancel().catch(() => {});
+  if (response.headersSent) {
+    cancel();
+    return ended();
+  }
+  response.writeHead(status, { ...own, ...headers });
+  // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
+  if (request.method === 'HEAD') {
+    cancel();
+    response.end();
+    return ended();
+  }
+  const reader = stream?.getReader();
+  const leave = () => {
+    reader?.cancel().catch(() => {});
+    response.end();
+  };
+  response.once('close', leave);
+  closing.addEventListener('abort', leave);
+  try {
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      if (response.writableEnded) return;
+      if (!response.write(piece.value))
+        await once(response, 'drain', { signal: AbortSignal.timeout(slowestReader) });
+    }
+    response.end();
+  } catch {
+    response.destroy();
+  } finally {
+    closing.removeEventListener('abort', leave);
+    ended();
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * The response cache: responses of reads, per viewer, until something of the viewer's changes.
+ *
+ * Everything hangs on one number per viewer, their version, which every announced change and every write through
+ * this process raises. A response is stored under the version at which its computation began, and holds only
+ * while that is still the version. So a response that was overtaken by a change is never served, and while the
+ * change feed is down none is. None is cached for longer than a while, so that whatever was not announced heals.
+ */
+
+import { LRUCache } from 'lru-cache';
+import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { HttpResponse } from './response.ts';
+import type { Computed } from './task.ts';
+
+export interface ResponseCache {
+  readonly counters: Readonly<Counters>;
+  /** How many responses there are, those that no longer hold included, and what they take. */
+  usage(): { readonly entries: number; readonly bytes: number };
+  /** The cached response, if it still holds. */
+  get(viewerId: number, request: string): HttpResponse | undefined;
+  /**
+   * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
+   * cacheable and nothing of the viewer's changed in the meantime.
+   */
+  compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
+  /** Must be called after a write through this process, before it is acknowledged. */
+  invalidate(viewerId: number): void;
+}
+
+interface Counters {
+  hits: number;
+  misses: number;
+  /** Misses that shared the computation of another request. */
+  shared: number;
+  /** Responses that were not stored, because something changed while they were computed. */
+  overtaken: number;
+}
+
+interface Entry {
+  readonly version: number;
+  readonly response: HttpResponse;
+}
+
+/** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
+const overhead = 1_000;
+
+/**
+ * The response with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
+ * would keep for as long as it is cached.
+ */
+function detached(response: HttpResponse): HttpResponse {
+  const { body } = response;
+  if (body.buffer.byteLength === body.length) return response;
+  const own = Buffer.allocUnsafeSlow(body.length);
+  own.set(body);
+  return { ...response, body: own };
+}
+
+export interface ResponseCacheOptions {
+  /** How much memory the responses may take; 0 caches none. */
+  readonly maxBytes: number;
+  /** How long a response is cached, in seconds, whatever the feed says. */
+  readonly maxAge: number;
+}
+
+export function createResponseCache(
+  feed: ChangeFeed,
+  { maxBytes, maxAge }: ResponseCacheOptions,
+): ResponseCache {
+  const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
+  const entries = new LRUCache<string, Entry>({
+    maxSize: Math.max(maxBytes, 1),
+    ttl: maxAge * 1_000,
+    // Reads the clock once a second, and not for each response.
+    ttlResolution: 1_000,
+    sizeCalculation: ({ response }, key) => response.body.length + 2 * key.length + overhead,
+  });
+  const underway = new Map<string, Promise<HttpResponse>>();
+
+  const versions = followVersions(feed);
+
+  return {
+    counters,
+    usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+    invalidate: versions.raise,
+
+    get(viewerId, request) {
+      const entry = entries.get(`${viewerId} ${request}`);
+      if (!entry || !feed.listening || entry.version !== versions.of(viewerId)) return undefined;
+      counters.hits++;
+      return entry.response;
+    },
+
+    compute(viewerId, request, compute) {
+      counters.misses++;
+      if (maxBytes === 0 || !feed.listening) return compute().then(({ response }) => response);
+
+      // The version is part of the key: a request that begins after a change must not share what began before.
+      const version = versions.of(viewerId);
+      const key = `${viewerId} ${request}`;
+      const sharedKey = `${version} ${key}`;
+      const shared = underway.get(sharedKey);
+      if (shared) {
+        counters.shared++;
+        return shared;
+      }
+      const computing = compute()
+        .then(({ response, isCacheable }) => {
+          if (isCacheable && feed.listening && versions.of(viewerId) === version)
+            entries.set(key, { version, response: detached(response) });
+          else if (isCacheable) counters.overtaken++;
+          return response;
+        })
+        .finally(() => underway.delete(sharedKey));
+      underway.set(sharedKey, computing);
+      return computing;
+    },
+  };
+}
+
+/** The version of each viewer's data: a number that every change raises. */
+function followVersions(feed: ChangeFeed) {
+  let clock = 0;
+  /** The version of every viewer who has none of their own. */
+  let floor = 0;
+  const versions = new Map<number, number>();
+  const raise = (viewerId: number) => void versions.set(viewerId, ++clock);
+  feed.subscribe((change) => {
+    if (change.kind === 'user') return raise(change.userId);
+    versions.clear();
+    floor = ++clock;
+  });
+  return { of: (viewerId: number) => versions.get(viewerId) ?? floor, raise };
+}

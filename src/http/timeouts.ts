@@ -1,0 +1,102 @@
+/** Connections: what each is busy with, and what becomes of those that are too slow or do not speak HTTP. */
+
+import { type Server, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
+import type { Exchange } from './exchange.ts';
+import { send } from './response.ts';
+
+/** How long, in milliseconds, a client is waited for. */
+export interface Timeouts {
+  /** For the whole head of a request. */
+  readonly head: number;
+  /** For the whole request. */
+  readonly request: number;
+  /** For anything at all, in either direction. */
+  readonly silence: number;
+  /** For a request that is still on its way, or a response that is not read, when the gateway closes. */
+  readonly closing: number;
+}
+
+export const timeouts: Timeouts = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
+
+/** How long, in milliseconds, a client that gets an error may take to read it before it is cut off. */
+const lastWords = 1_000;
+
+export interface Connections {
+  /** Must be told of each exchange that begins. */
+  begin(exchange: Exchange): void;
+}
+
+/** @param closing aborted when the gateway closes. */
+export function watchConnections(
+  server: Server,
+  { head, request, silence, closing: grace }: Timeouts,
+  closing: AbortSignal,
+): Connections {
+  /** The latest exchange of each connection. */
+  const latest = new Map<Duplex, Exchange | undefined>();
+  server.headersTimeout = head;
+  server.requestTimeout = request;
+  server.timeout = silence;
+
+  server.on('connection', (socket) => {
+    latest.set(socket, undefined);
+    socket.once('close', () => latest.delete(socket));
+  });
+
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
+    const error = httpErrorOf(code);
+    const exchange = latest.get(socket);
+    if (exchange && !exchange.request.complete) cutShort(socket, exchange, error);
+    // What came behind the request is at fault, so the request gets its response first.
+    else if (exchange && !exchange.response.writableFinished)
+      exchange.response.once('finish', () => endWith(socket, error));
+    else endWith(socket, error);
+  });
+  // A tunnel is the one thing that Node hands over instead of a request.
+  server.on('connect', (_request, socket) => endWith(socket, httpErrors.methodNotAllowed));
+
+  closing.addEventListener('abort', () => {
+    const sweep = setInterval(cutLaggards, Math.min(grace, 100));
+    const end = performance.now() + grace;
+    server.once('close', () => clearInterval(sweep));
+    function cutLaggards() {
+      if (performance.now() < end) return;
+      for (const [socket, exchange] of latest) {
+        if (!exchange) socket.destroy();
+        else if (!exchange.request.complete) cutShort(socket, exchange, httpErrors.tooSlow);
+        else if (exchange.response.writableEnded) socket.destroy();
+      }
+    }
+  });
+
+  return { begin: (exchange) => latest.set(exchange.request.socket, exchange) };
+}
+
+/** What is wrong, by the codes of Node and of its parser. */
+function httpErrorOf(code: string | undefined): HttpError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
+  return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
+}
+
+/** Ends an exchange whose request will never be whole. */
+function cutShort(socket: Duplex, exchange: Exchange, error: HttpError): void {
+  if (exchange.response.headersSent) socket.destroy();
+  else send(exchange, errorResponse(exchange.endpoint, error, { Connection: 'close' }));
+}
+
+/** Responds on a connection without a request, in the envelope of the REST API, and ends it. */
+function endWith(socket: Duplex, error: HttpError): void {
+  if (!socket.writable) return;
+  const { status, headers, body } = errorResponse('rest', error, {
+    Connection: 'close',
+    Date: new Date().toUTCString(),
+  });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  // Whoever is still sending would lose the response if the connection were cut at once.
+  socket.resume();
+  const cut = setTimeout(() => socket.destroy(), lastWords);
+  socket.once('close', () => clearTimeout(cut));
+}

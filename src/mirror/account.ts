@@ -1,0 +1,79 @@
+/** Finds out whose account it is that the token of an upstream opens. */
+
+import { z } from 'zod';
+import { recordId } from './fields.ts';
+import { readList } from './list.ts';
+import { firstIssue } from './pull.ts';
+import { user as userSchema } from './records.ts';
+import { getOptional, type Upstream, UpstreamError } from './upstream.ts';
+
+export type Account = z.output<typeof userSchema>;
+
+/** Ids of records to ask for where the upstream does not list them. */
+export interface Named {
+  readonly lkbxDevices?: readonly number[];
+  readonly lockTemplates?: readonly number[];
+  readonly lockSessions?: readonly number[];
+}
+
+/**
+ * The user whose token it is, by whichever operation tells.
+ * @param named records that may name their owner.
+ * @throws {UpstreamError} when none does.
+ */
+export async function learnAccount(
+  upstream: Upstream,
+  named?: Named,
+  signal?: AbortSignal,
+): Promise<Account> {
+  const whole = await getOptional(upstream, '/users/me', signal);
+  if (whole !== undefined) return parseAccount('/users/me', whole);
+  const users = z
+    .object({ data: z.array(z.unknown()) })
+    .safeParse(await getOptional(upstream, '/users', signal));
+  if (users.data?.data.length === 1) return parseAccount('/users', users.data.data[0]);
+
+  // A list may also have imported templates, but their owners cannot be read: the one who can is the account's.
+  for (const owner of await ownersOfRecords(upstream, named, signal)) {
+    const path = `/users/${owner}`;
+    const found = await getOptional(upstream, path, signal);
+    if (found !== undefined) return parseAccount(path, found);
+  }
+  throw new UpstreamError(
+    'The upstream does not tell whose account it is: it has neither /users/me nor /users, and no record names its owner. ' +
+      'Name a record with --lkbx, --lock-template or --lock-session.',
+  );
+}
+
+async function ownersOfRecords(
+  upstream: Upstream,
+  named: Named = {},
+  signal?: AbortSignal,
+): Promise<Set<number>> {
+  const owners = new Set<number>();
+  const addOwner = (record: unknown) => {
+    const owner = z.object({ ownerId: recordId }).safeParse(record).data?.ownerId;
+    if (owner !== undefined) owners.add(owner);
+  };
+  for (const path of ['/dtt', '/dtt/templates']) {
+    for await (const page of readList(upstream, path, signal)) {
+      for (const { item } of page) addOwner(item);
+      // The first page has to do.
+      break;
+    }
+  }
+  if (owners.size > 0) return owners;
+  const paths = [
+    ...(named.lkbxDevices ?? []).map((id) => `/lkbx/${id}`),
+    ...(named.lockTemplates ?? []).map((id) => `/lkbx/templates/${id}`),
+    ...(named.lockSessions ?? []).map((id) => `/lkbx/sessions/${id}`),
+  ];
+  for (const path of paths) addOwner(await getOptional(upstream, path, signal));
+  return owners;
+}
+
+function parseAccount(path: string, data: unknown): Account {
+  const { data: account, error } = userSchema.safeParse(data);
+  if (!account) throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`);
+  return account;
+}

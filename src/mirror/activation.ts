@@ -1,0 +1,73 @@
+/** Activation of a template of a mirrored account: first where the account lives, then in the mirror. */
+
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { clientError, messages } from '../errors.ts';
+import type { UpstreamAccount } from '../schema/context.ts';
+import { mirroredUser } from './mirror.ts';
+import { kindsOf } from './records.ts';
+import {
+  isMissing,
+  type Timing,
+  Unavailable,
+  type Upstream,
+  UpstreamError,
+  UpstreamRejection,
+} from './upstream.ts';
+import { transactionOn, writeRecords } from './writer.ts';
+
+/** A client is waiting: there is one repetition, and no long pause. */
+export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
+
+/** The longest that an activation takes, in milliseconds. A template may have to be read first. */
+export const longestActivation = 45_000;
+
+/** A success that does not say whether the type changed is a success all the same. */
+const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
+
+export interface ActivationOptions {
+  readonly pool: pg.Pool;
+  readonly upstream: Upstream;
+  readonly logger: Logger;
+}
+
+export function createUpstreamAccount({ pool, upstream, logger }: ActivationOptions): UpstreamAccount {
+  return {
+    async activate(viewer, templateId) {
+      if ((await mirroredUser(pool)) !== viewer.id) return undefined;
+      if (templateId < 1) throw notOwned();
+      try {
+        // The account can only point at a template that is here, and this one may be newer than the last refresh.
+        if (!(await isKnown(templateId))) await fetchTemplate(templateId, viewer.id);
+        return activated.parse(await upstream.post(`/dtt/templates/${templateId}`, { isActive: true }));
+      } catch (error) {
+        if (isMissing(error)) throw notOwned();
+        if (!(error instanceof UpstreamError)) throw error;
+        logger.warn({ upstream: error.message }, 'activation failed');
+        const away = error instanceof Unavailable;
+        throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
+      }
+    },
+  };
+
+  async function isKnown(templateId: number): Promise<boolean> {
+    const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" > 0', [
+      templateId,
+    ]);
+    return rowCount === 1;
+  }
+
+  /** Brings a template into the mirror. */
+  async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
+    const kind = kindsOf(accountId).dttTemplates;
+    const { data: record } = kind.record.safeParse(await upstream.get(`${kind.item}${templateId}`));
+    if (record?.row.id !== templateId)
+      throw new UpstreamRejection(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
+    await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
+      throw new UpstreamError(`${kind.item}${templateId}: ${reason}`);
+    });
+  }
+}
+
+const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);

@@ -1,0 +1,63 @@
+/** Lets one run at a time write the mirror: a run holds a lease, and prolongs it for as long as it goes on. */
+
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { SetupError } from '../errors.ts';
+import type { Transaction } from './writer.ts';
+
+export interface LeaseOptions {
+  /** A name that no other run has. */
+  readonly holder: string;
+  /** How long, in milliseconds, it lasts if it is not prolonged. */
+  readonly duration: number;
+}
+
+export interface Lease {
+  /**
+   * A transaction in which no other run writes.
+   * @throws {SetupError} when another run has taken over.
+   */
+  readonly transaction: Transaction;
+  /** Lets other runs write. */
+  release(): Promise<void>;
+}
+
+/** Takes the lease. Undefined while another run holds it. */
+export async function takeLease(
+  client: pg.PoolClient,
+  { holder, duration }: LeaseOptions,
+): Promise<{ sessionsComplete: boolean } | undefined> {
+  const { rows } = await client.query<{ sessionsComplete: boolean }>(
+    `UPDATE "Mirror" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
+     WHERE "heldUntil" IS NULL OR "heldUntil" < now() RETURNING "sessionsComplete"`,
+    [holder, duration],
+  );
+  return rows[0];
+}
+
+/** Prolongs a lease that was taken, until it is released. */
+export function holdLease(pool: pg.Pool, { holder, duration }: LeaseOptions): Lease {
+  const prolong = (client: pg.Pool | pg.PoolClient) =>
+    client.query(`UPDATE "Mirror" SET "heldUntil" = now() + $2 * interval '1 ms' WHERE "heldBy" = $1`, [
+      holder,
+      duration,
+    ]);
+  const heartbeat = setInterval(() => prolong(pool).catch(() => {}), duration / 3).unref();
+
+  return {
+    transaction: (run) =>
+      inTransaction(pool, async (client) => {
+        const { rowCount } = await prolong(client);
+        if (rowCount === 0) throw new SetupError('Another run has taken over the mirror.');
+        return run(client);
+      }),
+
+    async release() {
+      clearInterval(heartbeat);
+      // A database that is away then does not change how the run ended: the lease runs out by itself.
+      await pool
+        .query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "heldBy" = $1', [holder])
+        .catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,201 @@
+/**
+ * The mirror: an account's records in Dovetail's own database, under the ids they have upstream. Each write is
+ * one transaction, so that a run that is cut off anywhere leaves nothing half-written.
+ */
+
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { SetupError } from '../errors.ts';
+import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
+import { addOtherUser, nameOfOtherUser, nobody } from './placeholders.ts';
+import type { Kind, MirrorRecord, Row } from './records.ts';
+import { findDiffering, upsert } from './rows.ts';
+import type { Counts } from './tally.ts';
+import { isAboutData, type OnRejected, removeRecords, type Transaction, writeRecords } from './writer.ts';
+
+export interface Mirror {
+  /** Whether the mirror is known to have every session behind its newest. */
+  readonly sessionsComplete: boolean;
+  writeUser(user: Row): Promise<Counts>;
+  /** The ids of those records that the mirror does not have, or has otherwise, in the fields that they have. */
+  differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
+  /** @throws {SetupError} when another run has taken over. */
+  write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
+  /** The ids of all records of the kind that the account can read. */
+  ids(kind: Kind): Promise<number[]>;
+  remove(kind: Kind, ids: readonly number[]): Promise<void>;
+  activeTemplate(): Promise<number | null>;
+  /** Points the account at its active template, unless it no longer points at `before`: an activation came between. */
+  setActiveTemplate(id: number | null, before: number | null): Promise<boolean>;
+  /** Ties the active lock session to the template that it was started from. */
+  setActiveLockTemplate(id: number | null): Promise<boolean>;
+  setSessionsComplete(complete: boolean): Promise<void>;
+  /** Lets other runs write. */
+  release(): Promise<void>;
+}
+
+export interface MirrorOptions {
+  readonly pool: pg.Pool;
+  readonly source: string;
+  readonly account: Row;
+  /** How long, in milliseconds, a run that is not heard of keeps others out. */
+  readonly lease?: number;
+}
+
+/**
+ * Opens the mirror for one run, or returns undefined while another run writes.
+ * @throws {SetupError} for a database that holds anything else than a mirror of this account.
+ */
+export async function openMirror(options: MirrorOptions): Promise<Mirror | undefined> {
+  const { pool, account, lease: duration = 30_000 } = options;
+  const leaseOptions = { holder: randomUUID(), duration };
+  const opened = await open(options, leaseOptions);
+  if (!opened) return undefined;
+  const { transaction, release } = holdLease(pool, leaseOptions);
+
+  return {
+    sessionsComplete: opened.sessionsComplete,
+    writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
+    differing: (kind, records) => findDifferingOrAll(pool, kind, records),
+    write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
+    ids: (kind) => readIds(pool, kind),
+    remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids)),
+    activeTemplate: () => readActiveTemplate(pool, account.id),
+    setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
+    setActiveLockTemplate: (id) => setActiveLockTemplate(transaction, account.id, id),
+    async setSessionsComplete(complete) {
+      await changesRows(transaction, 'UPDATE "Mirror" SET "sessionsComplete" = $1', [complete]);
+    },
+    release,
+  };
+}
+
+/** Makes an empty database a mirror of the account, or checks that it is one, and takes the lease. */
+function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
+  return inTransaction(pool, async (client) => {
+    // Two first runs at once would both find the database empty.
+    await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
+    const mirror = await checkMirror(client, source);
+    if (!mirror) {
+      await addOtherUser(client, nobody);
+      await upsert(client, 'User', [account]);
+      await client.query('INSERT INTO "Mirror" (source, "userId") VALUES ($1, $2)', [source, account.id]);
+    } else if (mirror.userId !== account.id) {
+      throw new SetupError(
+        `The database mirrors user ${mirror.userId}, but the token is that of user ${account.id}. ${ownDatabase}`,
+      );
+    }
+    const taken = await takeLease(client, lease);
+    return taken && { ...taken, isNew: !mirror };
+  });
+}
+
+const ownDatabase =
+  'A mirror needs a database of its own: set DATA_DIR to an empty folder, or DATABASE_URL to an empty database.';
+
+/**
+ * What the database is a mirror of, or undefined for an empty one.
+ * @throws {SetupError} when it holds other data, or mirrors another source.
+ */
+export async function checkMirror(
+  client: pg.Pool | pg.PoolClient,
+  source: string,
+): Promise<{ userId: number } | undefined> {
+  const mirrors = await client.query<{ source: string; userId: number }>(
+    'SELECT source, "userId" FROM "Mirror"',
+  );
+  const mirror = mirrors.rows[0];
+  if (mirror && mirror.source !== source) {
+    throw new SetupError(`The database mirrors ${mirror.source}, not ${source}. ${ownDatabase}`);
+  }
+  const others = await client.query<{ username: string }>(
+    'SELECT username FROM "User" WHERE id <> $1 AND username <> $2::text || id ORDER BY id LIMIT 1',
+    [mirror?.userId ?? nobody, nameOfOtherUser],
+  );
+  const other = others.rows[0];
+  if (other) {
+    throw new SetupError(
+      `The database holds the account ${JSON.stringify(other.username)}, whose records could have the same ids as those upstream. ${ownDatabase}`,
+    );
+  }
+  return mirror;
+}
+
+/** The user whom the database mirrors, if it is a mirror. */
+export async function mirroredUser(pool: pg.Pool): Promise<number | undefined> {
+  const { rows } = await pool.query<{ userId: number }>('SELECT "userId" FROM "Mirror"');
+  return rows[0]?.userId;
+}
+
+async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<Counts> {
+  const differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
+  if (differing.size > 0) await upsert(client, 'User', [user]);
+  const created = isNew ? 1 : 0;
+  return { created, updated: differing.size, unchanged: 1 - created - differing.size };
+}
+
+/** The ids of all records, if the database finds fault with any: writing each finds out which one it was. */
+async function findDifferingOrAll(
+  pool: pg.Pool,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+): Promise<Set<number>> {
+  try {
+    return await findDiffering(pool, kind, records);
+  } catch (error) {
+    if (!isAboutData(error)) throw error;
+    return new Set(records.map(({ row }) => row.id));
+  }
+}
+
+async function readIds(pool: pg.Pool, { table }: Kind): Promise<number[]> {
+  const { rows } = await pool.query<{ id: number }>(`SELECT id FROM "${table}" WHERE "ownerId" <> $1`, [
+    nobody,
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
+  const { rows } = await pool.query<{ id: number | null }>(
+    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
+    [accountId],
+  );
+  return rows[0]?.id ?? null;
+}
+
+function setActiveTemplate(
+  transaction: Transaction,
+  accountId: number,
+  id: number | null,
+  before: number | null,
+): Promise<boolean> {
+  return changesRows(
+    transaction,
+    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND "activeTemplateId" IS NOT DISTINCT FROM $3
+     AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttTemplate" WHERE id = $2))`,
+    [accountId, id, before],
+  );
+}
+
+function setActiveLockTemplate(
+  transaction: Transaction,
+  accountId: number,
+  id: number | null,
+): Promise<boolean> {
+  return changesRows(
+    transaction,
+    `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
+     AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2))`,
+    [accountId, id],
+  );
+}
+
+/** Runs a statement, and says whether it has changed anything. */
+async function changesRows(
+  transaction: Transaction,
+  sql: string,
+  values: readonly unknown[],
+): Promise<boolean> {
+  return transaction(async (client) => ((await client.query(sql, [...values])).rowCount ?? 0) > 0);
+}

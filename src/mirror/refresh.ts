@@ -1,0 +1,61 @@
+/** Keeps a mirror fresh in the background of a gateway. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { errorText } from '../errors.ts';
+import { describeChanges, nextStep } from './report.ts';
+import { type SyncOptions, sync } from './sync.ts';
+
+export interface RefreshOptions extends Pick<SyncOptions, 'pool' | 'upstream' | 'lease'> {
+  /** From the end of a run to the start of the next, in milliseconds. */
+  readonly interval: number;
+  readonly logger: Logger;
+}
+
+export interface Refresh {
+  /** The last success and the last error, in one line. */
+  status(): string;
+  /** Ends the run that is under way, if one is. */
+  stop(): Promise<void>;
+}
+
+/** Starts with a run at once. A run that fails is logged, and tried again after the interval. */
+export function startRefresh({ interval, logger, ...options }: RefreshOptions): Refresh {
+  const end = new AbortController();
+  let lastSuccess: string | undefined;
+  let lastError: string | undefined;
+
+  async function refresh(): Promise<void> {
+    try {
+      const report = await sync({ ...options, signal: end.signal });
+      // Undefined: another process runs it.
+      if (!report) return;
+      for (const note of report.notes) logger.debug({ note }, 'mirror');
+      if (lastSuccess === undefined) logger.info({ next: nextStep(report.account) }, 'mirror in step');
+      const changes = describeChanges(report);
+      if (changes !== undefined) logger.info({ changes, requests: report.requests }, 'mirror refreshed');
+      lastSuccess = new Date().toISOString();
+    } catch (error) {
+      if (end.signal.aborted) return;
+      const message = errorText(error);
+      lastError = `${new Date().toISOString()} ${message}`;
+      logger.error({ upstream: message }, 'mirror not refreshed');
+    }
+  }
+
+  async function loop(): Promise<void> {
+    while (!end.signal.aborted) {
+      await refresh();
+      await sleep(interval, undefined, { signal: end.signal }).catch(() => {});
+    }
+  }
+
+  const ended = loop();
+  return {
+    status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
+    async stop() {
+      end.abort();
+      await ended;
+    },
+  };
+}

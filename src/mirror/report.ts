@@ -1,0 +1,47 @@
+/** What a run did, in words. */
+
+import type { Account } from './account.ts';
+import type { SyncReport } from './sync.ts';
+
+const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
+
+/** A table of all kinds of records, one line each. */
+export function reportTable({ tallies }: SyncReport): string {
+  const lines = [
+    ['', ...columns],
+    ...[...tallies].map(([name, tally]) => [name, ...columns.map((column) => String(tally[column]))]),
+  ];
+  const widths = ['', ...columns].map((_, index) =>
+    Math.max(...lines.map((line) => line[index]?.length ?? 0)),
+  );
+  const align = (cell: string, index: number) =>
+    index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0);
+  return lines.map((line) => `${line.map(align).join('  ').trimEnd()}\n`).join('');
+}
+
+/** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
+export function describeChanges({ tallies }: SyncReport): string | undefined {
+  const changes = [...tallies].flatMap(([name, tally]) => {
+    const parts = (['created', 'updated', 'gone'] as const)
+      .filter((change) => tally[change] > 0)
+      .map((change) => `${tally[change]} ${change}`);
+    return parts.length > 0 ? [`${name}: ${parts.join(', ')}`] : [];
+  });
+  return changes.length > 0 ? changes.join('; ') : undefined;
+}
+
+/** How to get at the mirror. Tokens of the upstream are not valid here: they are never stored. */
+export function nextStep({ username, subscriptionTier }: Account): string {
+  if (subscriptionTier !== 'ultra') {
+    return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
+  }
+  return `dovetail token create --user ${shellWord(username)} --name mirror`;
+}
+
+/** Names come from upstream: no control characters, and nothing that a shell would run. */
+const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));
+
+function shellWord(text: string): string {
+  if (/^[\w.@-]+$/.test(text)) return text;
+  return `'${text.replace(/\p{C}/gu, ' ').replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,116 @@
+/** Reads and writes rows of any table, in the columns that each row has. */
+
+import type pg from 'pg';
+import type { Kind, MirrorRecord, Row } from './records.ts';
+
+/**
+ * The ids of those records that the table does not have, or has otherwise, in the columns that they have. A record also
+ * differs when its children do.
+ */
+export async function findDiffering(
+  client: pg.Pool | pg.PoolClient,
+  { table, children }: Pick<Kind, 'children'> & { table: string },
+  records: readonly MirrorRecord[],
+): Promise<Set<number>> {
+  const rows = records.map(({ row }) => row);
+  const differing = await findDifferingRows(client, table, rows);
+  const parents = records.filter((record) => record.children !== undefined);
+  if (children && parents.length > 0)
+    for (const id of await findDifferingParents(client, children, parents)) differing.add(id);
+  return differing;
+}
+
+async function findDifferingRows(
+  client: pg.Pool | pg.PoolClient,
+  table: string,
+  rows: readonly Row[],
+): Promise<Set<number>> {
+  const differing = new Set<number>();
+  for (const [columns, group] of groupByColumns(rows)) {
+    const { rows: found } = await client.query<{ id: number }>(
+      `SELECT given.id FROM json_populate_recordset(NULL::"${table}", $1) AS given
+       LEFT JOIN "${table}" AS held ON held.id = given.id
+       WHERE ROW(${columnList(columns, 'given')}) IS DISTINCT FROM ROW(${columnList(columns, 'held')})`,
+      [JSON.stringify(group)],
+    );
+    for (const { id } of found) differing.add(id);
+  }
+  return differing;
+}
+
+/** The ids of the records whose children the table does not have exactly as they are. */
+async function findDifferingParents(
+  client: pg.Pool | pg.PoolClient,
+  { table, parent }: NonNullable<Kind['children']>,
+  parents: readonly MirrorRecord[],
+): Promise<number[]> {
+  const rows = parents.flatMap((record) => record.children ?? []);
+  const columns = columnList(columnsOf(rows, ['id', parent]));
+  const { rows: found } = await client.query<{ id: number }>(
+    `WITH given AS (SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1)),
+          held AS (SELECT ${columns} FROM "${table}" WHERE "${parent}" = ANY($2))
+     SELECT DISTINCT "${parent}" AS id
+     FROM ((TABLE given EXCEPT TABLE held) UNION ALL (TABLE held EXCEPT TABLE given)) AS changed`,
+    [JSON.stringify(rows), parents.map(({ row }) => row.id)],
+  );
+  return found.map(({ id }) => id);
+}
+
+/** Adds rows, or changes those that are there. */
+export async function upsert(client: pg.PoolClient, table: string, rows: readonly Row[]): Promise<void> {
+  for (const [columns, group] of groupByColumns(rows)) {
+    const changes = columns
+      .filter((column) => column !== 'id')
+      .map((column) => `"${column}" = EXCLUDED."${column}"`);
+    await insert(client, table, group, `ON CONFLICT (id) DO UPDATE SET ${changes}`);
+  }
+}
+
+/** Adds rows. A column that only some of them have is null in the others. */
+export async function insert(
+  client: pg.PoolClient,
+  table: string,
+  rows: readonly Row[],
+  onConflict = '',
+): Promise<void> {
+  if (rows.length === 0) return;
+  const columns = columnList(columnsOf(rows));
+  await client.query(
+    `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
+    [JSON.stringify(rows)],
+  );
+  await skipIds(client, table);
+}
+
+/** Keeps the ids that the database gives out clear of those that came from upstream. */
+export async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
+  await client.query(
+    `SELECT setval(pg_get_serial_sequence('"${table}"', 'id'), greatest(max(id), 1)) FROM "${table}"`,
+  );
+}
+
+/** Groups rows by the columns that they have. */
+function groupByColumns(rows: readonly Row[]): Iterable<[string[], Row[]]> {
+  const groups = new Map<string, [string[], Row[]]>();
+  for (const row of rows) {
+    const columns = columnsOf([row]);
+    const key = columns.join();
+    const group = groups.get(key);
+    if (group) group[1].push(row);
+    else groups.set(key, [columns, [row]]);
+  }
+  return groups.values();
+}
+
+function columnsOf(rows: readonly Row[], always: readonly string[] = []): string[] {
+  const columns = new Set(always);
+  for (const row of rows) {
+    for (const [column, value] of Object.entries(row)) if (value !== undefined) columns.add(column);
+  }
+  return [...columns];
+}
+
+/** Column names come from the schemas in `records.ts`, never from an upstream. */
+function columnList(columns: readonly string[], table?: string): string {
+  return columns.map((column) => `${table ? `${table}.` : ''}"${column}"`).join(', ');
+}

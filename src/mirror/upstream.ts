@@ -1,0 +1,282 @@
+/**
+ * The HTTP client of a service that speaks the REST interface. It waits when it is asked to, repeats what failed, and
+ * checks everything that it is sent.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import pRetry from 'p-retry';
+import { z } from 'zod';
+import { errorText } from '../errors.ts';
+
+export interface Upstream {
+  /** The base URL, which includes the version segment. */
+  readonly base: string;
+  /** How many requests were sent so far, repetitions included. */
+  requestCount(): number;
+  /**
+   * The `data` of the envelope that a path responds with.
+   * @throws {UpstreamRejection} when the upstream says no, {Unauthorized} for a bad token, {UpstreamError} after giving up.
+   */
+  get(path: string, signal?: AbortSignal): Promise<unknown>;
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** How long to wait for what, in milliseconds, and how often to try. */
+export interface Timing {
+  /** For one response, from the request to the end of its body. */
+  readonly timeout: number;
+  /** How often a request is repeated before giving up. */
+  readonly retries: number;
+  /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
+  readonly delay: number;
+  readonly maxDelay: number;
+  /** The longest `Retry-After` that is waited for. */
+  readonly longestPause: number;
+}
+
+const defaultTiming: Timing = {
+  timeout: 15_000,
+  retries: 8,
+  delay: 500,
+  maxDelay: 30_000,
+  longestPause: 5 * 60_000,
+};
+
+/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
+const responseLimit = 4 * 1024 * 1024;
+
+const maxRedirects = 3;
+
+/** The upstream cannot be used. The message is for whoever runs Dovetail. */
+export class UpstreamError extends Error {
+  override name = 'UpstreamError';
+}
+
+/** The token is not accepted: no further request makes sense. */
+export class Unauthorized extends UpstreamError {
+  override name = 'Unauthorized';
+}
+
+/** The upstream is away, busy or broken, which may pass. */
+export class Unavailable extends UpstreamError {
+  override name = 'Unavailable';
+}
+
+/** The upstream understood the request, and said no. */
+export class UpstreamRejection extends UpstreamError {
+  override name = 'UpstreamRejection';
+  readonly status: number;
+  /** The message of the interface's error envelope, if the response was one. */
+  readonly said: string | undefined;
+
+  constructor(message: string, status: number, said: string | undefined) {
+    super(message);
+    this.status = status;
+    this.said = said;
+  }
+}
+
+/** Whether the upstream says that the record does not exist. The interface does not state the status. */
+export function isMissing(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection) || error.said === undefined) return false;
+  return error.status === 404 || /not found/i.test(error.said);
+}
+
+/** Whether the upstream does not have the operation; its path may then look like that of an id. */
+export function isNotOffered(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection)) return false;
+  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID';
+}
+
+/** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
+export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
+  try {
+    return await upstream.get(path, signal);
+  } catch (error) {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+const envelope = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), data: z.unknown() }),
+  z.object({ ok: z.literal(false), error: z.string() }),
+]);
+
+export interface UpstreamOptions {
+  readonly base: string;
+  readonly token: string;
+  readonly timing?: Partial<Timing>;
+}
+
+/** A request, as it is sent each time that it is tried. */
+interface Call {
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  /** In JSON. */
+  readonly body?: string;
+  /** What messages call it, such as `GET /users/me`. */
+  readonly name: string;
+}
+
+/** Makes a text of the upstream safe to print. */
+type Quote = (text: string) => string;
+
+export function createUpstream({ base, token, timing }: UpstreamOptions): Upstream {
+  const root = base.replace(/\/+$/, '');
+  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
+  const quote = quoteWithout(token);
+  const sender = createSender(token, quote);
+  const pause = createPause(longestPause);
+
+  const urlOf = (path: string) => new URL(root + path);
+  return {
+    base: root,
+    requestCount: sender.count,
+    get: (path, signal) => repeat({ name: `GET ${path}`, method: 'GET', url: urlOf(path) }, signal),
+    post: (path, body, signal) =>
+      repeat({ name: `POST ${path}`, method: 'POST', url: urlOf(path), body: JSON.stringify(body) }, signal),
+  };
+
+  /** Calls again, at growing intervals, until the upstream is available. */
+  function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
+    return pRetry(() => attempt(call, signal), {
+      retries,
+      minTimeout: delay,
+      maxTimeout: maxDelay,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => error instanceof Unavailable,
+    }).catch((error: unknown) => {
+      if (!(error instanceof Unavailable)) throw error;
+      throw new Unavailable(`${error.message}. Gave up after ${retries + 1} attempts.`);
+    });
+  }
+
+  async function attempt(call: Call, signal?: AbortSignal): Promise<unknown> {
+    await pause.wait(signal);
+    const deadline = AbortSignal.timeout(timeout);
+    try {
+      const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      const text = await readBody(call, response);
+      if (isBusy(response)) pause.extend(call, response.headers.get('Retry-After'));
+      return dataOf(call, response, text, quote);
+    } catch (error) {
+      if (error instanceof UpstreamError) throw error;
+      signal?.throwIfAborted();
+      if (deadline.aborted) throw new Unavailable(`${call.name}: no response within ${timeout / 1000} s`);
+      throw new Unavailable(`${call.name}: ${reasonOf(error)}`);
+    }
+  }
+}
+
+/** Sends requests and counts them. It follows redirects within the upstream's origin: the token goes nowhere else. */
+function createSender(token: string, quote: Quote) {
+  let sent = 0;
+
+  async function send({ name, method, url, body }: Call, signal: AbortSignal): Promise<Response> {
+    const init: RequestInit = {
+      method,
+      headers: {
+        Accept: 'application/json',
+        Authorization: `Bearer ${token}`,
+        ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      },
+      ...(body !== undefined && { body }),
+      redirect: 'manual',
+      signal,
+    };
+    let place = url;
+    for (let redirects = 0; ; redirects++) {
+      sent++;
+      const response = await fetch(place, init);
+      const location = response.headers.get('Location');
+      if (response.status < 300 || response.status > 399 || location === null) return response;
+      await response.body?.cancel();
+      const target = new URL(location, place);
+      if (target.origin !== place.origin || method !== 'GET' || redirects >= maxRedirects) {
+        const where = quote(`${target.origin}${target.pathname}`);
+        throw new UpstreamError(`${name}: it redirects to ${where}, which is not followed`);
+      }
+      place = target;
+    }
+  }
+  return { send, count: () => sent };
+}
+
+/** When the upstream wants to hear from us again. What it tells one request holds for all. */
+function createPause(longest: number) {
+  let until = 0;
+  return {
+    async wait(signal?: AbortSignal): Promise<void> {
+      const remaining = until - Date.now();
+      if (remaining > 0) await sleep(remaining, undefined, { ...(signal && { signal }) });
+    },
+
+    /**
+     * @param retryAfter a number of seconds or a date (RFC 9110, section 10.2.3).
+     * @throws {UpstreamError} when that is longer than we wait.
+     */
+    extend({ name }: Call, retryAfter: string | null): void {
+      if (retryAfter === null) return;
+      const isSeconds = /^\d+$/.test(retryAfter);
+      const wait = isSeconds ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
+      if (wait > longest) {
+        const seconds = Math.ceil(wait / 1000);
+        throw new UpstreamError(`${name}: it asks to wait for ${seconds} s. Gave up: try again then.`);
+      }
+      if (wait > 0) until = Math.max(until, Date.now() + wait);
+    },
+  };
+}
+
+/** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */
+const isBusy = ({ status }: Response) => status === 429 || status === 408 || status >= 500;
+
+/** @throws {UpstreamError} of the kind that says what a response without data means. */
+function dataOf({ name }: Call, response: Response, text: string, quote: Quote): unknown {
+  const { status } = response;
+  // Whatever the body says: nothing else can be meant.
+  if (status === 401) throw new Unauthorized(`${name}: the upstream does not accept the token`);
+  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`);
+  const content = envelope.safeParse(parseJson(text)).data;
+  if (content?.ok === true && status < 300) return content.data;
+  if (content?.ok === false) {
+    const { error } = content;
+    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, status, error);
+  }
+  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, status, undefined);
+  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`);
+}
+
+/** @throws {UpstreamError} for a body over the limit, after reading no more than that. */
+async function readBody({ name }: Call, { body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > responseLimit) {
+      throw new UpstreamError(`${name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */
+const quoteWithout =
+  (token: string): Quote =>
+  (text) =>
+    JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
+
+/** `fetch` says only that it failed; why stands in the cause. */
+const reasonOf = (error: unknown) =>
+  errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);

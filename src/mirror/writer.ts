@@ -1,0 +1,158 @@
+/** Writes records into the mirror, and removes them. Each write is one transaction. */
+
+import pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { addOtherUser, addUnreadable, hideTemplates, hideTrainers, nobody } from './placeholders.ts';
+import type { Kind, MirrorRecord, Row } from './records.ts';
+import { findDiffering, insert, upsert } from './rows.ts';
+import { add, type Counts } from './tally.ts';
+
+/** Told of each record that the database does not take, with the reason. */
+export type OnRejected = (record: MirrorRecord, reason: string) => void;
+
+/** Runs something in a transaction, such as one that only the run that holds the mirror may have. */
+export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
+
+export const transactionOn =
+  (pool: pg.Pool): Transaction =>
+  (run) =>
+    inTransaction(pool, run);
+
+/**
+ * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
+ * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
+ */
+export async function writeRecords(
+  transaction: Transaction,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+  accountId: number,
+  onRejected: OnRejected,
+): Promise<Counts> {
+  if (records.length === 0) return { created: 0, updated: 0, unchanged: 0 };
+  try {
+    return await transaction((client) => replaceRecords(client, kind, records, accountId));
+  } catch (error) {
+    if (!isAboutData(error)) throw error;
+    const [record, ...others] = records;
+    if (record && others.length === 0) {
+      onRejected(record, error.detail ?? error.message);
+      return { created: 0, updated: 0, unchanged: 0 };
+    }
+  }
+  const total = { created: 0, updated: 0, unchanged: 0 };
+  for (const record of records) {
+    add(total, await writeRecords(transaction, kind, [record], accountId, onRejected));
+  }
+  return total;
+}
+
+/** Whether the database found fault with a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
+export function isAboutData(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && /^2[123]/.test(error.code ?? '');
+}
+
+async function replaceRecords(
+  client: pg.PoolClient,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+  accountId: number,
+): Promise<Counts> {
+  const differing = await findDiffering(client, kind, records);
+  const changed = records.filter(({ row }) => differing.has(row.id));
+  if (changed.length === 0) return { created: 0, updated: 0, unchanged: records.length };
+  const ids = changed.map(({ row }) => row.id);
+  const rows = changed.map(({ row }) => row);
+  const held = await client.query(`SELECT id FROM "${kind.table}" WHERE id = ANY($1) AND "ownerId" <> $2`, [
+    ids,
+    nobody,
+  ]);
+
+  await prepareFor(client, kind, rows, accountId);
+  await upsert(client, kind.table, rows);
+  if (kind.table === 'DttTemplate') await updateImports(client, ids, accountId);
+  if (kind.children) {
+    const { table, parent } = kind.children;
+    await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [ids]);
+    // A plain insert: an id that a segment of another record has must not be taken from it.
+    await insert(
+      client,
+      table,
+      changed.flatMap(({ children = [] }) => children),
+    );
+  }
+
+  const updated = held.rowCount ?? 0;
+  return { created: changed.length - updated, updated, unchanged: records.length - changed.length };
+}
+
+/** Makes the database ready for rows of a kind: what they refer to is there, and nothing is in their way. */
+async function prepareFor(
+  client: pg.PoolClient,
+  { table }: Kind,
+  rows: readonly Row[],
+  accountId: number,
+): Promise<void> {
+  if (table === 'DttTemplate') {
+    for (const ownerId of new Set(rows.map((row) => Number(row.ownerId)))) {
+      if (ownerId !== accountId) await addOtherUser(client, ownerId);
+    }
+  }
+  if (table === 'DttSession') await addUnreadable(client, rows);
+  if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
+}
+
+/**
+ * Deactivates the lock sessions that stand in the way of one that becomes active. At most one is active, and the index that
+ * says so looks at each row as it is written, not at the end of the statement.
+ */
+async function deactivateOthers(
+  client: pg.PoolClient,
+  rows: readonly Row[],
+  accountId: number,
+): Promise<void> {
+  const active = rows.filter((row) => row.isActive).map(({ id }) => id);
+  if (active.length === 0) return;
+  await client.query(
+    'UPDATE "LockSession" SET "isActive" = false WHERE "ownerId" = $1 AND "isActive" AND id <> ALL ($2)',
+    [accountId, active],
+  );
+}
+
+/** A template of somebody else that the account can read is one that it has imported. */
+async function updateImports(
+  client: pg.PoolClient,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO "DttTemplateImport" ("userId", "templateId")
+     SELECT $2, id FROM "DttTemplate" WHERE id = ANY($1) AND "ownerId" <> $2 ON CONFLICT DO NOTHING`,
+    [ids, accountId],
+  );
+  await client.query(
+    `DELETE FROM "DttTemplateImport" USING "DttTemplate"
+     WHERE "templateId" = "DttTemplate".id AND id = ANY($1) AND "ownerId" = $2`,
+    [ids, accountId],
+  );
+}
+
+/** Removes records. Of trainers and templates that sessions refer to, placeholders stay. */
+export async function removeRecords(
+  client: pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+): Promise<void> {
+  // Sessions go on naming the trainer and the template that they were done with, as they do upstream.
+  if (table === 'DttDevice') await hideTrainers(client, ids);
+  if (table === 'DttTemplate') {
+    // In the order in which an activation locks them.
+    await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) FOR UPDATE', [ids]);
+    await client.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE "activeTemplateId" = ANY($1)', [
+      ids,
+    ]);
+    await client.query('DELETE FROM "DttTemplateImport" WHERE "templateId" = ANY($1)', [ids]);
+    await hideTemplates(client, ids);
+  }
+  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1) AND "ownerId" <> $2`, [ids, nobody]);
+}

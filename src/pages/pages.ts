@@ -1,0 +1,47 @@
+/** What is neither API: pages for browsers, documents for generators and probes, by path. */
+
+import type { Config } from '../config.ts';
+import { restPath } from '../http/exchange.ts';
+import { textResponse } from '../http/response.ts';
+import { printedSchema } from '../schema/schema.ts';
+import type { DemoTokenFor } from './demoToken.ts';
+import { homePage } from './home.ts';
+import type { PageHandler } from './page.ts';
+
+export interface PagesOptions {
+  readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION'>;
+  readonly demoTokenFor: DemoTokenFor;
+  /** The page at `/readyz`. */
+  readonly readiness: PageHandler;
+}
+
+/** The pages that the settings allow. Any other path gets a 404. */
+export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
+  /** Loaded for the first who asks: most gateways are never asked for their reference. */
+  let loadedDocs: Promise<PageHandler> | undefined;
+  const docs: PageHandler = async (exchange) => {
+    loadedDocs ??= import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
+    return (await loadedDocs)(exchange);
+  };
+  const pages = new Map<string, PageHandler>([
+    ['/', (exchange) => homePage(exchange, demoTokenFor(exchange.request), isThere)],
+    ['/healthz', () => textResponse(200, 'alive')],
+    ['/readyz', readiness],
+  ]);
+  if (config.INTROSPECTION === 'on') {
+    pages.set('/openapi.json', docs).set('/docs', docs);
+    pages.set('/schema.graphql', () => textResponse(200, printedSchema()));
+  }
+
+  function isThere(path: string): boolean {
+    return path === '/graphql' ? config.GRAPHIQL === 'on' : pages.has(path);
+  }
+
+  return (exchange) => {
+    const { path } = exchange;
+    const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
+    if (!page) return textResponse(404, `Nothing is here. Try /graphql or ${restPath}.`);
+    exchange.operation = page === docs ? '/docs' : path;
+    return page(exchange);
+  };
+}

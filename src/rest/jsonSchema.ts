@@ -1,0 +1,178 @@
+/** What the operation of a route selects, as JSON Schema in the words of the GraphQL schema. */
+
+import {
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLEnumType,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+  Kind,
+  type SelectionNode,
+  type SelectionSetNode,
+} from 'graphql';
+import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
+import { isSpread, nameOf, type Route } from './routes.ts';
+
+export type Schema = SchemaObject | ReferenceObject;
+type Properties = Record<string, Schema>;
+
+export interface Selection {
+  /** The field that becomes the envelope's `data`. */
+  readonly node: FieldNode;
+  readonly field: GraphQLField<unknown, unknown>;
+  /** The type of the records that it is about. */
+  readonly record: GraphQLObjectType;
+  /** The schema of `data`. */
+  readonly data: Schema;
+}
+
+/** What the parts of one operation are described with. */
+interface Scope {
+  /** The operation's name, for errors. */
+  readonly name: string;
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** The schemas of the document that have a name. */
+  readonly components: Record<string, SchemaObject>;
+}
+
+/** What a scalar is in JSON. */
+const scalars: Readonly<Record<string, SchemaObject>> = {
+  Int: { type: 'integer', format: 'int32' },
+  Float: { type: 'number' },
+  String: { type: 'string' },
+  ID: { type: 'string' },
+  Boolean: { type: 'boolean' },
+  DateTime: { type: 'string', format: 'date-time' },
+};
+
+/**
+ * Describes what a route selects.
+ * @param components gets the schemas of enums, and of objects that are selected by one fragment.
+ * @throws for a selection whose JSON has no one shape.
+ */
+export function describeSelection(
+  route: Route,
+  schema: GraphQLSchema,
+  components: Record<string, SchemaObject>,
+): Selection {
+  const scope = { name: nameOf(route), fragments: fragmentsOf(route), components };
+  const root = schema.getRootType(route.operation.operation);
+  const node = route.operation.selectionSet.selections[0];
+  const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
+  if (node?.kind !== Kind.FIELD || !field) throw new Error(`${scope.name} does not select its data first`);
+
+  // Where null is an error it is no data.
+  const describe = route.missing === undefined ? schemaOf : presentSchemaOf;
+  const selected = describe(field.type, node, scope);
+  const data =
+    route.isList && 'properties' in selected
+      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
+      : selected;
+  return { node, field, record: recordOf(getNamedType(field.type), node, route), data };
+}
+
+function fragmentsOf({ document }: Route): Map<string, FragmentDefinitionNode> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
+  }
+  return fragments;
+}
+
+/** The type of a route's records. Those of a list, and what a mutation returned, are one step below its field. */
+function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
+  if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
+  const below = selectionSet?.selections.find(
+    (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
+  );
+  const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
+  return inner && isObjectType(inner) ? inner : type;
+}
+
+function schemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
+  const present = presentSchemaOf(type, node, scope);
+  if (isNonNullType(type)) return present;
+  return '$ref' in present
+    ? { anyOf: [present, { type: 'null' }] }
+    : { ...present, type: [...[present.type ?? []].flat(), 'null'] };
+}
+
+/** The schema of a value that is not null. */
+function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
+  if (isNonNullType(type)) return presentSchemaOf(type.ofType, node, scope);
+  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, node, scope) };
+  if (isObjectType(type) && node.selectionSet) return objectSchemaOf(node.selectionSet, type, scope);
+  if (isEnumType(type)) {
+    scope.components[type.name] ??= enumSchemaOf(type);
+    return reference('schemas', type.name);
+  }
+  const scalar = scalars[getNamedType(type).name];
+  if (!scalar) throw new Error(`${scope.name} selects ${type}, which has no type in JSON`);
+  return scalar;
+}
+
+/** A selection that is one fragment is named after it. */
+function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Schema {
+  const [first, ...others] = selection.selections;
+  const object = { ...exactly(propertiesOf(selection, type, scope)), description: type.description ?? '' };
+  if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
+  const name = first.name.value.replace(/Fields$/, '');
+  scope.components[name] = object;
+  return reference('schemas', name);
+}
+
+function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Properties {
+  const properties: Properties = {};
+  for (const part of selection.selections) Object.assign(properties, propertiesFrom(part, type, scope));
+  return properties;
+}
+
+/** The properties that one part of a selection gives: a field gives one, a fragment or a spread field its own. */
+function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Properties {
+  if (part.kind !== Kind.FIELD) {
+    const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : scope.fragments.get(part.name.value);
+    const condition = fragment?.typeCondition?.name.value ?? type.name;
+    if (!fragment || condition !== type.name)
+      throw new Error(`${scope.name} selects what only some of its records have`);
+    return propertiesOf(fragment.selectionSet, type, scope);
+  }
+  const field = type.getFields()[part.name.value];
+  if (!field) throw new Error(`${scope.name} selects ${part.name.value}, which is not described`);
+  const inner = getNamedType(field.type);
+  if (isSpread(part) && part.selectionSet && isObjectType(inner))
+    return propertiesOf(part.selectionSet, inner, scope);
+  const { description } = field;
+  const schema = schemaOf(field.type, part, scope);
+  return { [(part.alias ?? part.name).value]: { ...schema, ...(description && { description }) } };
+}
+
+function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
+  const values = type.getValues();
+  const explained = values.map(({ name, description }) => `- \`${name}\`: ${description}`);
+  return {
+    type: 'string',
+    enum: values.map(({ name }) => name),
+    description: [type.description, '', ...explained].join('\n'),
+  };
+}
+
+/** An object with these properties, all of them, and no other. */
+export function exactly(properties: Properties): SchemaObject {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
+}
+
+/** Stands for a component of the document. */
+export function reference(
+  kind: 'schemas' | 'parameters' | 'headers' | 'responses',
+  name: string,
+): ReferenceObject {
+  return { $ref: `#/components/${kind}/${name}` };
+}

@@ -1,0 +1,34 @@
+/** What a resolver gets to work with: the viewer, and the data seen through the viewer's eyes. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import type { Sql } from '../database/reader/sql.ts';
+import { createLoaders, type Loaders } from './loading/loaders.ts';
+import type { ViewerChanges } from './subscriptions.ts';
+
+/** Where the viewer's account lives, for a gateway that mirrors it. */
+export interface UpstreamAccount {
+  /**
+   * Activates a template there; undefined for a viewer whose account lives here.
+   * @throws a client error when the upstream rejects it, cannot be reached or cannot be used.
+   */
+  activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
+}
+
+/** One per operation, since its loaders remember rows. */
+export interface Context {
+  readonly viewer: Viewer;
+  readonly sql: Sql;
+  readonly loaders: Loaders;
+  readonly changes: ViewerChanges;
+  readonly upstream: UpstreamAccount | undefined;
+}
+
+/** @param changes when a subscription of the operation resolves again. */
+export function createContext(
+  sql: Sql,
+  viewer: Viewer,
+  changes: ViewerChanges,
+  upstream: UpstreamAccount | undefined,
+): Context {
+  return { viewer, sql, loaders: createLoaders(), changes, upstream };
+}

@@ -1,0 +1,40 @@
+/** Kinds of fields that most types have. */
+
+import { builder } from './builder.ts';
+import { findByDatabaseId, type Model, type RelationOf, relatedList, viewerList } from './loading/reads.ts';
+
+/** The arguments of a field that names a record by the integer of the REST interface. */
+export const recordArguments = builder.args((t) => ({
+  databaseId: t.int({ required: true, description: 'The integer id of the REST interface.' }),
+}));
+
+/** What lists take beside the arguments of every Relay connection. */
+const listArguments = builder.args((t) => ({
+  offset: t.int({ description: 'How many records to skip. At least 0; not together with `last`.' }),
+}));
+
+/** The viewer's record with an integer id, null when they have none such. */
+export function recordField<M extends Model, Type>(model: M, type: Type, description: string) {
+  return {
+    type,
+    nullable: true,
+    args: recordArguments,
+    description,
+    resolve: findByDatabaseId(model),
+  } as const;
+}
+
+/** A connection of all the viewer's records of a kind. */
+export function viewerListField<M extends Model, Type>(model: M, type: Type, description: string) {
+  return { type, args: listArguments, description, ...viewerList(model) };
+}
+
+/** A connection of those of the viewer's records of a kind that a relation ties to the parent. */
+export function relatedListField<P extends Model, M extends Model, Type>(
+  parent: { readonly model: P; readonly relation: RelationOf<P> },
+  model: M,
+  type: Type,
+  description: string,
+) {
+  return { type, args: listArguments, description, ...relatedList(parent.model, parent.relation, model) };
+}

@@ -1,0 +1,312 @@
+/**
+ * How fields read records. Every query, link and list of the schema goes through these few resolvers, and each
+ * of them sees only what `visible` shows the viewer: no other code of the schema asks the database for rows.
+ */
+
+import type { GraphQLResolveInfo } from 'graphql';
+import type { Viewer } from '../../auth/viewer.ts';
+import type PrismaTypes from '../../database/generated/pothos.ts';
+import type { Prisma } from '../../database/generated/prisma/client.ts';
+import type { PlannedQuery } from '../../database/reader/query.ts';
+import type { Context } from '../context.ts';
+import { placeOf } from './loaders.ts';
+import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
+import { type Needs, nodePaths, selectFor } from './selection.ts';
+
+export type Model = keyof typeof visible;
+type Row<M extends Model> = PrismaTypes[M]['Shape'];
+/** The names of a model's relations to many rows. */
+export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
+
+const owned = ({ id }: Viewer) => ({ ownerId: id });
+
+/** A viewer's templates are those they own and those they have imported (docs/rest.md#who-sees-what). */
+function visibleTemplate({ id }: Viewer) {
+  return { OR: [{ ownerId: id }, { imports: { some: { userId: id } } }] };
+}
+
+/** Who sees what: for each model, the rows that exist for the viewer. */
+export const visible = {
+  User: ({ id }) => ({ id }),
+  DttDevice: owned,
+  DttTemplate: visibleTemplate,
+  DttTemplateSegment: (viewer) => ({ template: visibleTemplate(viewer) }),
+  DttSession: owned,
+  TrainerSegment: (viewer) => ({ session: owned(viewer) }),
+  LkbxDevice: owned,
+  LockTemplate: owned,
+  LockSession: owned,
+  LockSegment: (viewer) => ({ session: owned(viewer) }),
+  OssmDevice: owned,
+} satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
+
+/** How the lists are ordered (docs/rest.md#order). */
+const orders: { [M in Model]: Order } = {
+  User: {},
+  DttDevice: { by: 'lastVisited', nullable: true },
+  DttTemplate: { by: 'createdDate' },
+  DttTemplateSegment: {},
+  DttSession: { by: 'createdAt' },
+  TrainerSegment: {},
+  LkbxDevice: { by: 'lastVisited', nullable: true },
+  LockTemplate: { by: 'createdAt' },
+  LockSession: { by: 'startDate' },
+  LockSegment: {},
+  OssmDevice: { by: 'lastVisited', nullable: true },
+};
+
+/**
+ * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
+ * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
+ */
+async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
+  if (model !== 'DttTemplate') return visible[model](viewer);
+  // Rows have what is selected.
+  const imports = (await loaders.once('imports of the viewer', () =>
+    sql.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
+  )) as { templateId: number }[];
+  if (imports.length === 0) return owned(viewer);
+  return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
+}
+
+/** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
+function readRows<M extends Model>({ sql }: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
+  return sql.findMany(model, query) as Promise<Row<M>[]>;
+}
+
+async function readFirstRow<M extends Model>(
+  context: Context,
+  model: M,
+  query: PlannedQuery,
+): Promise<Row<M> | null> {
+  const [row] = await readRows(context, model, { ...query, take: 1 });
+  return row ?? null;
+}
+
+/** The one row that the condition names, if the viewer may see it. */
+export function readVisible<M extends Model>(
+  model: M,
+  where: object,
+  context: Context,
+  info: GraphQLResolveInfo,
+) {
+  return readFirstRow(context, model, {
+    select: selectFor(info, context.viewer),
+    where: { AND: [where, visible[model](context.viewer)] },
+  });
+}
+
+/** The rows that global ids name, in the same order, null where the viewer may not see one: a statement per type. */
+export async function readNodes(
+  ids: readonly { typename: string; id: string }[],
+  context: Context,
+  info: GraphQLResolveInfo,
+): Promise<(object | null)[]> {
+  const rows = new Map<string, object>();
+  const readType = async (typename: Model) => {
+    const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
+    const found = await readRows(context, typename, {
+      select: selectFor(info, context.viewer, { typeName: typename }),
+      where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
+    });
+    for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
+  };
+  // A global id names one of these models: `decodeGlobalID` rejects all others.
+  await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
+  return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
+}
+
+/** The subscription field that resolves as the query field does, at once and after every change of the viewer's data. */
+export function onEachChange<
+  Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
+>(resolve: Resolve) {
+  return {
+    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes(),
+    // The same parameters and result as the resolver that it calls.
+    resolve: ((parent, args, context, info) => {
+      context.loaders.clear();
+      return resolve(parent, args, context, info);
+    }) as Resolve,
+  };
+}
+
+/** Resolver of the one record of the viewer's that a condition names, if there is one. */
+export const findVisible =
+  <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
+  (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
+    readVisible(model, where(context.viewer), context, info);
+
+/** Resolver of a record by its integer id. */
+export const findByDatabaseId =
+  <M extends Model>(model: M) =>
+  (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
+    readVisible(model, { id: databaseId }, context, info);
+
+/** The first rows of a list, for a field that mixes several models. */
+export function readNewest<M extends Model>(
+  model: M,
+  take: number,
+  context: Context,
+  info: GraphQLResolveInfo,
+) {
+  return readRows(context, model, {
+    select: { ...selectFor(info, context.viewer, { typeName: model }), ...orderColumn(model) },
+    where: visible[model](context.viewer),
+    orderBy: orderBy(orders[model]),
+    take,
+  });
+}
+
+/** Resolver of the newest record of a list. */
+export const findNewest =
+  <M extends Model>(model: M) =>
+  (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
+    readFirstRow(context, model, {
+      select: selectFor(info, context.viewer),
+      where: visible[model](context.viewer),
+      orderBy: orderBy(orders[model]),
+    });
+
+/** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
+export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
+  return {
+    extensions: needing({ columns: [column] }),
+    resolve: async (
+      parent: Readonly<Record<Column, number | null>>,
+      _args: unknown,
+      context: Context,
+      info: GraphQLResolveInfo,
+    ): Promise<Row<M> | null> => {
+      const id = parent[column];
+      if (id === null) return null;
+      const loader = context.loaders.at(placeOf(info), () => async (ids) => {
+        const rows = await readRows(context, model, {
+          select: selectFor(info, context.viewer),
+          where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
+        });
+        return new Map(rows.map((row) => [row.id, row]));
+      });
+      return (await loader.load(id)) ?? null;
+    },
+  };
+}
+
+/** The rows of a relation that are part of a record, read together with it. */
+export function children<M extends Model>(relation: string, orderBy: object) {
+  return {
+    extensions: needing({ rows: { relation, query: { orderBy } } }),
+    // The rows were read with the parent, as `needs` asks; the type of a row has its columns only.
+    resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
+  };
+}
+
+/** Whether the record has a row of the relation that meets the condition. */
+export function hasRelated(relation: string, where: (viewer: Viewer) => object) {
+  return {
+    extensions: needing({
+      forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
+    }),
+    // As in `children`.
+    resolve: (parent: object) =>
+      ((parent as Record<string, unknown[]>)[relation] ?? missing(relation)).length > 0,
+  };
+}
+
+/** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
+export function viewerList<M extends Model>(model: M) {
+  return {
+    extensions: needing({}),
+    resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
+      const page = planPage(orders[model], args);
+      const where = await visibleInList(model, context);
+      const rows = await context.loaders.once(placeOf(info), () =>
+        readRows(context, model, pageOf(model, page, where, context, info)),
+      );
+      return {
+        ...page.connect(rows),
+        totalCount: () => context.loaders.once(`${model} count`, () => context.sql.count(model, where)),
+      };
+    },
+  };
+}
+
+/**
+ * A list beneath a record: those of the viewer's `model` rows that `relation` ties to the parent. The pages of all
+ * parents at the same place in the operation are read in one statement.
+ */
+export function relatedList<P extends Model, M extends Model>(
+  parentModel: P,
+  relation: RelationOf<P>,
+  model: M,
+) {
+  return {
+    extensions: needing({}),
+    resolve: async (
+      parent: { id: number },
+      args: PageArguments,
+      context: Context,
+      info: GraphQLResolveInfo,
+    ) => {
+      const where = visible[model](context.viewer);
+      const page = planPage(orders[model], args);
+      const fromParents =
+        <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
+        async (ids: readonly number[]) => {
+          const rows = await readRows(context, parentModel, {
+            where: { id: { in: [...ids] } },
+            select: { id: true, ...select },
+          });
+          return new Map(rows.map((row) => [row.id, pick(row)]));
+        };
+
+      // What is read follows from the `select` beside each of the two casts.
+      const rows = await context.loaders
+        .at(placeOf(info), () =>
+          fromParents(
+            { [relation]: pageOf(model, page, where, context, info) },
+            (row) => row[relation] as Row<M>[],
+          ),
+        )
+        .load(parent.id);
+      return {
+        ...page.connect(rows ?? []),
+        totalCount: async () => {
+          const counts = context.loaders.at(`${parentModel} ${relation} count`, () =>
+            fromParents(
+              { _count: { select: { [relation]: { where } } } },
+              (row) => (row._count as Record<string, number>)[relation],
+            ),
+          );
+          return (await counts.load(parent.id)) ?? 0;
+        },
+      };
+    },
+  };
+}
+
+/** The Prisma query for one page of a list. */
+function pageOf(
+  model: Model,
+  { query }: PagePlan,
+  where: object,
+  { viewer }: Context,
+  info: GraphQLResolveInfo,
+) {
+  return {
+    ...query,
+    select: { ...selectFor(info, viewer, { paths: nodePaths }), ...orderColumn(model) },
+    where: query.where ? { AND: [where, query.where] } : where,
+  };
+}
+
+/** The column that a cursor holds beside the id. */
+function orderColumn(model: Model): object {
+  const { by } = orders[model];
+  return by === undefined ? {} : { [by]: true };
+}
+
+const needing = (needs: Needs) => ({ needs });
+
+function missing(relation: string): never {
+  throw new Error(`a row was read without its ${relation}`);
+}

@@ -1,0 +1,73 @@
+/** When subscriptions resolve: at once, and again whenever the viewer's data changes. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
+import type { Viewer, Viewers } from '../auth/viewer.ts';
+import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/changeFeed.ts';
+
+/** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
+export type ViewerChanges = () => AsyncIterable<undefined>;
+
+export interface ViewerChangesOptions {
+  readonly feed: ChangeFeed;
+  readonly viewers: Viewers;
+  /** How often, in seconds, the token is looked up again, whatever the feed says. */
+  readonly maxAge: number;
+  /** How long to wait, in milliseconds, before the token is looked up again after the database failed. */
+  readonly retryDelay?: number;
+}
+
+/**
+ * The viewer's changes, until their token is revoked or the reader leaves. Nothing is yielded while it is not known
+ * whether the token is still valid. Changes that a slow reader has not asked for yet become one, since the reader
+ * resolves to the data as it is when it asks: however slow it is, it takes one place in memory.
+ */
+export function createViewerChanges(
+  { feed, viewers, maxAge, retryDelay = 1_000 }: ViewerChangesOptions,
+  viewer: Viewer,
+): ViewerChanges {
+  return () => {
+    /** What the reader has not asked for yet: the newest change replaces an older one. */
+    const unread = new SlidingBuffer(1);
+    return new Repeater<undefined>(async (push, stop) => {
+      const ended = new AbortController();
+      /** Whether the token may have been revoked since it was last looked up. */
+      let mayBeRevoked = false;
+      let isChecking = false;
+
+      /** Looks the token up as often as it may have been revoked, then yields once for all changes until then. */
+      async function checkAndYield(): Promise<void> {
+        if (isChecking) return;
+        isChecking = true;
+        while (mayBeRevoked) {
+          mayBeRevoked = false;
+          const isValid = await viewers.isValid(viewer).catch(() => undefined);
+          if (isValid === false) return stop();
+          if (isValid) continue;
+          mayBeRevoked = true;
+          await sleep(retryDelay, undefined, { signal: ended.signal });
+        }
+        isChecking = false;
+        // What is pushed after the end is lost, and rejects.
+        push(undefined).catch(() => {});
+      }
+
+      const onChange: ChangeListener = (change) => {
+        if (change.kind === 'user' && change.userId !== viewer.id) return;
+        mayBeRevoked ||= concernsTokens(change);
+        // Taken back: the reader must not resolve it with a token that may be revoked by now.
+        if (mayBeRevoked && !unread.empty) unread.remove();
+        // The wait is aborted when the reader leaves.
+        checkAndYield().catch(() => {});
+      };
+      const unsubscribe = feed.subscribe(onChange);
+      const timer = setInterval(() => onChange({ kind: 'all' }), maxAge * 1_000);
+      // The token may have been revoked since the request was authenticated.
+      onChange({ kind: 'all' });
+      await stop;
+      clearInterval(timer);
+      unsubscribe();
+      ended.abort();
+    }, unread);
+  };
+}

@@ -1,0 +1,27 @@
+/** What the three kinds of devices have in common. */
+
+import { builder } from '../builder.ts';
+
+interface DeviceRow {
+  id: number;
+  bubbleId: string;
+  macAddress: string;
+  ownerId: number;
+  lastVisited: Date | null;
+}
+
+export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
+  description: 'A device of the viewer, whatever its kind.',
+  interfaces: [builder.nodeInterfaceRef()],
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
+    macAddress: t.exposeString('macAddress', { description: 'Hardware address.' }),
+    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
+    lastVisited: t.expose('lastVisited', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it last called in, null if it never did.',
+    }),
+  }),
+});

@@ -1,0 +1,52 @@
+/** Trainer devices. */
+
+import { builder } from '../builder.ts';
+import { recordField, relatedListField, viewerListField } from '../fields.ts';
+import { Device } from './device.ts';
+import { DttSession, DttSessionConnection } from './dttSession.ts';
+
+export const DttDevice = builder.prismaNode('DttDevice', {
+  description: 'A trainer device (DTT device).',
+  interfaces: [Device],
+  id: { field: 'id' },
+  fields: (t) => ({
+    serialNumber: t.exposeString('serialNumber', { nullable: true, description: 'Serial number.' }),
+    softwareVersion: t.exposeString('softwareVersion', {
+      nullable: true,
+      description: 'Version of the software that it runs.',
+    }),
+    lastLogAt: t.expose('lastLogAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it last sent a log, null if it never did.',
+    }),
+    createdDate: t.expose('createdDate', { type: 'DateTime', description: 'When it was registered.' }),
+    apiHits: t.exposeInt('apiHits', { description: 'How many requests it has made.' }),
+  }),
+});
+
+export const DttDeviceConnection = builder.connectionObject({ type: DttDevice, name: 'DttDeviceConnection' });
+
+builder.prismaObjectFields(DttDevice, (t) => ({
+  sessions: t.connection(
+    relatedListField(
+      { model: 'DttDevice', relation: 'sessions' },
+      'DttSession',
+      DttSession,
+      "The viewer's sessions on this device, newest first.",
+    ),
+    DttSessionConnection,
+  ),
+}));
+
+builder.queryFields((t) => ({
+  dttDevice: t.field(recordField('DttDevice', DttDevice, 'A trainer device of the viewer.')),
+  dttDevices: t.connection(
+    viewerListField(
+      'DttDevice',
+      DttDevice,
+      "The viewer's trainer devices, most recently visited first, never visited last.",
+    ),
+    DttDeviceConnection,
+  ),
+}));

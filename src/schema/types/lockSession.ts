@@ -1,0 +1,92 @@
+/** Lock sessions with their history. */
+
+import { builder } from '../builder.ts';
+import { recordField, viewerListField } from '../fields.ts';
+import { children, findNewest, findVisible, onEachChange, toOne } from '../loading/reads.ts';
+import { LockTemplate } from './lockTemplate.ts';
+import { User } from './user.ts';
+
+export const LockSession = builder.prismaNode('LockSession', {
+  description: 'A lock session.',
+  id: { field: 'id' },
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    bubbleId: t.exposeString('bubbleId', { description: 'Internal identifier.' }),
+    publicId: t.exposeString('publicId', { description: 'Public identifier.' }),
+    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
+    name: t.exposeString('name', { nullable: true, description: 'Name.' }),
+    lockState: t.exposeString('lockState', {
+      description: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
+    }),
+    duration: t.exposeInt('duration', { description: 'How long it lasts, in seconds.' }),
+    startDate: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
+    isActive: t.exposeBoolean('isActive', {
+      description: 'Whether it is under way. At most one of a user is.',
+    }),
+  }),
+});
+
+export const LockSessionConnection = builder.connectionObject({
+  type: LockSession,
+  name: 'LockSessionConnection',
+});
+
+builder.prismaObjectFields(LockSession, (t) => ({
+  segments: t.field({
+    type: [LockSegment],
+    description: 'Its history, oldest first.',
+    ...children<'LockSegment'>('segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
+  }),
+  owner: t.field({
+    type: User,
+    nullable: true,
+    description: 'The user whom it belongs to.',
+    ...toOne('User', 'ownerId'),
+  }),
+  template: t.field({
+    type: LockTemplate,
+    nullable: true,
+    description: 'The template that it was started from, if any.',
+    ...toOne('LockTemplate', 'templateId'),
+  }),
+}));
+
+const LockSegment = builder.prismaNode('LockSegment', {
+  description: 'An event in the history of a lock session.',
+  id: { field: 'id' },
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    type: t.exposeString('type', { description: 'Kind of event, such as `start`.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it happened.' }),
+    isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
+  }),
+});
+
+const activeLockSession = {
+  type: LockSession,
+  nullable: true,
+  description: "The viewer's active lock session, null when none is.",
+  resolve: findVisible('LockSession', () => ({ isActive: true })),
+} as const;
+
+builder.queryFields((t) => ({
+  lockSession: t.field(recordField('LockSession', LockSession, 'A lock session of the viewer.')),
+  lockSessions: t.connection(
+    viewerListField('LockSession', LockSession, "The viewer's lock sessions, newest first."),
+    LockSessionConnection,
+  ),
+  latestLockSession: t.field({
+    type: LockSession,
+    nullable: true,
+    description: "The viewer's newest lock session, null when there is none.",
+    resolve: findNewest('LockSession'),
+  }),
+  activeLockSession: t.field(activeLockSession),
+}));
+
+builder.subscriptionFields((t) => ({
+  activeLockSession: t.field({
+    ...activeLockSession,
+    ...onEachChange(activeLockSession.resolve),
+  }),
+}));

@@ -1,0 +1,125 @@
+/** Users, of whom the viewer sees one: themselves. */
+
+import { ScheduleType as scheduleTypes } from '../../database/generated/prisma/enums.ts';
+import { clientError, messages } from '../../errors.ts';
+import { builder } from '../builder.ts';
+import { recordField, viewerListField } from '../fields.ts';
+import { readVisible, toOne } from '../loading/reads.ts';
+import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
+import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
+import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
+import { LockSession, LockSessionConnection } from './lockSession.ts';
+import { LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
+import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
+
+const ScheduleType = builder.enumType('ScheduleType', {
+  description: 'How the next template is chosen.',
+  values: {
+    [scheduleTypes.auto]: { description: 'By the service.' },
+    [scheduleTypes.weekly]: { description: 'By a weekly plan.' },
+    [scheduleTypes.single]: { description: 'By the user: always the active template.' },
+  },
+});
+
+export const User = builder.prismaNode('User', {
+  description: 'A user with their profile. The viewer sees themselves and nobody else.',
+  id: { field: 'id' },
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    username: t.exposeString('username', { description: 'Unique name.' }),
+    accountType: t.exposeString('accountType', { description: 'Kind of account, such as `user`.' }),
+    subscriptionTier: t.exposeString('subscriptionTier', {
+      description: 'Subscription; `ultra` is the highest.',
+    }),
+    league: t.exposeInt('league', { description: 'League.' }),
+    rank: t.exposeInt('rank', { description: 'Rank in the league.' }),
+    totalPoints: t.exposeInt('totalPoints', { description: 'Points earned in all.' }),
+    matchPoints: t.exposeInt('matchPoints', { description: 'Points earned in matches.' }),
+    profileImage: t.exposeString('profileImage', {
+      nullable: true,
+      description: 'URL of the profile image.',
+    }),
+    profileDescription: t.exposeString('profileDescription', {
+      nullable: true,
+      description: 'About the user.',
+    }),
+    profileTitle: t.exposeString('profileTitle', { nullable: true, description: 'Title of the user.' }),
+    dttTotalReps: t.exposeInt('dttTotalReps', { description: 'Full cycles done in all training sessions.' }),
+    dttTotalSessions: t.exposeInt('dttTotalSessions', { description: 'Number of training sessions.' }),
+    scheduleType: t.expose('scheduleType', {
+      type: ScheduleType,
+      description: 'How the next template is chosen.',
+    }),
+  }),
+});
+
+const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
+
+// A user who can be seen is the viewer, so the viewer's lists are theirs.
+builder.prismaObjectFields(User, (t) => ({
+  activeDttTemplate: t.field({
+    type: DttTemplate,
+    nullable: true,
+    description: 'The active template, null when none is.',
+    ...toOne('DttTemplate', 'activeTemplateId'),
+  }),
+  dttDevices: t.connection(
+    viewerListField(
+      'DttDevice',
+      DttDevice,
+      'Trainer devices, most recently visited first, never visited last.',
+    ),
+    DttDeviceConnection,
+  ),
+  dttTemplates: t.connection(
+    viewerListField('DttTemplate', DttTemplate, 'Templates, owned and imported, newest first.'),
+    DttTemplateConnection,
+  ),
+  dttSessions: t.connection(
+    viewerListField('DttSession', DttSession, 'Training sessions, newest first.'),
+    DttSessionConnection,
+  ),
+  lkbxDevices: t.connection(
+    viewerListField(
+      'LkbxDevice',
+      LkbxDevice,
+      'Lock devices, most recently visited first, never visited last.',
+    ),
+    LkbxDeviceConnection,
+  ),
+  lockTemplates: t.connection(
+    viewerListField('LockTemplate', LockTemplate, 'Lock templates, newest first.'),
+    LockTemplateConnection,
+  ),
+  lockSessions: t.connection(
+    viewerListField('LockSession', LockSession, 'Lock sessions, newest first.'),
+    LockSessionConnection,
+  ),
+  ossmDevices: t.connection(
+    viewerListField(
+      'OssmDevice',
+      OssmDevice,
+      'OSSM devices, most recently visited first, never visited last.',
+    ),
+    OssmDeviceConnection,
+  ),
+}));
+
+builder.queryFields((t) => ({
+  viewer: t.field({
+    type: User,
+    description: 'The user whose token came with the request.',
+    resolve: async (_root, _args, context, info) => {
+      const viewer = await readVisible('User', { id: context.viewer.id }, context, info);
+      // Deleted since the token was looked up, and the token with them.
+      if (!viewer) throw clientError('UNAUTHENTICATED', messages.unauthorized);
+      return viewer;
+    },
+  }),
+  user: t.field(recordField('User', User, 'The viewer, if the id is theirs.')),
+  users: t.connection(
+    viewerListField('User', User, 'The users whom the viewer may see: the viewer alone.'),
+    UserConnection,
+  ),
+}));

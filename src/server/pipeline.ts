@@ -1,0 +1,175 @@
+/**
+ * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, cached response, shed load,
+ * handle, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ */
+
+import { setMaxListeners } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Logger } from 'pino';
+import { createViewers, type Viewer } from '../auth/viewer.ts';
+import { requestSpans } from '../channels.ts';
+import type { Config } from '../config.ts';
+import type { ChangeFeed } from '../database/changeFeed.ts';
+import { type Database, longestConnecting } from '../database/database.ts';
+import { createGraphqlHandler } from '../graphql/handler.ts';
+import { createCors } from '../http/cors.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
+import { createLoadShedder } from '../http/loadShedding.ts';
+import { createRateLimits } from '../http/rateLimits.ts';
+import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
+import type { Task } from '../http/task.ts';
+import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
+import { longestActivation } from '../mirror/activation.ts';
+import { createDemoTokenFor } from '../pages/demoToken.ts';
+import { createPages } from '../pages/pages.ts';
+import { createRestHandler } from '../rest/handler.ts';
+import { createContext, type UpstreamAccount } from '../schema/context.ts';
+import { createViewerChanges } from '../schema/subscriptions.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { logOutcome } from '../telemetry/requestLog.ts';
+import { createReadiness } from './readiness.ts';
+
+export interface ServerOptions {
+  config: Config;
+  database: Database;
+  feed: ChangeFeed;
+  responseCache: ResponseCache;
+  logger: Logger;
+  metrics?: Metrics | undefined;
+  demoToken: string | undefined;
+  /** Aborted when the gateway closes. */
+  closing: AbortSignal;
+  /** How long clients are waited for, if not as long as usual. */
+  timeouts?: Timeouts;
+  /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
+  mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
+}
+
+/** Makes of a request what the client gets; undefined when CORS has responded already. */
+type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse | undefined>;
+
+export function createGatewayServer(options: ServerOptions): Server {
+  const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const respond = createPipeline(options);
+  // Every stream waits for it: many of them are no leak.
+  setMaxListeners(0, closing);
+
+  const handle: RequestListener = (request, response) => {
+    const exchange = openExchange(request, response, {
+      failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+      ended(outcome) {
+        logOutcome(logger, outcome);
+        metrics?.end(outcome);
+      },
+    });
+    connections.begin(exchange);
+    metrics?.begin(exchange);
+    requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
+      exchange.report(error);
+      if (response.headersSent) response.destroy();
+      else send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
+    });
+  };
+  const server = createServer(
+    {
+      // Probes find clients that are gone without a word, such as the readers of idle streams.
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+      // Asked for in the pipeline, in words of our own.
+      requireHostHeader: false,
+      connectionsCheckingInterval: Math.min(timeouts.head, 1_000),
+    },
+    handle,
+  );
+  const connections = watchConnections(server, timeouts, closing);
+  // Nothing but `100-continue` is known, and what else a client expects need not be met (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', handle);
+  return server;
+
+  async function serve(exchange: Exchange): Promise<void> {
+    const response = await respond(exchange);
+    if (response && 'stream' in response) await sendStream(exchange, response, closing);
+    else if (response) send(exchange, response);
+  }
+}
+
+function createPipeline(options: ServerOptions): Respond {
+  const { config, database, feed, responseCache, mirror } = options;
+  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
+  const cors = createCors(config.CORS_ORIGINS);
+  const isOverLimit = createRateLimits(config, database);
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+  const mustShed = createLoadShedder(database.pool, {
+    maxWaiting: config.MAX_WAITING,
+    longest,
+    onTimeout(exchange) {
+      exchange.report(new Error(`there was no response after ${longest} ms`));
+      send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
+    },
+  });
+  const { page, graphql, rest } = createHandlers(options, viewers);
+
+  return async (exchange) => {
+    const { request, response, endpoint } = exchange;
+    const fail = (error: keyof typeof httpErrors, headers?: Record<string, string>) =>
+      errorResponse(endpoint, httpErrors[error], headers);
+
+    if (isMisaddressed(request)) return fail('badRequest', { Connection: 'close' });
+    if (endpoint === 'page') return page(exchange);
+    // Not for GraphiQL: the token of the demo account stands in it.
+    if (!asksForPage(exchange) && cors(request, response)) return undefined;
+
+    const { authorization } = request.headers;
+    let viewer: Viewer | null | undefined = viewers.known(authorization);
+    if (!viewer && mustShed(exchange)) return fail('tooBusy');
+    // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
+    // it is nobody's fault when a token could not be looked up.
+    viewer ??= await viewers.authenticate(authorization);
+    if (await isOverLimit(exchange, viewer?.tokenId)) return fail('tooManyRequests');
+
+    const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
+    if ('status' in task) return task;
+    const cached =
+      viewer && task.cacheKey !== undefined ? responseCache.get(viewer.id, task.cacheKey) : undefined;
+    if (cached) return cached;
+    if (mustShed(exchange)) return fail('tooBusy');
+    return run(task, viewer, responseCache);
+  };
+}
+
+async function run(
+  { cacheKey, prepare }: Task,
+  viewer: Viewer | null,
+  cache: ResponseCache,
+): Promise<HttpResponse | StreamedResponse> {
+  const work = prepare();
+  if (work.kind === 'query') {
+    return viewer && cacheKey !== undefined
+      ? cache.compute(viewer.id, cacheKey, work.run)
+      : (await work.run()).response;
+  }
+  try {
+    return await work.run();
+  } finally {
+    // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
+    if (viewer && work.mayHaveWritten()) cache.invalidate(viewer.id);
+  }
+}
+
+/** What handles requests: the pages and both APIs. */
+function createHandlers(
+  { config, database, feed, demoToken, mirror }: ServerOptions,
+  viewers: ReturnType<typeof createViewers>,
+) {
+  const changes = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
+  const demoTokenFor = createDemoTokenFor(demoToken, config);
+  const contextOf = (viewer: Viewer) =>
+    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
+  return {
+    page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
+    graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),
+    rest: createRestHandler({ createContext: contextOf }),
+  };
+}

@@ -1,0 +1,195 @@
+/** Metrics for Prometheus. Loaded only where METRICS_PORT asks for them. */
+
+import cluster from 'node:cluster';
+import type pg from 'pg';
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricConfiguration,
+  Registry,
+} from 'prom-client';
+import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { Exchange, Outcome } from '../http/exchange.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
+import { release } from '../version.ts';
+
+export interface Metrics {
+  begin(exchange: Exchange): void;
+  end(outcome: Outcome): void;
+  /** All of them, as Prometheus reads them. */
+  print(): Promise<string>;
+}
+
+export interface MetricsOptions {
+  readonly pool: pg.Pool;
+  readonly responseCache: ResponseCache;
+  readonly feed: ChangeFeed;
+}
+
+/** In seconds: a cached response takes a fraction of a millisecond, one out of the database a few. */
+const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+
+/**
+ * Counts what passes through this process. No label takes what a client wrote, so that the series stay as few as
+ * there are routes, root fields and pages.
+ */
+export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const requests = countRequests(registry);
+  describeDatabase(registry, pool);
+  describeResponseCache(registry, responseCache);
+  describeFeed(registry, feed);
+  describeProcess(registry);
+  return { ...requests, print: () => registry.metrics() };
+}
+
+function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
+  const registers = [registry];
+  const underway = new Set<Exchange>();
+  const subscriptions = () => [...underway].filter(isSubscription).length;
+  addGauge(
+    registry,
+    'dovetail_requests_in_flight',
+    'Requests under way',
+    () => underway.size - subscriptions(),
+  );
+  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', subscriptions);
+  const requests = new Counter({
+    name: 'dovetail_requests_total',
+    help: 'Requests that are over, by endpoint, operation and status; those of unknown paths, anonymous clients and invalid documents have no operation',
+    labelNames: ['endpoint', 'operation', 'status'] as const,
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'dovetail_request_duration_seconds',
+    help: 'From the head of a request to the last byte of its response; subscriptions are not among them',
+    labelNames: ['endpoint', 'operation'] as const,
+    buckets,
+    registers,
+  });
+
+  /** What counts a kind of outcome, made when the first of them comes: there are few. */
+  const tallies = new Map<string, (seconds: number) => void>();
+  function tallyOf({ exchange, status: given }: Outcome): (seconds: number) => void {
+    const { endpoint, operation = '' } = exchange;
+    const status = given === undefined ? 'left' : String(given);
+    const key = `${endpoint} ${status} ${operation}`;
+    const known = tallies.get(key);
+    if (known) return known;
+    const count = requests.labels(endpoint, operation, status);
+    const duration = isSubscription(exchange) ? undefined : durations.labels(endpoint, operation);
+    const tally = (seconds: number) => {
+      count.inc();
+      duration?.observe(seconds);
+    };
+    tallies.set(key, tally);
+    return tally;
+  }
+
+  return {
+    begin: (exchange) => underway.add(exchange),
+    end(outcome) {
+      underway.delete(outcome.exchange);
+      tallyOf(outcome)(outcome.duration / 1000);
+    },
+  };
+}
+
+function describeDatabase(registry: Registry, pool: pg.Pool): void {
+  addGauge(registry, 'dovetail_database_connections', 'Connections in the pool', () => pool.totalCount);
+  addGauge(
+    registry,
+    'dovetail_database_connections_idle',
+    'Connections in the pool that are free',
+    () => pool.idleCount,
+  );
+  addGauge(
+    registry,
+    'dovetail_database_waiting',
+    'Queries that wait for a connection',
+    () => pool.waitingCount,
+  );
+}
+
+function describeResponseCache(registry: Registry, { counters, usage }: ResponseCache): void {
+  new Counter({
+    name: 'dovetail_response_cache_reads_total',
+    help: 'Reads with a cached response (hit) or without (miss); of the misses, those that shared a computation, and those not cached since something changed meanwhile (overtaken)',
+    labelNames: ['result'] as const,
+    registers: [registry],
+    collect: collectBy((self: Counter<'result'>) => {
+      const { hits, misses, shared, overtaken } = counters;
+      self.reset();
+      for (const [result, count] of Object.entries({ hit: hits, miss: misses, shared, overtaken }))
+        self.inc({ result }, count);
+    }),
+  });
+  addGauge(registry, 'dovetail_response_cache_entries', 'Responses in the cache', () => usage().entries);
+  addGauge(
+    registry,
+    'dovetail_response_cache_bytes',
+    'What the cached responses take, in bytes',
+    () => usage().bytes,
+  );
+}
+
+function describeFeed(registry: Registry, feed: ChangeFeed): void {
+  addGauge(
+    registry,
+    'dovetail_feed_listening',
+    'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
+    () => Number(feed.listening),
+    'min',
+  );
+  new Counter({
+    name: 'dovetail_feed_reconnects_total',
+    help: 'How often announcements were lost and heard again',
+    registers: [registry],
+    collect: collectBy((self: Counter) => {
+      self.reset();
+      self.inc(feed.reconnects);
+    }),
+  });
+}
+
+function describeProcess(registry: Registry): void {
+  new Gauge({
+    name: 'dovetail_build_info',
+    help: 'What runs here',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+    aggregator: 'first',
+  }).set({ version: release, node: process.version }, 1);
+  collectDefaultMetrics({ register: registry });
+  // The process that started this one asks for them.
+  if (cluster.isWorker) {
+    AggregatorRegistry.setRegistries(registry);
+    new AggregatorRegistry();
+  }
+}
+
+/** Adds a gauge whose values are looked up when somebody asks. */
+function addGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  value: () => number,
+  aggregator: NonNullable<MetricConfiguration<string>['aggregator']> = 'sum',
+): void {
+  const collect = collectBy((self: Gauge) => self.set(value()));
+  new Gauge({ name, help, registers: [registry], aggregator, collect });
+}
+
+/** prom-client hands a metric to its `collect` as `this`. */
+function collectBy<Self>(collect: (self: Self) => void) {
+  return function (this: Self) {
+    collect(this);
+  };
+}
+
+function isSubscription({ operation }: Exchange): boolean {
+  return operation?.startsWith('subscription ') ?? false;
+}

@@ -1,0 +1,175 @@
+/**
+ * Traces for OpenTelemetry: of each request, what it executed, and the statements that this took. Loaded only where
+ * OTEL_EXPORTER_OTLP_ENDPOINT asks for them. Nothing in a span is what a client wrote: no target, no variables, no
+ * values of statements.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { TracingChannel } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  defaultTextMapGetter,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import type { Logger } from 'pino';
+import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
+import { errorText } from '../errors.ts';
+import { restPath } from '../http/exchange.ts';
+import { release } from '../version.ts';
+
+export interface Traces {
+  /** Delivers what is left, unless that takes too long, and ends. */
+  close(): Promise<void>;
+}
+
+/** How long, in milliseconds, the last spans may take on their way when the gateway closes. */
+const lastDelivery = 2_000;
+
+/** The methods that a span may name: a client can write any other. */
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/**
+ * Traces every request of this process from now on. The names of attributes are those of OpenTelemetry's semantic
+ * conventions; the other `OTEL_…` variables hold as its SDK documents them, such as OTEL_TRACES_SAMPLER.
+ * @param endpoint where OTLP is spoken over HTTP, such as `http://localhost:4318`.
+ */
+export function startTraces(endpoint: string, logger: Logger): Traces {
+  const provider = createProvider(endpoint, logger);
+  const tracer = provider.getTracer('dovetail', release);
+  /** The span that what runs now belongs to. */
+  const current = new AsyncLocalStorage<Span | undefined>();
+
+  /** A span within a request. What happens outside of any has none. */
+  function startWithin(name: string, kind: SpanKind, attributes: Record<string, string>): Span | undefined {
+    const parent = current.getStore();
+    return parent && tracer.startSpan(name, { kind, attributes }, trace.setSpan(ROOT_CONTEXT, parent));
+  }
+
+  const end = (span: Span) => span.end();
+  const undo = [
+    // The span of a request ends with its response: a stream goes on when its handler is done.
+    traceChannel(
+      requestSpans,
+      current,
+      ({ exchange }) => startRequest(tracer, exchange),
+      () => {},
+    ),
+    traceChannel(
+      operationSpans,
+      current,
+      ({ label }) => {
+        const [type = ''] = label.split(' ', 1);
+        return startWithin(label, SpanKind.INTERNAL, { 'graphql.operation.type': type });
+      },
+      end,
+    ),
+    traceChannel(
+      statementSpans,
+      current,
+      ({ text }) => {
+        const [operation = ''] = text.trimStart().split(/\s/, 1);
+        return startWithin(operation, SpanKind.CLIENT, {
+          'db.system.name': 'postgresql',
+          'db.operation.name': operation,
+          'db.query.text': text,
+        });
+      },
+      end,
+    ),
+  ];
+
+  return {
+    async close() {
+      for (const stop of undo) stop();
+      // Whoever collects them may be away.
+      await Promise.race([
+        provider.shutdown().catch(() => {}),
+        sleep(lastDelivery, undefined, { ref: false }),
+      ]);
+    },
+  };
+}
+
+function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
+  setGlobalErrorHandler((error) => {
+    logger.warn({ reason: errorText(error) }, 'traces not delivered');
+  });
+  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
+  return new BasicTracerProvider({
+    resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
+      detectResources({ detectors: [envDetector] }),
+    ),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+}
+
+const propagator = new W3CTraceContextPropagator();
+
+function startRequest(tracer: Tracer, exchange: TracedRequest): Span {
+  const { request, response } = exchange;
+  const { method = '' } = request;
+  const parent = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
+  const known = methods.has(method) ? method : '_OTHER';
+  const attributes = { 'http.request.method': known, 'dovetail.request': exchange.id };
+  const span = tracer.startSpan(known, { kind: SpanKind.SERVER, attributes }, parent);
+  response.once('close', () => {
+    const route = routeOf(exchange);
+    if (route !== undefined) span.updateName(`${known} ${route}`).setAttribute('http.route', route);
+    if (response.headersSent) span.setAttribute('http.response.status_code', response.statusCode);
+    if (response.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  });
+  return span;
+}
+
+/**
+ * Begins a span with each run of the channel, and ends it with the run.
+ * @returns what stops it.
+ */
+function traceChannel<Message extends object>(
+  channel: TracingChannel<unknown, Message>,
+  current: AsyncLocalStorage<Span | undefined>,
+  begin: (message: Message) => Span | undefined,
+  end: (span: Span) => void,
+): () => void {
+  const spans = new WeakMap<object, Span>();
+  channel.start.bindStore(current, (message) => {
+    const span = begin(message);
+    if (span) spans.set(message, span);
+    // What has no span of its own belongs to the one around it.
+    return span ?? current.getStore();
+  });
+  const listeners = {
+    start() {},
+    end() {},
+    asyncStart() {},
+    asyncEnd(message: object) {
+      const span = spans.get(message);
+      if (span) end(span);
+    },
+    error(message: { error: unknown }) {
+      // The message of an error may say anything, such as the values that broke a constraint.
+      spans.get(message)?.setStatus({ code: SpanStatusCode.ERROR });
+    },
+  };
+  channel.subscribe(listeners);
+  return () => {
+    channel.start.unbindStore(current);
+    channel.unsubscribe(listeners);
+  };
+}
+
+/** The route, in the words of the conventions: a path without what differs from record to record. */
+function routeOf({ endpoint, operation }: TracedRequest): string | undefined {
+  if (endpoint === 'graphql') return '/graphql';
+  return endpoint === 'rest' ? operation?.replace(/^\S+ /, restPath) : operation;
+}

@@ -1,0 +1,240 @@
+/** Admission: whoever asks too often is turned away, before anything is done for them. */
+
+import type { IncomingMessage } from 'node:http';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import type { Database } from '../../src/database/database.ts';
+import { addressOf } from '../../src/http/clientAddress.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { createRateLimits } from '../../src/http/rateLimits.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import {
+  graphqlOnce,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from '../support/gateway.ts';
+
+let database: TestDatabase;
+let alice: Account;
+let bob: Account;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+});
+afterAll(() => database?.close());
+
+async function withGateway(
+  limits: { tokens?: number; anonymous?: number; proxies?: number },
+  test: (gateway: TestGateway) => Promise<void>,
+): Promise<void> {
+  const { tokens = 0, anonymous = 0, proxies = 0 } = limits;
+  const settings = {
+    RATE_LIMIT: String(tokens),
+    RATE_LIMIT_ANONYMOUS: String(anonymous),
+    TRUST_PROXY: String(proxies),
+  };
+  const gateway = await openTestGateway(await openBeside(database), { settings });
+  await test(gateway).finally(() => gateway.close());
+}
+
+const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
+const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
+
+describe('a token', () => {
+  it('has so many requests a minute, those answered from memory included, and each answer says how many are left', () =>
+    withGateway({ tokens: 4 }, async (gateway) => {
+      for (const left of [3, 2, 1, 0]) {
+        const { status, headers } = await rest(gateway, alice.token, '/users/me');
+        expect(status).toBe(200);
+        expect(headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
+        expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
+        expect(headers.get('Retry-After')).toBeNull();
+      }
+      expect(gateway.responseCache.counters.hits).toBe(3);
+
+      const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
+      expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
+      expect(headers.get('RateLimit')).toMatch(/^"token";r=0;t=\d+$/);
+      expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
+      expect(headers.get('Cache-Control')).toBe('no-store');
+
+      const refused = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+      expect(refused).toMatchObject({
+        status: 429,
+        errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
+      });
+      // What somebody else does is their own.
+      expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+    }));
+
+  it('may be used a minute later', () =>
+    withGateway({ tokens: 1 }, async (gateway) => {
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(429);
+      const now = Date.now();
+      vi.spyOn(Date, 'now').mockImplementation(() => now + 61_000);
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+      vi.restoreAllMocks();
+    }));
+
+  it('is not limited by 0', () =>
+    withGateway({}, async (gateway) => {
+      const { status, headers } = await rest(gateway, alice.token, '/users/me');
+      expect(status).toBe(200);
+      expect(headers.get('RateLimit')).toBeNull();
+    }));
+});
+
+describe('an address', () => {
+  it('guesses so many tokens a minute', () =>
+    withGateway({ anonymous: 5 }, async (gateway) => {
+      const guesses = await Promise.all(
+        Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
+      );
+      expect(statuses(guesses).sort()).toEqual([...Array(5).fill(401), ...Array(15).fill(429)]);
+      const { headers, body } = await rest(gateway, undefined, '/users/me');
+      expect(body).toEqual({ ok: false, error: 'Too many requests' });
+      expect(headers.get('RateLimit-Policy')).toBe('"address";q=5;w=60');
+      expect(headers.get('Retry-After')).toMatch(/^\d+$/);
+      // Pages and probes are for everybody.
+      expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    }));
+
+  it('does not use up anything with tokens that are valid, however many requests bring one at once', () =>
+    withGateway({ anonymous: 2 }, async (gateway) => {
+      const responses = await Promise.all(
+        Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
+      );
+      expect(new Set(statuses(responses))).toEqual(new Set([200]));
+      for (const expected of [401, 401, 429])
+        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+      // A token that is known already is let in all the same.
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    }));
+
+  it('that has used up everything keeps nobody out whose token is valid, known already or not', () =>
+    withGateway({ anonymous: 1 }, async (gateway) => {
+      expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+      for (const expected of [401, 429])
+        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+      expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+      // Nor does somebody's revoked token make others strangers.
+      const { id } = await createToken(database.client, 'alice', 'revoked');
+      await revokeToken(database.client, id);
+      for (const { token } of [alice, bob])
+        expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+    }));
+
+  it('is not charged for tokens that could not be looked up', () =>
+    withGateway({ anonymous: 1 }, async (gateway) => {
+      const away = vi.spyOn(pg.Pool.prototype, 'query').mockRejectedValue(new Error('the database is away'));
+      for (const token of [alice.token, guess(1), guess(2)])
+        expect((await rest(gateway, token, '/users/me')).status).toBe(500);
+      away.mockRestore();
+      for (const expected of [401, 429])
+        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+    }));
+
+  it('counts for introspection, which needs no token', () =>
+    withGateway({ anonymous: 2 }, async (gateway) => {
+      const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
+      expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
+    }));
+
+  it('is the one that the proxy tells', () =>
+    withGateway({ anonymous: 1, proxies: 1 }, async (gateway) => {
+      const from = (address: string) =>
+        rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
+      expect((await from('203.0.113.1')).status).toBe(401);
+      expect((await from('203.0.113.1')).status).toBe(429);
+      expect((await from('203.0.113.2')).status).toBe(401);
+      // What the client itself says it was is nothing that counts.
+      expect((await from('198.51.100.9, 203.0.113.2')).status).toBe(429);
+    }));
+
+  it.each([
+    [0, '203.0.113.9', undefined, '203.0.113.9'],
+    [0, '203.0.113.9', '198.51.100.1', '203.0.113.9'],
+    [1, '127.0.0.1', '198.51.100.1', '198.51.100.1'],
+    [1, '127.0.0.1', 'x, 198.51.100.1', '198.51.100.1'],
+    [2, '127.0.0.1', 'x, 198.51.100.1, 10.0.0.1', '198.51.100.1'],
+    [2, '127.0.0.1', '198.51.100.1', '198.51.100.1'],
+    [1, '127.0.0.1', '198.51.100.1:5678', '198.51.100.1'],
+    [1, '127.0.0.1', '[2001:db8::1]:5678', '2001:db8:0:0'],
+    [1, '127.0.0.1', undefined, '127.0.0.1'],
+    [1, '127.0.0.1', ' , ', '127.0.0.1'],
+    [0, '::ffff:203.0.113.9', undefined, '203.0.113.9'],
+    [0, '::1', undefined, '0:0:0:0'],
+    [0, '2001:db8:1:2:3:4:5:6', undefined, '2001:db8:1:2'],
+    [0, '2001:DB8::5:6', undefined, '2001:db8:0:0'],
+    [0, '2001:db8:1:2::', undefined, '2001:db8:1:2'],
+    [0, undefined, undefined, ''],
+  ])(
+    'behind %i proxies, called from %s and forwarded for %s, is %s',
+    (proxies, direct, forwarded, expected) => {
+      const request = { socket: { remoteAddress: direct }, headers: { 'x-forwarded-for': forwarded } };
+      // As much of a request as an address is read from.
+      expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
+    },
+  );
+});
+
+describe('who asks', () => {
+  const config = { RATE_LIMIT: 2, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 };
+  // As much of a database as limits are shared with.
+  const alone = { embedded: true, pool: {} } as unknown as Database;
+  const viewerOf: Record<string, { id: number; tokenId: number }> = {
+    one: { id: 1, tokenId: 11 },
+    another: { id: 1, tokenId: 12 },
+  };
+
+  it('is limited by the token, of which somebody’s other has its own limit, or else by the address', async () => {
+    const isOverLimit = createRateLimits(config, alone);
+    const ask = async (token?: string) => {
+      const request = { headers: {}, socket: { remoteAddress: '203.0.113.9' } };
+      const headers: Record<string, string> = {};
+      // As much of an exchange as is looked at.
+      const exchange = { request, headers } as unknown as Exchange;
+      const isExceeded = await isOverLimit(
+        exchange,
+        token === undefined ? undefined : viewerOf[token]?.tokenId,
+      );
+      return { isExceeded, headers };
+    };
+    for (const left of [1, 0])
+      expect(await ask('one')).toMatchObject({
+        isExceeded: false,
+        headers: { RateLimit: expect.stringContaining(`"token";r=${left};`) },
+      });
+    expect(await ask('one')).toMatchObject({
+      isExceeded: true,
+      headers: { 'Retry-After': expect.any(String) },
+    });
+    expect(await ask('another')).toMatchObject({ isExceeded: false });
+    expect(await ask()).toMatchObject({
+      isExceeded: false,
+      headers: { RateLimit: expect.stringContaining('"address";r=0;') },
+    });
+    expect(await ask('unknown')).toMatchObject({ isExceeded: true });
+  });
+});
+
+it('what is counted is told to other gateways over one database, of which an embedded one has none', async () => {
+  for (const embedded of [true, false]) {
+    const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
+    // As much of a database as limits are shared with.
+    const shared = { embedded, pool: { query } } as unknown as Database;
+    const isOverLimit = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
+    // As much of an exchange as is looked at.
+    const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
+    await isOverLimit(exchange, 1);
+    await isOverLimit(exchange, undefined);
+    expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
+  }
+});

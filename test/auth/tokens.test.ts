@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  createToken,
+  digestOf,
+  findToken,
+  listTokens,
+  maxActiveTokens,
+  revokeToken,
+  TokenError,
+} from '../../src/auth/tokens.ts';
+import { needsEngine, openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+async function createUser(username: string, subscriptionTier = 'ultra'): Promise<string> {
+  await database.client.user.create({ data: { username, subscriptionTier } });
+  return username;
+}
+
+describe('a token', () => {
+  it('has a prefix and 256 random bits', async () => {
+    const user = await createUser('random');
+    const tokens = [];
+    for (let count = 0; count < 3; count++)
+      tokens.push((await createToken(database.client, user, 'test')).token);
+    for (const token of tokens) {
+      expect(token).toMatch(/^dvt_[A-Za-z0-9_-]{43}$/);
+      expect(Buffer.from(token.slice(4), 'base64url')).toHaveLength(32);
+    }
+    expect(new Set(tokens).size).toBe(3);
+  });
+
+  it('is stored as its digest alone', async () => {
+    const user = await createUser('digest');
+    const { id, token } = await createToken(database.client, user, 'test');
+    const { rows } = await database.pool.query('SELECT * FROM "ApiToken" WHERE id = $1', [id]);
+    expect(rows[0].digest).toEqual(createHash('sha256').update(token).digest());
+    expect(rows[0].digest.toString('hex')).toBe(digestOf(token));
+    expect(JSON.stringify(rows)).not.toContain(token.slice(4));
+  });
+
+  it.each([
+    ['', false],
+    ['dvt_', false],
+    [`dvt_${'a'.repeat(43)}`, true],
+    [`dvt_${'a'.repeat(42)}`, false],
+    [`dvt_${'a'.repeat(44)}`, false],
+    [`dvt_${'a'.repeat(42)}=`, false],
+    [`dvt_${'a'.repeat(43)}\n`, false],
+    [`DVT_${'a'.repeat(43)}`, false],
+    ['a'.repeat(47), false],
+  ])('%j is worth a look-up: %s', async (text, expected) => {
+    const query = vi.spyOn(database.pool, 'query');
+    try {
+      expect(await findToken(database.sql, text)).toBeNull();
+      expect(query).toHaveBeenCalledTimes(expected ? 1 : 0);
+    } finally {
+      query.mockRestore();
+    }
+  });
+});
+
+describe('createToken', () => {
+  it.each(['free', 'premium', 'Ultra', ''])('refuses the tier %j', async (tier) => {
+    const user = await createUser(`tier ${tier}`, tier);
+    await expect(createToken(database.client, user, 'test')).rejects.toThrow(
+      new TokenError(`Creating a token needs the ultra tier; ${user} has ${JSON.stringify(tier)}.`),
+    );
+    expect(await listTokens(database.client, user)).toEqual([]);
+  });
+
+  it('refuses an unknown user and an empty name', async () => {
+    await expect(createToken(database.client, 'nobody', 'test')).rejects.toThrow(
+      new TokenError('There is no user named "nobody".'),
+    );
+    const user = await createUser('nameless');
+    await expect(createToken(database.client, user, ' \t')).rejects.toThrow(TokenError);
+    expect(await listTokens(database.client, user)).toEqual([]);
+  });
+
+  it('leaves five of ten that are created at the same moment, and lets a revoked one be replaced', async () => {
+    const user = await createUser('busy');
+    const results = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => createToken(database.client, user, `number ${index}`)),
+    );
+    const created = results.flatMap((each) => (each.status === 'fulfilled' ? each.value.id : []));
+    const reasons = results.flatMap((each) => (each.status === 'rejected' ? each.reason : []));
+    expect(created).toHaveLength(maxActiveTokens);
+    for (const reason of reasons) {
+      expect(reason).toEqual(new TokenError('busy already has 5 active tokens. Revoke one first.'));
+    }
+    expect(await listTokens(database.client, user)).toHaveLength(5);
+
+    await revokeToken(database.client, created[0] ?? 0);
+    await createToken(database.client, user, 'in its place');
+    await expect(createToken(database.client, user, 'one too many')).rejects.toThrow(TokenError);
+  });
+});
+
+describe('the last place for a token', () => {
+  needsEngine('postgres', 'the embedded engine runs one transaction after the other');
+
+  it.each(['read committed', 'repeatable read', 'serializable'])(
+    'goes to one of two that are created at the same moment, where transactions are %s by default',
+    async (level) => {
+      const user = await createUser(`contended ${level}`);
+      for (let count = 1; count < maxActiveTokens; count++)
+        await createToken(database.client, user, `number ${count}`);
+      const { rows } = await database.pool.query<{ name: string }>('SELECT current_database() AS name');
+      const alter = (change: string) => database.pool.query(`ALTER DATABASE ${rows[0]?.name} ${change}`);
+      await alter(`SET default_transaction_isolation = '${level}'`);
+      const other = await openBeside(database);
+      const holder = await database.pool.connect();
+      try {
+        await holder.query('BEGIN');
+        await holder.query('SELECT FROM "User" WHERE username = $1 FOR UPDATE', [user]);
+        const creations = Promise.allSettled(
+          ['one', 'another'].map((name) => createToken(other.client, user, name)),
+        );
+        // Both have come as far as they can while somebody else holds the user.
+        await vi.waitFor(
+          async () => {
+            // Not in the transaction, where the answer would stay the same.
+            const waiting = await database.pool.query(
+              `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+            );
+            expect(waiting.rows).toHaveLength(2);
+          },
+          { timeout: 4_500 },
+        );
+        await holder.query('COMMIT');
+        const outcomes = await creations;
+        expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+        expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+          reason: new TokenError(`${user} already has 5 active tokens. Revoke one first.`),
+        });
+        expect(await listTokens(database.client, user)).toHaveLength(maxActiveTokens);
+      } finally {
+        holder.release(true);
+        await other.close();
+        await alter('RESET default_transaction_isolation');
+      }
+    },
+  );
+});
+
+describe('listTokens', () => {
+  it("lists a user's own, newest first, without secrets", async () => {
+    const [user, other] = [await createUser('lister'), await createUser('other')];
+    const first = await createToken(database.client, user, 'first');
+    await createToken(database.client, other, 'not mine');
+    const second = await createToken(database.client, user, 'second');
+    await revokeToken(database.client, first.id);
+    const fresh = { createdAt: expect.any(Date), lastUsedAt: null };
+    expect(await listTokens(database.client, user)).toEqual([
+      { id: second.id, name: 'second', revokedAt: null, ...fresh },
+      { id: first.id, name: 'first', revokedAt: expect.any(Date), ...fresh },
+    ]);
+  });
+
+  it('knows a user without tokens from no user', async () => {
+    expect(await listTokens(database.client, await createUser('new'))).toEqual([]);
+    await expect(listTokens(database.client, 'nobody')).rejects.toThrow(TokenError);
+  });
+});
+
+describe('revokeToken', () => {
+  it('revokes once, and says when there is nothing to revoke', async () => {
+    const user = await createUser('revoker');
+    const { id } = await createToken(database.client, user, 'test');
+    await revokeToken(database.client, id);
+    const [revoked] = await listTokens(database.client, user);
+    for (const missing of [id, 2 ** 31 - 1]) {
+      await expect(revokeToken(database.client, missing)).rejects.toThrow(
+        new TokenError(`There is no active token with the id ${missing}.`),
+      );
+    }
+    // The time of the first revocation stands.
+    expect(await listTokens(database.client, user)).toEqual([revoked]);
+  });
+});

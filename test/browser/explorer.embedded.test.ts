@@ -1,0 +1,91 @@
+/** GraphiQL as somebody sees it who opens it for the first time. */
+
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { keepScreenshot, reboundName, useBrowser } from '../support/browser.ts';
+import { type DemoGateway, graphqlOnce, openDemoGateway } from '../support/gateway.ts';
+
+// Much is loaded and drawn, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+const browser = useBrowser();
+let gateway: DemoGateway;
+beforeAll(async () => {
+  gateway = await openDemoGateway();
+});
+afterAll(() => gateway?.close());
+
+/** The editor sets its lines with spaces that do not break. */
+async function shown(page: Page, place: string): Promise<string> {
+  return (await page.locator(place).innerText()).replaceAll('\u00a0', ' ');
+}
+
+async function expectResponse(page: Page, text: string): Promise<void> {
+  const look = async () => {
+    const response = await shown(page, '.result-window');
+    // For a moment after a change of tabs GraphiQL asks for the operation of the tab before.
+    if (response.includes('Cannot infer operation')) await run(page);
+    return response;
+  };
+  await expect.poll(look, { timeout: 10_000, interval: 300 }).toContain(text);
+}
+
+const run = (page: Page) => page.getByRole('button', { name: 'Execute query' }).click();
+
+it('runs every example on the demo account, follows what it changes, has the docs, and completes what is typed', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
+  await expect.poll(() => page.title()).toBe('Dovetail');
+  const responses = [
+    ['Devices', '"username": "demo"'],
+    ['ActiveTemplate', '"name": "Beginner Program"'],
+    ['LockHistory', '"name": "Weekend Lock"'],
+    ['Activate', '"name": "Endurance"'],
+    ['Follow', '"name": "Endurance"'],
+  ] as const;
+  for (const [tab, response] of responses) {
+    await page.getByRole('tab', { name: tab }).getByText(tab).click();
+    await run(page);
+    await expectResponse(page, response);
+    await keepScreenshot(page, `explorer-${tab}`);
+  }
+  await graphqlOnce(
+    gateway,
+    gateway.token,
+    'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
+  );
+  await expectResponse(page, '"name": "Beginner Program"');
+  await page.getByRole('button', { name: 'Stop query' }).click();
+
+  await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+  await page.getByRole('link', { name: 'Query', exact: true }).click();
+  await page.getByText('What can be read. Everything belongs to the viewer.').waitFor();
+  await keepScreenshot(page, 'explorer-docs');
+
+  await page.getByRole('button', { name: 'New tab' }).click();
+  await page.locator('.graphiql-query-editor .monaco-editor').click();
+  await page.keyboard.type('{ activeL');
+  await expect.poll(() => shown(page, '.suggest-widget')).toContain('activeLockTemplate');
+  await keepScreenshot(page, 'explorer-completion');
+  expect(complaints).toEqual([]);
+});
+
+it('has no token to ask with under a name that somebody else has given to the gateway, and takes one that is typed', async () => {
+  const url = gateway.url.replace('127.0.0.1', reboundName);
+  const { page, complaints } = await browser.open(`${url}/graphql`);
+  await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
+  expect((await page.content()).includes(gateway.token)).toBe(false);
+  await run(page);
+  await expectResponse(page, '"Unauthorized"');
+  await keepScreenshot(page, 'explorer-token');
+  // The browser says so whenever an answer is a 401, and that it trusts no such name.
+  expect(complaints.splice(0)).toEqual([
+    expect.stringContaining('origin was untrustworthy'),
+    expect.stringContaining('status of 401'),
+  ]);
+
+  await page.getByText('"Bearer YOUR_API_TOKEN"').dblclick();
+  await page.keyboard.type(gateway.token);
+  await run(page);
+  await expectResponse(page, '"username": "demo"');
+  expect(complaints).toEqual([]);
+});

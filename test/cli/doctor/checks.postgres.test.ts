@@ -1,0 +1,202 @@
+/** What the doctor says of a database server. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+
+const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
+const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
+
+describe('dovetail doctor, of a server', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+  });
+  afterAll(() => database?.close());
+
+  const urlOf = ({ name = '', user = '', options = '' }) => {
+    const url = new URL(database.pool.options.connectionString ?? '');
+    if (name) url.pathname = `/${name}`;
+    if (user) url.username = user;
+    if (options) url.searchParams.set('options', options);
+    return url.href;
+  };
+  const examineAt = (DATABASE_URL: string) => examine({ DATABASE_URL, PORT: '0' });
+
+  it('says that all is well, and leaves no connection behind', async () => {
+    const count = async () => {
+      const { rows } = await database.pool.query(
+        'SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()',
+      );
+      return rows[0].count;
+    };
+    const before = await count();
+    const findings = await examineAt(urlOf({}));
+    const server =
+      /^ok database: PostgreSQL \d+.*, postgresql:\/\/postgres:\*\*\*@127\.0\.0\.1:\d+\/test_\w+$/;
+    expect(findings.map(({ check, state, says }) => `${state} ${check}: ${says}`)).toEqual([
+      expect.stringMatching(/^ok node: /),
+      'ok settings: all of them can be used',
+      expect.stringMatching(server),
+      expect.stringMatching(/^ok database version: \d+/),
+      'ok database rights: tables can be created',
+      expect.stringMatching(/^ok migrations: all \d+ applied$/),
+      'ok triggers: every change is announced',
+      'ok pooler: none stands between',
+      expect.stringMatching(/^ok change feed: a notification arrived within \d+ ms$/),
+      expect.stringMatching(/^ok clock: 0\.\d s from that of the database$/),
+      'skipped disk: nothing is stored here',
+      'ok port: any that is free',
+      'skipped upstream: there is none',
+    ]);
+    await expect.poll(count).toBe(before);
+  });
+
+  describe('that is said to be another', () => {
+    /** What the server tells of itself goes past these functions, which come before its own. */
+    beforeAll(async () => {
+      await database.pool.query(`CREATE SCHEMA lies;
+        CREATE FUNCTION lies.current_setting(text) RETURNS text LANGUAGE sql AS
+          $$ SELECT coalesce(pg_catalog.current_setting('lies.' || $1, true), pg_catalog.current_setting($1)) $$;
+        CREATE FUNCTION lies.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS
+          $$ SELECT pg_catalog.current_setting('lies.replica', true) = 'yes' $$;
+        CREATE FUNCTION lies.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+          $$ SELECT pg_catalog.clock_timestamp()
+               + coalesce(pg_catalog.current_setting('lies.ahead', true), '0 s')::interval $$;`);
+    });
+    afterAll(() => database.pool.query('DROP SCHEMA lies CASCADE'));
+
+    it.each([
+      [
+        'replica=yes',
+        'database rights',
+        'it is a replica, which can only be read',
+        'Name the primary in DATABASE_URL.',
+      ],
+      [
+        'server_version_num=140099',
+        'database version',
+        expect.stringMatching(/^\d/),
+        'Dovetail needs PostgreSQL 15 or later.',
+      ],
+      ['server_version_num=150000', 'database version', expect.stringMatching(/^\d/), undefined],
+      [
+        'ahead=90s',
+        'clock',
+        expect.stringMatching(/^(89\.9|90\.\d) s from that of the database$/),
+        'Set the clocks by NTP on both machines.',
+      ],
+      [
+        'ahead=-90s',
+        'clock',
+        expect.stringMatching(/^(89\.9|90\.\d) s from that of the database$/),
+        'Set the clocks by NTP on both machines.',
+      ],
+      ['ahead=3s', 'clock', expect.stringMatching(/^(2\.9|3\.\d) s from that of the database$/), undefined],
+    ])('is judged by what it says: %s', async (lie, check, says, advice) => {
+      const options = `-c search_path=public,lies,pg_catalog -c lies.${lie}`;
+      const findings = await examineAt(urlOf({ options }));
+      const finding =
+        advice === undefined ? { check, state: 'ok', says } : { check, state: 'problem', says, advice };
+      expect(found(findings, check)).toEqual(finding);
+      expect(problemsOf(findings)).toEqual(advice === undefined ? [] : [finding]);
+    });
+  });
+
+  it('finds that tables would be created in no schema', async () => {
+    const findings = await examineAt(urlOf({ options: '-c search_path=nowhere' }));
+    expect(problemsOf(findings)).toEqual([
+      {
+        check: 'database rights',
+        state: 'problem',
+        says: 'the role "postgres" may not create tables',
+        advice: expect.stringMatching(/^Run `dovetail migrate` with a DATABASE_URL of the role/),
+      },
+    ]);
+    expect(found(findings, 'triggers')).toMatchObject({
+      state: 'skipped',
+      says: 'the pending migrations come first',
+    });
+  });
+
+  it('counts the migrations that are pending, applies none, and knows those of a later version', async () => {
+    const name = `doctor_${Date.now()}`;
+    await database.pool.query(`CREATE DATABASE ${name}`);
+    try {
+      for (let time = 0; time < 2; time++) {
+        const findings = await examineAt(urlOf({ name }));
+        expect(problemsOf(findings)).toEqual([]);
+        expect(found(findings, 'migrations')?.says).toMatch(
+          /^0 applied, \d+ pending: the next start applies them$/,
+        );
+      }
+    } finally {
+      await database.pool.query(`DROP DATABASE ${name}`);
+    }
+    await database.pool.query(`INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at)
+      VALUES ('later', '', '99991231_later', now())`);
+    const [problem] = problemsOf(await examineAt(urlOf({})));
+    expect(problem).toEqual({
+      check: 'migrations',
+      state: 'problem',
+      says: 'the database has migrations of a later version: 99991231_later',
+      advice: 'Install the version that has them, or name another database.',
+    });
+    await database.pool.query(`DELETE FROM "_prisma_migrations" WHERE id = 'later'`);
+  });
+
+  it('finds that the role may not create tables, where some are to be made', async () => {
+    const user = `reader_${Date.now()}`;
+    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
+    await database.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${user}`);
+    try {
+      const findings = await examineAt(urlOf({ user }));
+      expect(problemsOf(findings)).toEqual([]);
+      expect(found(findings, 'database rights')?.says).toBe('tables cannot be created, and need not be');
+
+      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = now()');
+      const problems = problemsOf(await examineAt(urlOf({ user })));
+      expect(problems.map(({ says }) => says)).toEqual([
+        `the role "${user}" may not create tables in the schema "public"`,
+      ]);
+      await database.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+    } finally {
+      await database.pool.query(`DROP OWNED BY ${user}`);
+      await database.pool.query(`DROP ROLE ${user}`);
+    }
+  });
+
+  it.each([
+    ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update']],
+    ['DISABLE TRIGGER announce_update', ['update']],
+    // As a trigger is when it is made: some sessions do not fire it.
+    ['ENABLE TRIGGER announce_update', ['update']],
+  ])('finds triggers that announce nothing after %s, and says how to mend them', async (change, events) => {
+    await database.pool.query(`ALTER TABLE "LockTemplate" ${change}`);
+    const [problem, ...more] = problemsOf(await examineAt(urlOf({})));
+    expect(more).toEqual([]);
+    expect(problem).toMatchObject({
+      check: 'triggers',
+      says: `changes are not announced: ${events.map((event) => `LockTemplate.announce_${event} is disabled`).join(', ')}`,
+    });
+    // The advice itself mends it.
+    await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
+    expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+  });
+
+  it('finds that a table has been made anew without its triggers', async () => {
+    await database.pool.query(
+      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttTemplateImport"',
+    );
+    const [problem] = problemsOf(await examineAt(urlOf({})));
+    expect(problem?.says).toBe(
+      'changes are not announced: DttTemplateImport.await_writers is missing, OssmDevice.announce_insert is missing',
+    );
+    expect(problem?.advice).toBe(
+      'As the owner of the tables: create await_writers on "DttTemplateImport" as the newest migration that names it does; ' +
+        'create announce_insert on "OssmDevice" as the newest migration that names it does; ' +
+        'then start the gateways again, which forget what they cached.',
+    );
+  });
+});

@@ -1,0 +1,339 @@
+/** What the doctor says of settings, machine, embedded database and upstream, and how the command shows it. */
+
+import { once } from 'node:events';
+import type { StatsFs } from 'node:fs';
+import fs, { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import { checkNode } from '../../../src/cli/doctor/machine.ts';
+import { readConfig } from '../../../src/config.ts';
+import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
+import { copyTemplate } from '../../support/gateway.ts';
+import { freePort } from '../../support/postgres.ts';
+import { runHere } from '../../support/runHere.ts';
+
+// To open a database takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
+const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
+const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
+// It listens on a port, and not on a pipe.
+const portOf = (server: Server) => (server.address() as AddressInfo).port;
+
+let empty: string;
+beforeAll(async () => {
+  empty = await mkdtemp(join(tmpdir(), 'dovetail-doctor-'));
+});
+afterAll(() => rm(empty, { recursive: true, force: true }));
+
+describe('dovetail doctor', () => {
+  it('finds nothing to complain about before the first start, and leaves nothing behind', async () => {
+    const port = String(await freePort());
+    const settings = { DATA_DIR: join(empty, 'data'), PORT: port };
+    const { code, stdout, stderr } = await runHere(['doctor'], settings);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(
+      new RegExp(
+        `^✔ node             Node \\d.*
+✔ settings         all of them can be used
+✔ database         embedded, none yet: it will be in ${join(empty, 'data')}
+✔ database access  nobody but its owner gets at it
+✔ disk             \\d+\\.\\d GiB are free for DATA_DIR
+✔ port             ${port} is free
+- upstream         there is none
+$`,
+      ),
+    );
+    expect(stdout).not.toContain('\u001b');
+    expect(await readdir(empty)).toEqual([]);
+    // Not even on the port.
+    expect(found(await examine(settings), 'port')?.says).toBe(`${port} is free`);
+  });
+
+  it('exits 1 and names every wrong setting, with what to do', async () => {
+    const wrong = { PORT: 'http', LOG_LEVEL: 'loud' };
+    const { code, stdout, stderr } = await runHere(['doctor', '--json'], wrong);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    const { ok, findings } = JSON.parse(stdout);
+    expect(ok).toBe(false);
+    const advice = 'Correct the variable, or unset it for the default.';
+    expect(findings).toEqual([
+      { check: 'node', state: 'ok', says: `Node ${process.versions.node}` },
+      {
+        check: 'settings',
+        state: 'problem',
+        says: 'PORT is "http", but takes an integer from 0 to 65535.',
+        advice,
+      },
+      {
+        check: 'settings',
+        state: 'problem',
+        says: expect.stringMatching(/^LOG_LEVEL is "loud"/),
+        advice,
+      },
+    ]);
+    const forPeople = await runHere(['doctor'], wrong);
+    expect(forPeople.code).toBe(1);
+    expect(forPeople.stdout.split('\n').slice(1, 3)).toEqual([
+      '✖ settings         PORT is "http", but takes an integer from 0 to 65535.',
+      `                   → ${advice}`,
+    ]);
+  });
+
+  it('names settings that contradict each other', async () => {
+    const findings = await examine({ PERSISTED_OPERATIONS: 'only', DATA_DIR: empty, PORT: '0' });
+    expect(problemsOf(findings)).toEqual([
+      {
+        check: 'settings',
+        state: 'problem',
+        says: 'PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.',
+        advice: 'Correct PERSISTED_OPERATIONS and PERSISTED_OPERATIONS_FILE, or unset them.',
+      },
+    ]);
+    expect(found(findings, 'port')).toEqual({ check: 'port', state: 'ok', says: 'any that is free' });
+  });
+
+  it.each([
+    ['18.20.0', 'problem'],
+    ['20.18.3', 'problem'],
+    ['20.19.0', 'ok'],
+    ['21.0.0', 'ok'],
+    ['24.20.0', 'ok'],
+  ])('says of Node %s: %s', (version, state) => {
+    const advice = state === 'problem' ? { advice: 'Install Node 20.19 or later.' } : {};
+    expect(checkNode(version)).toEqual({ state, says: `Node ${version}`, ...advice });
+  });
+
+  it.each([
+    [
+      'a database out of reach',
+      { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
+      'database',
+      /^postgresql:\/\/me:\*\*\*@127\.0\.0\.1:1\/app: connect ECONNREFUSED/,
+      /^Start the server, or correct DATABASE_URL/,
+    ],
+    [
+      'a DATA_DIR that is no folder',
+      { DATA_DIR: '/dev/null' },
+      'database',
+      /^DATA_DIR \/dev\/null: /,
+      /^Make it a folder of the user who runs Dovetail/,
+    ],
+    [
+      'an address of another machine',
+      { HOST: '192.0.2.1', PORT: '4000' },
+      'port',
+      /^192\.0\.2\.1 4000: .*EADDRNOTAVAIL/,
+      /^Choose another PORT, or another HOST\.$/,
+    ],
+    [
+      'an address of another machine, for metrics',
+      { HOST: '192.0.2.1', METRICS_PORT: '4001' },
+      'metrics port',
+      /^192\.0\.2\.1 4001: .*EADDRNOTAVAIL/,
+      /^Choose another METRICS_PORT, or another HOST\.$/,
+    ],
+    [
+      'an upstream out of reach',
+      { UPSTREAM_URL: 'http://127.0.0.1:1/api/v1', UPSTREAM_TOKEN: 'secret' },
+      'upstream',
+      /^GET \/users\/me: /,
+      /^Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later\.$/,
+    ],
+    [
+      'an upstream without a token',
+      { UPSTREAM_URL: 'http://127.0.0.1:1' },
+      'upstream',
+      /UPSTREAM_TOKEN/,
+      /UPSTREAM_TOKEN/,
+    ],
+  ])('finds %s', async (_, settings, check, says, advice) => {
+    const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0', ...settings }));
+    expect(problems).toEqual([
+      { check, state: 'problem', says: expect.stringMatching(says), advice: expect.stringMatching(advice) },
+    ]);
+    expect(JSON.stringify(problems)).not.toContain('secret');
+  });
+
+  it('finds a database that is damaged, and leaves it as it is', async () => {
+    const folder = await copyTemplate();
+    await chmod(join(folder, 'postgres'), 0o700);
+    const settings = { DATA_DIR: folder, PORT: '0' };
+    const before = await examine(settings);
+    expect(problemsOf(before)).toEqual([]);
+    expect(found(before, 'database')?.says).toBe(`embedded, in ${folder}, and no gateway has it open`);
+    await truncate(join(folder, 'postgres/global/pg_control'), 100);
+    const files = await readdir(folder, { recursive: true });
+    expect(problemsOf(await examine(settings))).toEqual([
+      {
+        check: 'database',
+        state: 'problem',
+        says: expect.stringMatching(/is damaged: move it away/),
+        advice: 'Move it away, and restore a copy or start with a new one.',
+      },
+    ]);
+    expect(await readdir(folder, { recursive: true })).toEqual(files);
+    await rm(folder, { recursive: true });
+  });
+
+  it.each([
+    [0o755, []],
+    [0o775, ['other users may put other files in the place of those in']],
+    [0o757, ['other users may put other files in the place of those in']],
+  ])('says who may change a folder of the mode %o', async (mode, says) => {
+    await chmod(empty, mode);
+    const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0' }));
+    await chmod(empty, 0o700);
+    expect(problems).toEqual(
+      says.map((each) => ({
+        check: 'database access',
+        state: 'problem',
+        says: `${each} ${empty}`,
+        advice: `Run: chmod 700 ${empty}`,
+      })),
+    );
+  });
+
+  it.each([
+    [200 * 1024 ** 2 - 1, 'problem', '0.2'],
+    [200 * 1024 ** 2, 'ok', '0.2'],
+    [1.75 * 1024 ** 4, 'ok', '1792.0'],
+  ])('calls a disk with %i bytes free: %s', async (free, state, gibibytes) => {
+    const { bavail: _, ...others } = await fs.statfs(empty);
+    const statfs = vi.spyOn(fs, 'statfs');
+    // The overload that gives numbers is the one that is called.
+    statfs.mockResolvedValue({ ...others, bsize: 1, bavail: free } as StatsFs);
+    syncBuiltinESMExports();
+    try {
+      const advice = state === 'problem' ? { advice: 'Make room, or set DATA_DIR to another disk.' } : {};
+      const findings = await examine({ DATA_DIR: join(empty, 'not/there'), PORT: '0' });
+      const says = `${gibibytes} GiB are free for DATA_DIR`;
+      expect(found(findings, 'disk')).toEqual({ check: 'disk', state, says, ...advice });
+      // The nearest folder that there is.
+      expect(statfs).toHaveBeenCalledWith(empty);
+    } finally {
+      statfs.mockRestore();
+      syncBuiltinESMExports();
+    }
+  });
+
+  it('finds a port that another program has', async () => {
+    const other = createServer((socket) => socket.end('220 ready\r\n')).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const port = portOf(other);
+    const problems = problemsOf(
+      await examine({ DATA_DIR: empty, PORT: String(port), METRICS_PORT: String(port) }),
+    );
+    expect(problems).toEqual(
+      [
+        ['port', 'PORT'],
+        ['metrics port', 'METRICS_PORT'],
+      ].map(([check, setting]) => ({
+        check,
+        state: 'problem',
+        says: `${port} is taken by another program`,
+        advice: `Stop it, or set ${setting} to another port; 0 picks a free one.`,
+      })),
+    );
+    other.close();
+  });
+
+  it.each([
+    ['a gateway', '127.0.0.1', { '/healthz': 'alive\n' }, 'ok'],
+    ['a gateway on every address', '0.0.0.0', { '/healthz': 'alive\n' }, 'ok'],
+    ['the metrics of one', '127.0.0.1', { '/metrics': '# TYPE dovetail_build_info gauge' }, 'ok'],
+    ['what is alive as well', '127.0.0.1', { '/healthz': 'alive' }, 'problem'],
+    ['metrics of something else', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
+  ])('tells %s from another program by its response', async (_, host, responses, state) => {
+    const texts = new Map(Object.entries(responses));
+    const server = createHttpServer(({ url = '' }, response) => response.end(texts.get(url) ?? 'no'));
+    await once(server.listen(0, host), 'listening');
+    const findings = await examine({ DATA_DIR: empty, HOST: host, PORT: String(portOf(server)) });
+    expect(found(findings, 'port')?.state).toBe(state);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it.each([
+    [200, { ok: true, data: { id: 1 } }, 'ok', (url: string) => `${url} responds, and accepts the token`],
+    [401, { ok: false, error: 'Unauthorized' }, 'problem', () => expect.stringContaining('the token')],
+    [500, { ok: false, error: 'Internal server error' }, 'problem', () => expect.stringContaining('500')],
+  ])('asks the upstream once, and of a response with %i says: %s', async (status, body, state, says) => {
+    const asked: string[] = [];
+    const upstream = createHttpServer(({ method, url, headers }, response) => {
+      asked.push(`${method} ${url} ${headers.authorization}`);
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+    });
+    await once(upstream.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${portOf(upstream)}/api/v1`;
+    const settings = { DATA_DIR: empty, PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: 'hidden' };
+    expect(found(await examine(settings), 'upstream')).toMatchObject({ state, says: says(url) });
+    expect(asked).toEqual(['GET /api/v1/users/me Bearer hidden']);
+    upstream.close();
+    upstream.closeAllConnections();
+  });
+
+  describe('beside a running gateway', () => {
+    let folder: string;
+    let gateway: Gateway;
+    beforeAll(async () => {
+      folder = await copyTemplate();
+      const settings = { DATA_DIR: folder, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' };
+      gateway = await openGateway(readConfig(settings));
+    });
+    afterAll(async () => {
+      await gateway?.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+
+    it('asks its database, and knows its ports', async () => {
+      const findings = await examine({
+        DATA_DIR: folder,
+        PORT: new URL(gateway.url).port,
+        METRICS_PORT: new URL(gateway.metricsUrl ?? '').port,
+      });
+      expect(findings.map(({ check, state, says }) => `${state} ${check}: ${says}`)).toEqual([
+        expect.stringMatching(/^ok node: Node /),
+        'ok settings: all of them can be used',
+        expect.stringMatching(
+          new RegExp(
+            `^ok database: PostgreSQL \\d+\\.\\d+.*, embedded, in ${folder}, open in a running gateway$`,
+          ),
+        ),
+        expect.stringMatching(/^ok database version: \d+\.\d+/),
+        'ok database rights: tables can be created',
+        expect.stringMatching(/^ok migrations: all \d+ applied$/),
+        'ok triggers: every change is announced',
+        'skipped pooler: there is none',
+        'skipped change feed: the gateway hears its own database',
+        'skipped clock: there is but one',
+        'ok database access: nobody but its owner gets at it',
+        expect.stringMatching(/^ok disk: /),
+        expect.stringMatching(/^ok port: a running gateway has \d+$/),
+        expect.stringMatching(/^ok metrics port: a running gateway has \d+$/),
+        'skipped upstream: there is none',
+      ]);
+    });
+
+    it.each([0o701, 0o704, 0o710, 0o740])('finds that others get at files of the mode %o', async (mode) => {
+      const files = join(folder, 'postgres');
+      await chmod(files, mode);
+      const problems = problemsOf(await examine({ DATA_DIR: folder, PORT: '0' }));
+      await chmod(files, 0o700);
+      expect(problems).toEqual([
+        {
+          check: 'database access',
+          state: 'problem',
+          says: `other users may read or write ${files}`,
+          advice: `Run: chmod 700 ${files}`,
+        },
+      ]);
+    });
+  });
+});

@@ -1,0 +1,222 @@
+/** `dovetail sync`: what it writes, and how it ends. */
+
+import { rm } from 'node:fs/promises';
+import { stripVTControlCharacters } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import { copyTemplate, type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { endProcesses, startCli } from '../support/processes.ts';
+import { setProperty } from '../support/property.ts';
+import { runHere } from '../support/runHere.ts';
+import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+let source: DemoGateway;
+let proxy: FaultyProxy;
+/** The folder of the mirror, which is open beside the command. */
+let folder: string;
+let mirror: Database;
+beforeAll(async () => {
+  source = await openDemoGateway();
+  proxy = await openProxy(source);
+  folder = await copyTemplate();
+  mirror = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+});
+beforeEach(() => {
+  proxy.misbehave = behave;
+  proxy.requests.length = 0;
+});
+afterEach(endProcesses);
+afterAll(async () => {
+  await proxy?.close();
+  await source?.close();
+  await mirror?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const settings = () => ({ DATA_DIR: folder, UPSTREAM_TOKEN: source.token });
+const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
+
+it('mirrors an account, with the table alone on standard output, and then only what is new', async () => {
+  const first = await sync();
+  expect(first.stderr).toMatch(
+    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: dovetail token create --user demo --name mirror\n$/s,
+  );
+  expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
+  expect(first.code).toBe(0);
+
+  const second = await sync('--json');
+  expect(second.stderr).toMatch(/\nNothing has changed, with \d+ requests\.\n/);
+  expect(JSON.parse(second.stdout)).toEqual({
+    username: 'demo',
+    requests: Number(/with (\d+) requests/.exec(second.stderr)?.[1]),
+    notes: [],
+    records: expect.objectContaining({
+      user: { fetched: 1, created: 0, updated: 0, unchanged: 1, gone: 0, skipped: 0 },
+    }),
+  });
+  expect(second.code).toBe(0);
+});
+
+it('reads every session again with --full, and says what was left out', async () => {
+  await sync();
+  const { client } = source.database;
+  const { id } = await client.dttSession.findFirstOrThrow({ orderBy: { createdAt: 'asc' } });
+  await client.dttSession.delete({ where: { id } });
+  proxy.misbehave = (request, response) =>
+    pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
+  const sessions = async (...args: string[]) => {
+    const { stderr, stdout } = await sync('--json', ...args);
+    const { notes, records } = JSON.parse(stdout);
+    expect(notes).toHaveLength(1);
+    // What the data has of them is said to people as well.
+    expect(stderr.split('\n')).toContain(notes[0]);
+    return records['DTT sessions'];
+  };
+  expect(await sessions()).toMatchObject({ fetched: 59, gone: 0 });
+  expect(await sessions('--full')).toMatchObject({ fetched: 59, gone: 1 });
+});
+
+it('takes the account of --from rather than that of UPSTREAM_URL, and that where there is no other', async () => {
+  const elsewhere = 'http://127.0.0.1:1/api/v1';
+  const wrong = { code: 1, stdout: '', stderr: expect.stringMatching(/^GET \/users\/me: /) };
+  const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
+  expect(await runHere(['sync'], upstream)).toMatchObject({ code: 0 });
+  proxy.misbehave = (_, response) => reply(response, 401, { ok: false, error: 'Unauthorized' });
+  expect(await runHere(['sync', '--from', proxy.base], { ...upstream, UPSTREAM_URL: elsewhere })).toEqual(
+    wrong,
+  );
+  expect(proxy.requests.at(-1)).toBe('GET /users/me');
+});
+
+it.each([
+  [
+    'a token that the upstream does not accept',
+    () => ({ UPSTREAM_URL: proxy.base, UPSTREAM_TOKEN: 'dvt_wrong' }),
+    'GET /users/me: the upstream does not accept the token\n',
+  ],
+  [
+    'no token',
+    () => ({ UPSTREAM_URL: proxy.base }),
+    /^UPSTREAM_TOKEN is not set: it takes the API token for http:.*\n$/,
+  ],
+  ['no account', () => ({}), 'Say where the account is, with --from or UPSTREAM_URL.\n'],
+])('exits 1 with a line for %s', async (_, given, line) => {
+  const { code, stdout, stderr } = await runHere(['sync'], { DATA_DIR: folder, ...given() });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(line);
+});
+
+it('waits for a run that is under way, and says so once', async () => {
+  await sync();
+  await mirror.pool.query(
+    `UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 hour'`,
+  );
+  let attempts = 0;
+  proxy.misbehave = (request, response) => {
+    if (pathOf(request) !== '/users/me' || ++attempts < 3) return false;
+    mirror.pool
+      .query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL')
+      .then(() => response.destroy());
+    // Once it is free, the request is made again.
+    proxy.misbehave = behave;
+    return true;
+  };
+  const { code, stderr } = await sync();
+  expect(stderr.match(/^Another run is under way\. Waiting for it to end\.$/gm)).toHaveLength(1);
+  expect(stderr).toMatch(/\nNothing has changed, /);
+  expect(code).toBe(0);
+});
+
+it.each(['SIGINT', 'SIGTERM'] as const)('exits 130 when it is interrupted by %s', async (signal) => {
+  const asked = new Promise<void>((settle) => {
+    proxy.misbehave = (request) => {
+      if (pathOf(request) !== '/dtt') return false;
+      settle();
+      return true;
+    };
+  });
+  const { child, exit } = startCli(['sync', '--from', proxy.base], settings());
+  await asked;
+  child.kill(signal);
+  expect(await exit).toEqual({
+    code: 130,
+    stdout: '',
+    stderr: expect.stringMatching(/\nInterrupted\. What was read is stored, and the next run goes on\.\n$/),
+  });
+});
+
+/** Has standard error pass for a terminal, as wide as that, for the length of a run. */
+async function onTerminal<Result>(columns: number, run: () => Promise<Result>): Promise<Result> {
+  vi.stubEnv('TERM', 'xterm');
+  vi.stubEnv('CI', undefined);
+  const properties = { isTTY: true, columns, cursorTo() {}, moveCursor() {}, clearLine() {} };
+  const restores = Object.entries(properties).map(([name, value]) =>
+    setProperty(process.stderr, name, value),
+  );
+  try {
+    return await run();
+  } finally {
+    for (const restore of restores) restore();
+  }
+}
+
+it('shows on a terminal how far it is, and a line for each kind that has been read', async () => {
+  proxy.misbehave = (request, response) => {
+    if (pathOf(request) !== '/dtt/sessions/2') return false;
+    // Later than the next drawing; then it is asked for again.
+    setTimeout(() => response.destroy(), 250);
+    proxy.misbehave = behave;
+    return true;
+  };
+  const { code, stderr } = await onTerminal(80, () => sync('--full'));
+  const text = stripVTControlCharacters(stderr);
+  const drawn = [...text.matchAll(/DTT sessions (█*)(░*) (\d+) of about 60/g)];
+  expect(drawn.length).toBeGreaterThan(0);
+  for (const [, full = '', open = '', fetched] of drawn) {
+    expect(full.length).toBe(Math.round((Number(fetched) / 60) * 24));
+    expect(full.length + open.length).toBe(24);
+  }
+  expect(text).toMatch(/✔ user 1\n/);
+  expect(text).toMatch(/✔ DTT sessions 59\n/);
+  expect(text).not.toContain('fetched');
+  expect(code).toBe(0);
+});
+
+it('writes lines on a terminal that does not say how wide it is', async () => {
+  const { stderr } = await onTerminal(0, () => sync());
+  expect(stderr).toMatch(/^user: 1 fetched, 0 created, 0 updated\n/);
+});
+
+it('asks for the records that it is told of by their ids, each kind for its own, where they are not listed', async () => {
+  proxy.misbehave = (request, response) =>
+    /^\/(lkbx(\/templates|\/sessions)?|ossm)$/.test(pathOf(request)) &&
+    reply(response, 404, { ok: false, error: 'Not found' });
+  const empty = await copyTemplate();
+  try {
+    const { code, stdout } = await runHere(
+      `sync --json --from ${proxy.base} --lkbx 1 --lock-template 2 --lock-session 5,6`.split(' '),
+      { ...settings(), DATA_DIR: empty },
+    );
+    expect(code).toBe(0);
+    const asked = proxy.requests.filter((line) => /^GET \/lkbx\/.*\d$/.test(line));
+    // The active session was started from the first template, and is known to be the first.
+    expect(asked.sort()).toEqual([
+      'GET /lkbx/1',
+      'GET /lkbx/sessions/1',
+      'GET /lkbx/sessions/5',
+      'GET /lkbx/sessions/6',
+      'GET /lkbx/templates/1',
+      'GET /lkbx/templates/2',
+    ]);
+    expect(JSON.parse(stdout).records).toMatchObject({
+      'LKBX devices': { created: 1 },
+      'lock templates': { created: 2 },
+      'lock sessions': { created: 3 },
+    });
+  } finally {
+    await rm(empty, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,187 @@
+/** `dovetail token`. */
+
+import { readFile, rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { findToken } from '../../src/auth/tokens.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { copyTemplate } from '../support/gateway.ts';
+import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+import { runHere } from '../support/runHere.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+let folder: string;
+beforeAll(async () => {
+  folder = await copyTemplate();
+  const database = await openFolder();
+  await prepareDemo(database, folder);
+  await database.close();
+});
+afterAll(async () => {
+  await endProcesses();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const openFolder = () => openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+const token = (...args: string[]) => runHere(['token', ...args], { DATA_DIR: folder });
+
+async function list() {
+  const { stdout } = await token('list', '--user', 'demo', '--json');
+  const tokens: { id: number; name: string; lastUsedAt: string | null; revokedAt: string | null }[] =
+    JSON.parse(stdout);
+  return tokens;
+}
+
+/** What is said of a token that was created: its secret and its id. */
+function createdBy({ code, stdout, stderr }: Awaited<ReturnType<typeof runCli>>) {
+  expect(stderr).toMatch(/^Created token \d+ for demo\. Keep it: it is not shown again\.\n$/);
+  expect(stdout).toMatch(/^dvt_[\w-]{43}\n$/);
+  expect(code).toBe(0);
+  return { secret: stdout.trim(), id: /\d+/.exec(stderr)?.[0] ?? '' };
+}
+
+describe('dovetail token', () => {
+  it('creates, lists and revokes while no gateway runs', async () => {
+    const remaining = createdBy(await token('create', '--user', 'demo', '--name', 'remaining'));
+    const created = await token('create', '--user', 'demo', '--name', 'revoked', '--json');
+    const revoked: { id: number; token: string } = JSON.parse(created.stdout);
+    expect(revoked).toEqual({
+      id: Number(remaining.id) + 1,
+      user: 'demo',
+      name: 'revoked',
+      token: expect.stringMatching(/^dvt_[\w-]{43}$/),
+    });
+    expect(await token('revoke', String(revoked.id))).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `Revoked token ${revoked.id}.\n`,
+    });
+    expect((await list()).slice(0, 2)).toMatchObject([
+      { id: revoked.id, name: 'revoked', lastUsedAt: null, revokedAt: expect.any(String) },
+      { id: Number(remaining.id), name: 'remaining', lastUsedAt: null, revokedAt: null },
+    ]);
+    // The folder is free again after each.
+    const database = await openFolder();
+    try {
+      expect(await findToken(database.sql, remaining.secret)).toMatchObject({ id: Number(remaining.id) });
+      expect(await findToken(database.sql, revoked.token)).toBeNull();
+    } finally {
+      await database.close();
+    }
+  });
+
+  describe('beside a gateway', () => {
+    let gateway: ServedGateway;
+    beforeAll(async () => {
+      gateway = await serve({ DATA_DIR: folder });
+    });
+
+    async function statusWith(secret: string): Promise<number> {
+      const headers = { Authorization: `Bearer ${secret}` };
+      return (await fetch(`${gateway.url}/api/v1/users/me`, { headers })).status;
+    }
+
+    it('creates, lists and revokes, which the gateway follows at once', async () => {
+      const create = ['token', 'create', '--user', 'demo', '--name', 'beside'];
+      const { secret, id } = createdBy(await runCli(create, { DATA_DIR: folder }));
+      expect(await statusWith(secret)).toBe(200);
+
+      const table = await token('list', '--user', 'demo');
+      const lines = table.stdout.trimEnd().split('\n');
+      expect(lines[0]).toMatch(/^ID +STATE +CREATED +LAST USED +NAME$/);
+      expect(lines[1]).toMatch(new RegExp(`^${id} +active +\\S+Z +\\S+Z +beside$`));
+      expect(lines[2]).toMatch(/^\d+ +revoked +\S+Z +never +revoked$/);
+      // One column below the other.
+      for (const title of ['STATE', 'CREATED', 'LAST USED', 'NAME']) {
+        const column = lines[0]?.indexOf(title) ?? 0;
+        for (const line of lines) expect(line.slice(column - 2, column + 1)).toMatch(/^ {2}\S$/);
+      }
+      expect(table).toMatchObject({ code: 0, stderr: '' });
+      expect(table.stdout).not.toContain(secret);
+
+      expect(await token('revoke', id)).toEqual({ code: 0, stdout: '', stderr: `Revoked token ${id}.\n` });
+      expect(await statusWith(secret)).toBe(401);
+      expect((await list())[0]).toMatchObject({
+        id: Number(id),
+        name: 'beside',
+        revokedAt: expect.any(String),
+      });
+    });
+
+    const wrong: readonly (readonly [number, readonly string[], string | RegExp])[] = [
+      [1, ['token', 'create', '--user', 'nobody', '--name', 'x'], 'There is no user named "nobody".'],
+      [
+        1,
+        ['token', 'create', '--user', 'coach', '--name', 'x'],
+        'Creating a token needs the ultra tier; coach has "free".',
+      ],
+      [1, ['token', 'create', '--user', 'demo', '--name', ' '], /^A token needs a name/],
+      [2, ['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
+      [2, ['token', 'create', '--name', 'x'], /^error: required option '--user <username>' not specified/],
+      [1, ['token', 'list', '--user', 'nobody'], 'There is no user named "nobody".'],
+      [2, ['token', 'list'], /^error: required option '--user <username>' not specified/],
+      [1, ['token', 'revoke', '2147483647'], 'There is no active token with the id 2147483647.'],
+      [2, ['token', 'revoke', '0x1'], /It takes a number from the list\./],
+      [2, ['token', 'revoke', '0'], /It takes a number from the list\./],
+      [2, ['token', 'revoke', '01'], /It takes a number from the list\./],
+      [2, ['token', 'revoke', '2147483648'], /It takes a number from the list\./],
+      [2, ['token', 'revoke'], /^error: missing required argument 'id'/],
+      [2, ['token', 'steal'], /^error: unknown command 'steal'/],
+      [2, ['token', 'list', '--user', 'demo', '--loud'], /^error: unknown option '--loud'/],
+      [2, ['surf'], /^error: unknown command 'surf'/],
+      [2, ['sync', '--lkbx', '1,x'], /It takes ids such as 1,2\./],
+      [2, ['sync', '--lock-template', '1,,2'], /It takes ids such as 1,2\./],
+      [2, ['sync', '--lock-session', '2147483648'], /It takes ids such as 1,2\./],
+      [2, ['sync', '--lkbx', '0'], /It takes ids such as 1,2\./],
+      [2, ['serve', 'now'], /^error: too many arguments/],
+    ];
+    it.each(wrong)('exits %i for %j and says why on standard error alone', async (exit, args, message) => {
+      const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
+      expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
+      expect(stderr.trimEnd()).toMatch(message);
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    });
+  });
+});
+
+describe('dovetail', () => {
+  it.each([
+    [2, ['surf'], /^error: unknown command 'surf'\n$/],
+    [1, ['sync'], 'Say where the account is, with --from or UPSTREAM_URL.\n'],
+  ])('ends its process with %i for %j', async (exit, args, message) => {
+    const { code, stdout, stderr } = await runCli(args, { DATA_DIR: folder });
+    expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
+    expect(stderr).toMatch(message);
+  });
+
+  it('--help exits 0', async () => {
+    const { code, stdout, stderr } = await runHere(['--help'], { DATA_DIR: folder });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/serve .*token .*sync .*migrate .*doctor .*Examples:.*Exit codes:/s);
+    // Not a terminal: no colours.
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  it.each([[['token']], [[]]])('says what there is where no command is given: %j', async (args) => {
+    const { code, stdout, stderr } = await runHere(args, { DATA_DIR: folder });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^Usage: dovetail .*Commands:.*/s);
+  });
+
+  it('--version is that of the package', async () => {
+    const { version } = JSON.parse(await readFile('package.json', 'utf8'));
+    expect(await runHere(['--version'], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('a wrong setting is one line for it, too', async () => {
+    const { code, stdout, stderr } = await runHere(['token', 'list', '--user', 'demo'], {
+      DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app',
+    });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(
+      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1\n',
+    );
+  });
+});

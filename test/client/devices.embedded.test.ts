@@ -1,0 +1,52 @@
+/** A frontend at work: the types of what it asks for come from the schema, the responses from a gateway. */
+
+import type { Client } from '@urql/core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { DttDeviceQuery } from '../generated/rest/graphql.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { activate, createClient, followActiveTemplate, readTrainers } from './devices.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let client: Client;
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  client = createClient(`${gateway.url}/graphql`, alice.token);
+});
+afterAll(() => gateway?.close());
+
+it('reads trainers with their sessions', async () => {
+  const { total, trainers } = await readTrainers(client, 2);
+  expect(total).toBe(3);
+  expect(trainers).toEqual([
+    { serialNumber: expect.any(String), programs: expect.arrayContaining(['Program 0 of alice']) },
+    { serialNumber: expect.any(String), programs: expect.arrayContaining(['Program 1 of alice']) },
+  ]);
+});
+
+it('activates a template, and is told which one is active', async () => {
+  const names: (string | undefined)[] = [];
+  const stop = followActiveTemplate(client, (name) => names.push(name));
+  await expect.poll(() => names).toEqual([undefined]);
+  expect(await activate(client, alice.dttTemplates[0])).toBe(true);
+  await expect.poll(() => names).toEqual([undefined, 'Program 0 of alice']);
+  stop();
+});
+
+it('is told why a response has no data', async () => {
+  await expect(activate(client, 999)).rejects.toThrow('Template not found or not owned by user');
+  await expect(readTrainers(createClient(`${gateway.url}/graphql`, 'wrong'), 1)).rejects.toThrow(
+    'Unauthorized',
+  );
+});
+
+it('reads a REST response by the type of its operation', async () => {
+  const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
+  // The envelope's data is what the operation selects as `data`.
+  const device = body.data as DttDeviceQuery['data'];
+  expect(device?.macAddress).toBe('alice:dtt:0');
+  const visited: string | null | undefined = device?.lastVisited;
+  expect(visited).toBe('2026-01-01T00:30:00.000Z');
+});

@@ -1,0 +1,41 @@
+/** A REST client whose types come from the OpenAPI document, and its responses from a gateway. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { activateNewest, createRestClient } from './rest.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+it('reads and changes, with types', async () => {
+  const client = createRestClient(gateway.url, alice.token);
+  expect(await activateNewest(client)).toEqual(['warmup of 60 s', 'training of 300 s']);
+  const { data } = await client.GET('/dtt/templates/active');
+  const toy: string | null | undefined = data?.data?.toyId;
+  expect(toy).toBeNull();
+  expect(data?.data?.id).toBe(alice.dttTemplates[0]);
+});
+
+it('is told what went wrong, with types', async () => {
+  const client = createRestClient(gateway.url, 'nobody');
+  const { data, error, response } = await client.GET('/dtt/{id}', { params: { path: { id: 1 } } });
+  const message: string | undefined = error?.error;
+  expect([data, message, response.status]).toEqual([undefined, 'Unauthorized', 401]);
+});
+
+it('does not compile against what the interface does not have', async () => {
+  const client = createRestClient(gateway.url, alice.token);
+  // @ts-expect-error: there is no such path.
+  await client.GET('/dtt/nothing');
+  // @ts-expect-error: a template is only ever activated.
+  await client.POST('/dtt/templates/{id}', { params: { path: { id: 1 } }, body: { isActive: false } });
+  const { data } = await client.GET('/users/me');
+  // @ts-expect-error: a user has no such field.
+  expect(data?.data.password).toBeUndefined();
+});

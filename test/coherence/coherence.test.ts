@@ -1,0 +1,484 @@
+/**
+ * Coherence: random reads and writes, many in flight, through both APIs of several gateways and past them, and no
+ * read ever returns something older than what its gateway knew when the read began.
+ *
+ * What "knew" means is in `coherence/writes.ts`, where rows count their own changes, and in `coherence/floor.ts`.
+ * `SEED=…` makes the same programs again, `FUZZ_MINUTES=…` goes on for as long as it says.
+ */
+
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
+import { type Change, listenToServer } from '../../src/database/changeFeed.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import {
+  needsEngine,
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
+import { type Line, openLine } from '../support/line.ts';
+import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+import { type Counts, Floor, findStale, type Seen } from './floor.ts';
+import { habits, type Visit, visit } from './guests.ts';
+import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
+import {
+  type Holding,
+  hold,
+  ignoreConflict,
+  leaves,
+  levels,
+  marker,
+  preparation,
+  restore,
+  setImport,
+  type Table,
+  tables,
+  write,
+  writeAsReplica,
+} from './writes.ts';
+
+const isServer = inject('engine').kind === 'postgres';
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+/** How long, in milliseconds, programs of a kind are run. */
+const timeLimit = minutes > 0 ? (minutes * 60_000) / 4 : 2_500;
+const testTimeout = timeLimit + 60_000;
+/** How long, in milliseconds, a feed may be silent before nothing that was known before it fell silent is served. */
+const longestSilence = 4_200;
+
+let database: TestDatabase;
+/** The test's own connections, which are as fast as they can be. */
+let own: pg.Pool;
+let line: Line | undefined;
+let pooler: PgBouncer | undefined;
+let gateways: Watched[];
+let accounts: readonly Account[];
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  const [alice, bob] = [
+    await createAccount(database.client, 'alice'),
+    await createAccount(database.client, 'bob'),
+  ];
+  accounts = [alice, bob];
+  await database.pool.query(preparation);
+  await importTemplate(database.client, bob, alice.dttTemplates[0]);
+  own = new pg.Pool({ ...database.pool.options, max: 20 });
+  slowDown();
+  const { connectionString: address = '' } = database.pool.options;
+  if (isServer) line = await openLine(database);
+  if (isServer && pgbouncerVersion !== undefined) pooler = await startPgBouncer(address, 'transaction');
+  const url = line?.url;
+  const cuttable = await openBeside(database);
+  gateways = [
+    // The feed of the first one can be cut, and fall silent.
+    watch(
+      await openTestGateway(
+        url === undefined
+          ? cuttable
+          : { ...cuttable, openChangeFeed: () => listenToServer({ connectionString: url }) },
+      ),
+    ),
+    watch(await openTestGateway(await openBeside(database))),
+    watch(await openTestGateway(await openBeside(database))),
+  ];
+  if (pooler) {
+    const pooled = await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() });
+    gateways.push(watch(await openTestGateway(withClient(pooled)), false));
+  }
+});
+afterAll(async () => {
+  await Promise.all((gateways ?? []).map(({ gateway }) => gateway.close()));
+  await pooler?.close();
+  await line?.close();
+  await own?.end();
+  await database?.close();
+});
+
+/** Has the gateways wait for some of their responses, as a network would, so that more happens in the meantime. */
+function slowDown(): void {
+  const query = pg.Pool.prototype.query;
+  vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(function (this: pg.Pool, ...given: unknown[]) {
+    const response = Reflect.apply(query, this, given);
+    const delay = this !== own && Math.random() < 0.3 ? Math.random() * 8 : 0;
+    return delay === 0 ? response : Promise.resolve(response).then((rows) => sleep(delay, rows));
+  });
+}
+
+/** Everything that was acknowledged to anybody. */
+const acknowledged = new Floor();
+
+interface Watched {
+  readonly gateway: TestGateway;
+  /** What this gateway knows: the announcements that it has processed, and the writes through it. */
+  readonly floor: Floor;
+  /** Whether announcements can reach it at all. */
+  readonly hears: boolean;
+}
+
+function watch(gateway: TestGateway, hears = true): Watched {
+  const floor = new Floor();
+  // The gateway's own parts subscribed before, so they have processed what is told here.
+  gateway.feed.subscribe((change: Change) => {
+    if (change.kind === 'all') {
+      // Whatever was missed: from here on nothing that was read before counts.
+      if (gateway.feed.listening) floor.raiseTo(acknowledged);
+    } else if (change.userId === marker) {
+      const [table, id, count] = change.table.split(':');
+      floor.raise([[`${table} ${id}`, Number(count)]]);
+    }
+  });
+  return { gateway, floor, hears };
+}
+
+/** Tokens that come and go, beside those that accounts always have; the newest of each account. */
+const temporary = new Map<Account, IssuedToken[]>();
+/** Those whose revocation has begun. */
+const revoking = new Set<number>();
+
+async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
+  const { gateway, floor, hears } = at(gateways, place % gateways.length);
+  // While a gateway hears nothing it reads from the database, where all that was acknowledged is.
+  const begun = hears && gateway.feed.listening ? floor.copy() : acknowledged.copy();
+  const data = await ask(gateway, temp?.token ?? account.token, request);
+  const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
+  const seen = { what, userId: account.userId, floor: begun };
+  if (data === rejected) {
+    if (!temp || !revoking.has(temp.id)) throw new Error(`${what} was rejected with a valid token`);
+    return { ...seen, counts: [[`ApiToken ${temp.id}`, 1]] };
+  }
+  const sight = request.see(data);
+  return {
+    ...seen,
+    ...sight,
+    counts: [...sight.counts, ...(temp ? [[`ApiToken ${temp.id}`, 0] as const] : [])],
+  };
+}
+
+async function activateAt(place: number, account: Account, index: number, endpoint: 'REST' | 'GraphQL') {
+  const { gateway, floor } = at(gateways, place % gateways.length);
+  const register = `User ${account.userId}`;
+  const templateId = at(account.dttTemplates, index);
+  const known = [acknowledged, ...gateways.map((watched) => watched.floor)];
+  const after = Math.max(...known.map(({ counts }) => counts.get(register) ?? 0));
+  await activate(gateway, account, templateId, endpoint);
+  const activation = { userId: account.userId, templateId, after };
+  floor.activations.push(activation);
+  acknowledged.activations.push(activation);
+}
+
+/** Makes a token, up to a few, or revokes the oldest. */
+async function changeTokens(account: Account, makes: boolean): Promise<Counts> {
+  const tokens = temporary.get(account) ?? [];
+  temporary.set(account, tokens);
+  const valid = tokens.filter(({ id }) => !revoking.has(id));
+  if (makes && valid.length < 2) {
+    // Nobody else makes tokens of this account in the meantime, but many at once may have got here.
+    const token = await createToken(database.client, account.username, 'temporary').catch(() => undefined);
+    if (token) tokens.push(token);
+    return [];
+  }
+  const [oldest] = valid;
+  if (!oldest) return [];
+  revoking.add(oldest.id);
+  await revokeToken(database.client, oldest.id);
+  return [[`ApiToken ${oldest.id}`, 1]];
+}
+
+type Step = {
+  /** What is waited for before the step: nothing, a turn of the event loop, some milliseconds, all that is under way. */
+  readonly pause: 'none' | 'turn' | 'moment' | 'all';
+  readonly account: number;
+  readonly place: number;
+} & (
+  | /** Asked so many times, one after the other: what the first one left in memory may serve the next. */
+  {
+      readonly kind: 'read';
+      readonly request: number;
+      readonly times: number;
+      readonly token: 'lasting' | 'temporary';
+    }
+  | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
+  | { readonly kind: 'write'; readonly table: Table; readonly asReplica: boolean; readonly held?: Holding }
+  | { readonly kind: 'import'; readonly wanted: boolean; readonly held?: Holding }
+  | { readonly kind: 'token'; readonly makes: boolean }
+  | { readonly kind: 'restore'; readonly table: (typeof leaves)[number] }
+  | ({ readonly kind: 'guest' } & Visit)
+  | { readonly kind: 'cut' }
+);
+
+/** Some values half of the time: where many meet, more goes wrong. */
+const often = (some: number | readonly number[], others: fc.Arbitrary<number>) =>
+  fc.oneof(fc.constantFrom(...[some].flat()), others);
+
+const where = {
+  pause: fc.oneof(
+    { weight: 5, arbitrary: fc.constant('none' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('turn' as const, 'moment' as const) },
+    { weight: 2, arbitrary: fc.constant('all' as const) },
+  ),
+  account: often(0, fc.nat(1)),
+  place: often(0, fc.nat(3)),
+};
+const held: fc.Arbitrary<Holding> = fc.record({
+  level: fc.constantFrom(...levels),
+  before: fc.constantFrom(0, 5, 20),
+  after: fc.constantFrom(5, 20, 50),
+});
+const stepOf = {
+  read: fc.record({
+    ...where,
+    kind: fc.constant('read' as const),
+    request: often(favourites, fc.nat(reads.length - 1)),
+    times: fc.integer({ min: 1, max: 5 }),
+    token: fc.constantFrom('lasting' as const, 'lasting' as const, 'temporary' as const),
+  }),
+  activate: fc.record({
+    ...where,
+    kind: fc.constant('activate' as const),
+    template: fc.nat(2),
+    endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
+  }),
+  // On the embedded engine a transaction has the engine to itself, so that nothing can happen while it is open.
+  write: fc.record(
+    {
+      ...where,
+      kind: fc.constant('write' as const),
+      table: fc.constantFrom(...tables),
+      asReplica: fc.boolean(),
+      ...(isServer && { held }),
+    },
+    { requiredKeys: ['pause', 'account', 'place', 'kind', 'table', 'asReplica'] },
+  ),
+  import: fc.record(
+    { ...where, kind: fc.constant('import' as const), wanted: fc.boolean(), ...(isServer && { held }) },
+    { requiredKeys: ['pause', 'account', 'place', 'kind', 'wanted'] },
+  ),
+  token: fc.record({ ...where, kind: fc.constant('token' as const), makes: fc.boolean() }),
+  restore: fc.record({ ...where, kind: fc.constant('restore' as const), table: fc.constantFrom(...leaves) }),
+  guest: fc.record({
+    ...where,
+    kind: fc.constant('guest' as const),
+    habits: fc.array(fc.nat(habits.length - 1), { minLength: 1, maxLength: 3 }),
+    table: fc.constantFrom(...tables),
+    cut: fc.boolean(),
+  }),
+  cut: fc.record({ ...where, kind: fc.constant('cut' as const) }),
+};
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 24, arbitrary: stepOf.read },
+  { weight: 4, arbitrary: stepOf.activate },
+  { weight: 6, arbitrary: stepOf.write },
+  { weight: 3, arbitrary: stepOf.import },
+  { weight: 2, arbitrary: stepOf.token },
+  // Copying takes files of the server, or a protocol that the embedded engine is not spoken to in.
+  ...(isServer ? [{ weight: 1, arbitrary: stepOf.restore }] : [{ weight: 2, arbitrary: stepOf.guest }]),
+);
+/** Templates that their owners change while others begin, and cease, to see them. */
+const sharing: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: stepOf.read.map((next) => ({ ...next, request: favourites[1] ?? 0 })) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(stepOf.write, held, fc.constantFrom('DttTemplate' as const, 'DttTemplateSegment' as const))
+      .map(([next, held, table]) => ({ ...next, asReplica: false, held, table })),
+  },
+  { weight: 2, arbitrary: stepOf.import },
+);
+const programs = (steps: fc.Arbitrary<Step>) =>
+  fc.array(steps, { minLength: 40, maxLength: 120, size: 'max' });
+
+/** Runs the steps, as many at once as they say, and returns what the reads saw. */
+async function run(program: readonly Step[]): Promise<Seen[]> {
+  const seen: Seen[] = [];
+  let underWay: Promise<unknown>[] = [];
+  for (const next of program) {
+    if (next.pause === 'turn') await new Promise(setImmediate);
+    if (next.pause === 'moment') await new Promise((settle) => setTimeout(settle, 3));
+    if (next.pause === 'all') await Promise.all(underWay.splice(0));
+    underWay.push(take(next, seen));
+    // A bound for what is in flight: the machine has to get through it.
+    if (underWay.length >= 16) underWay = [Promise.all(underWay)];
+    if (underWay.length === 1 && next.pause === 'all') await underWay[0];
+  }
+  await Promise.all(underWay);
+  return seen;
+}
+
+async function take(next: Step, seen: Seen[]): Promise<void> {
+  const account = at(accounts, next.account);
+  if (next.kind === 'read') {
+    const temp = next.token === 'temporary' ? temporary.get(account)?.at(-1) : undefined;
+    for (let time = 0; time < next.times; time++)
+      seen.push(await read(next.place, account, at(reads, next.request), temp));
+  } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.endpoint);
+  else if (next.kind === 'cut') await line?.terminate();
+  else acknowledged.raise(await change(next, account));
+}
+
+/** Changes something past all gateways, and returns what it counts once it is acknowledged. */
+async function change(next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' }>, account: Account) {
+  const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
+  if (next.kind === 'token') return changeTokens(account, next.makes);
+  // By its name, the engine tells the gateway from others.
+  if (next.kind === 'guest')
+    return visit({ ...database.pool.options, application_name: 'guest' }, account, next);
+  if (next.kind === 'restore') return hold(own, atOnce, (client) => restore(client, next.table));
+  if (next.kind === 'import') {
+    const [alice, bob] = accounts;
+    const template = at((account === alice ? bob : alice)?.dttTemplates ?? [], 0);
+    return hold(own, next.held ?? atOnce, (client) => setImport(client, account, template, next.wanted));
+  }
+  if (next.asReplica)
+    return hold(own, next.held ?? atOnce, (client) => writeAsReplica(client, account, next.table));
+  if (next.held) return hold(own, next.held, (client) => write(client, account, next.table));
+  return write(own, account, next.table).catch(ignoreConflict);
+}
+
+/** Reads everything everywhere, and something with every token: what a token is good for does not depend on what it asks. */
+function readAll(): Promise<Seen[]> {
+  return Promise.all(
+    gateways.flatMap((_, place) =>
+      accounts.flatMap((account) => [
+        ...reads.map((request) => read(place, account, request)),
+        ...(temporary.get(account) ?? [])
+          .slice(-3)
+          .flatMap((temp) => favourites.map((request) => read(place, account, at(reads, request), temp))),
+      ]),
+    ),
+  );
+}
+
+/** Reads everything everywhere, which by now has to be as new as what was acknowledged. */
+async function readNewest(): Promise<Seen[]> {
+  return (await readAll()).map((one) => ({ ...one, floor: acknowledged.copy() }));
+}
+
+async function isListening({ gateway, hears }: Watched): Promise<void> {
+  if (hears) await expect.poll(() => gateway.feed.listening, { interval: 5, timeout: 15_000 }).toBe(true);
+}
+
+/** Waits until the gateway has processed the announcement of all that was acknowledged. */
+async function hasHeardAll({ floor, hears }: Watched): Promise<void> {
+  if (!hears) return;
+  const behind = () =>
+    [...acknowledged.counts].filter(([register, count]) => (floor.counts.get(register) ?? 0) < count);
+  await expect.poll(behind, { interval: 2, timeout: 10_000 }).toEqual([]);
+}
+
+async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = run): Promise<void> {
+  // Not fast-check's own time limit: it leaves a program that is under way to itself, beside those of the next test.
+  const end = Date.now() + limit;
+  const property = fc.asyncProperty(programs(steps), async (program) => {
+    // What was known at the end of another program is history.
+    for (const { floor } of gateways) floor.activations.length = 0;
+    acknowledged.activations.length = 0;
+    const seen = await runProgram(program);
+    // A gateway that begins to listen between a commit and its acknowledgement has heard of it, and this test not.
+    await Promise.all(gateways.map(isListening));
+    // Before anything else is announced, which would hide that something was not.
+    await Promise.all(gateways.map(hasHeardAll));
+    seen.push(...(await readAll()));
+    // Nobody knows the counts of the activations. A write behind them all, whose count is known, is heard after them.
+    for (const account of accounts) acknowledged.raise(await write(own, account, 'User'));
+    await Promise.all(gateways.map(hasHeardAll));
+    // And once more, out of memory.
+    seen.push(...(await readNewest()), ...(await readNewest()));
+    expect(await findStale(own, seen)).toEqual([]);
+  });
+  // What went wrong depends on the moment, so a shorter program would prove nothing.
+  for (let next = seed; Date.now() < end; next++)
+    await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
+}
+
+describe('no read returns something older than its gateway knew', () => {
+  it(`while everybody reads and writes (seed ${seed})`, () => check(step), testTimeout);
+
+  it(
+    `while owners change templates in transactions, and others import them (seed ${seed})`,
+    ({ skip }) => {
+      skip(!isServer, 'on the embedded engine a transaction has the engine to itself');
+      return check(sharing);
+    },
+    testTimeout,
+  );
+
+  it(
+    `while the feed of a gateway is cut again and again (seed ${seed})`,
+    ({ skip }) => {
+      skip(!isServer, 'the embedded engine has no connection to cut');
+      return check(fc.oneof({ weight: 30, arbitrary: step }, { weight: 1, arbitrary: stepOf.cut }));
+    },
+    testTimeout,
+  );
+
+  it(
+    `while the feed of a gateway falls silent, for longer than a bound (seed ${seed})`,
+    ({ skip }) => {
+      skip(!isServer, 'the embedded engine has no connection that could fall silent');
+      // The silence alone takes most of the time that this has.
+      return check(step, timeLimit / 8, async (program) => {
+        line?.deafen();
+        const seen = await run(program);
+        await sleep(longestSilence);
+        seen.push(...(await readNewest()));
+        line?.release();
+        return seen;
+      });
+    },
+    testTimeout,
+  );
+
+  it('out of memory, for the most part', () => {
+    // Otherwise all this would have shown that PostgreSQL is coherent.
+    const sum = (counter: keyof TestGateway['responseCache']['counters']) =>
+      gateways.reduce((total, { gateway }) => total + gateway.responseCache.counters[counter], 0);
+    expect(sum('hits')).toBeGreaterThan(50);
+    expect(sum('misses')).toBeGreaterThan(50);
+    expect(sum('overtaken')).toBeGreaterThan(0);
+  });
+
+  it('behind a pooler that shares its connections, with nothing out of memory', ({ skip }) => {
+    skip(!isServer, 'the embedded engine has no pooler before it');
+    skip(pgbouncerVersion === undefined, 'pgbouncer is not installed');
+    const { gateway } = at(gateways, 3);
+    expect(gateway.feed.listening).toBe(false);
+    expect(gateway.responseCache.counters).toMatchObject({ hits: 0, shared: 0 });
+    expect(gateway.responseCache.counters.misses).toBeGreaterThan(50);
+  });
+});
+
+describe('a feed that was cut without a word', () => {
+  needsEngine('postgres', 'the embedded engine has no connection to cut');
+
+  it('leaves nothing stale behind once it is noticed, nor once it is back', async () => {
+    const first = at(gateways, 0).gateway;
+    await readAll();
+    line?.hold();
+    for (const account of accounts)
+      for (const table of tables) acknowledged.raise(await write(own, account, table));
+    await expect.poll(() => first.feed.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+    await Promise.all(gateways.slice(1).map(hasHeardAll));
+    expect(await findStale(own, await readNewest())).toEqual([]);
+    line?.release();
+    await expect.poll(() => first.feed.listening, { interval: 5, timeout: 10_000 }).toBe(true);
+    expect(await findStale(own, await readNewest())).toEqual([]);
+    const { hits } = first.responseCache.counters;
+    await readAll();
+    expect(first.responseCache.counters.hits).toBeGreaterThan(hits);
+  });
+});
+
+function at<Value>(values: readonly Value[], index: number): Value {
+  const value = values[index];
+  if (value === undefined) throw new RangeError(`there is nothing at ${index}`);
+  return value;
+}

@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest';
+import { type Config, readConfig } from '../src/config.ts';
+import { SetupError } from '../src/errors.ts';
+
+function complaintAbout(env: Record<string, string>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof SetupError) return error.message;
+    throw error;
+  }
+  throw new Error('nothing was wrong');
+}
+
+describe('readConfig', () => {
+  it('names what an old name is called now, and stops', () => {
+    expect(complaintAbout({ KEEP_ANSWERS_MB: '64', RATE_LIMIT_STRANGERS: '1', PORT: 'x' })).toBe(
+      `PORT is "x", but takes an integer from 0 to 65535.
+KEEP_ANSWERS_MB is called RESPONSE_CACHE_MB now.
+RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
+    );
+    expect(readConfig({ KEEP_ANSWERS_MB: '' }).RESPONSE_CACHE_MB).toBe(64);
+  });
+
+  const defaults = {
+    HOST: '127.0.0.1',
+    PORT: 4000,
+    DATABASE_URL: undefined,
+    DATA_DIR: '.data',
+    DATABASE_CONNECTIONS: 10,
+    STATEMENT_TIMEOUT: 10,
+    MAX_WAITING: 100,
+    WORKERS: 1,
+    RESPONSE_CACHE_MB: 64,
+    CACHE_MAX_AGE: 300,
+    GRAPHIQL: 'on',
+    SHOW_DEMO_TOKEN: 'off',
+    INTROSPECTION: 'on',
+    CORS_ORIGINS: undefined,
+    PERSISTED_OPERATIONS_FILE: undefined,
+    PERSISTED_OPERATIONS: undefined,
+    MAX_DEPTH: 20,
+    MAX_COMPLEXITY: 20_000,
+    MAX_ALIASES: 30,
+    MAX_DIRECTIVES: 30,
+    MAX_TOKENS: 1_000,
+    MAX_SUBSCRIPTIONS: 50,
+    MAX_BODY_KB: 256,
+    RATE_LIMIT: 6_000,
+    RATE_LIMIT_ANONYMOUS: 300,
+    TRUST_PROXY: 0,
+    METRICS_PORT: undefined,
+    OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    LOG_LEVEL: 'info',
+    UPSTREAM_URL: undefined,
+    UPSTREAM_TOKEN: undefined,
+    UPSTREAM_INTERVAL: 60,
+  };
+
+  it.each([
+    ['nothing is set', {}],
+    ['everything is set to nothing', { HOST: '', PORT: '', DATABASE_URL: '', DATA_DIR: '', LOG_LEVEL: '' }],
+    ['something else is set', { USER: 'me', HOSTNAME: 'here' }],
+  ])('has defaults where %s', (_, env) => {
+    expect(readConfig(env)).toEqual(defaults);
+  });
+
+  const taken: [env: Record<string, string>, expected: Partial<Config>][] = [
+    [{ HOST: '::' }, { HOST: '::' }],
+    [{ HOST: 'localhost' }, { HOST: 'localhost' }],
+    [{ PORT: '0' }, { PORT: 0 }],
+    [{ PORT: '65535' }, { PORT: 65535 }],
+    [{ DATABASE_URL: 'postgres://u:p@h/d' }, { DATABASE_URL: 'postgres://u:p@h/d' }],
+    [
+      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+      { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
+    ],
+    [{ DATA_DIR: '/var/lib/a folder' }, { DATA_DIR: '/var/lib/a folder' }],
+    [{ DATA_DIR: 'd' }, { DATA_DIR: 'd' }],
+    [{ LOG_LEVEL: 'silent' }, { LOG_LEVEL: 'silent' }],
+    [
+      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+    ],
+    [
+      { CORS_ORIGINS: 'https://a.example, http://localhost:5173' },
+      { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173'] },
+    ],
+    [{ MAX_DEPTH: '007' }, { MAX_DEPTH: 7 }],
+    [{ WORKERS: 'auto' }, { WORKERS: 'auto' }],
+    [{ SHOW_DEMO_TOKEN: 'on' }, { SHOW_DEMO_TOKEN: 'on' }],
+  ];
+  for (const file of ['a.json', 'a.graphql', '/b/a.gql'])
+    taken.push([
+      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
+      { PERSISTED_OPERATIONS_FILE: file, PERSISTED_OPERATIONS: 'only' },
+    ]);
+  for (const url of ['http://localhost:4318', 'https://otel.example/a'])
+    taken.push([
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
+      { OTEL_EXPORTER_OTLP_ENDPOINT: url, UPSTREAM_URL: url, UPSTREAM_TOKEN: '!~' },
+    ]);
+  it.each(taken)('takes %o', (env, expected) => {
+    expect(readConfig(env)).toEqual({ ...defaults, ...expected });
+  });
+
+  it.each([
+    ['PORT', 0, 65_535],
+    ['DATABASE_CONNECTIONS', 1, 1_000],
+    ['STATEMENT_TIMEOUT', 1, 3_600],
+    ['MAX_WAITING', 1, 100_000],
+    ['WORKERS', 1, 256],
+    ['RESPONSE_CACHE_MB', 0, 65_536],
+    ['CACHE_MAX_AGE', 1, 86_400],
+    ['MAX_DEPTH', 1, 10_000],
+    ['MAX_COMPLEXITY', 1, 1_000_000_000],
+    ['MAX_ALIASES', 1, 100_000],
+    ['MAX_DIRECTIVES', 1, 100_000],
+    ['MAX_TOKENS', 1, 100_000],
+    ['MAX_SUBSCRIPTIONS', 1, 1_000_000],
+    ['MAX_BODY_KB', 1, 65_536],
+    ['RATE_LIMIT', 0, 1_000_000_000],
+    ['RATE_LIMIT_ANONYMOUS', 0, 1_000_000_000],
+    ['TRUST_PROXY', 0, 16],
+    ['METRICS_PORT', 0, 65_535],
+    ['UPSTREAM_INTERVAL', 1, 86_400],
+  ])('takes for %s an integer from %i to %i, and no other', (name, min, max) => {
+    for (const border of [min, max])
+      expect(readConfig({ [name]: String(border) })).toEqual({ ...defaults, [name]: border });
+    const takes = `an integer from ${min} to ${max}${name === 'WORKERS' ? ', or auto' : ''}`;
+    for (const beyond of [min - 1, max + 1, `${min}.5`, `${max}x`])
+      expect(complaintAbout({ [name]: String(beyond) })).toBe(`${name} is "${beyond}", but takes ${takes}.`);
+  });
+
+  const url = 'a URL such as postgresql://user:password@host:5432/database';
+  const wrongSettings: [name: string, wrong: string, takes: string][] = [
+    ['HOST', 'a b', 'a host name or IP address'],
+    ['HOST', ' ', 'a host name or IP address'],
+    ['LOG_LEVEL', 'INFO', 'one of fatal, error, warn, info, debug, trace, silent'],
+  ];
+  for (const wrong of ['http', '-1', '65536', '80.5', '1e3', '0x50', ' 80', '99999999999999999999'])
+    wrongSettings.push(['PORT', wrong, 'an integer from 0 to 65535']);
+  for (const wrong of ['localhost', 'mysql://h/d', 'http://h', '5432', 'postgresql:h'])
+    wrongSettings.push(['DATABASE_URL', wrong, url]);
+
+  for (const wrong of [
+    '*',
+    'null',
+    'a.example',
+    'https://a.example/',
+    'https://a.example:443',
+    'https://a.example,',
+  ])
+    wrongSettings.push([
+      'CORS_ORIGINS',
+      wrong,
+      'origins such as https://app.example.com, separated by commas',
+    ]);
+  for (const wrong of ['true', 'no', '1', 'ON']) {
+    for (const name of ['GRAPHIQL', 'SHOW_DEMO_TOKEN', 'INTROSPECTION'])
+      wrongSettings.push([name, wrong, 'on or off']);
+  }
+  for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])
+    wrongSettings.push(['OTEL_EXPORTER_OTLP_ENDPOINT', wrong, 'a URL such as http://localhost:4318']);
+  for (const wrong of ['ftp://h/api/v1', 'h/api/v1', 'https://h/api/v1?a=b', 'https://h/api/v1#a'])
+    wrongSettings.push([
+      'UPSTREAM_URL',
+      wrong,
+      'a URL without user, query or fragment, such as https://example.com/api/v1',
+    ]);
+  wrongSettings.push(
+    ['PERSISTED_OPERATIONS', 'on', 'only, or nothing'],
+    ['PERSISTED_OPERATIONS_FILE', 'operations.txt', 'a path that ends in .json, .graphql or .gql'],
+  );
+
+  it.each(wrongSettings)('refuses %s=%j: it takes %s', (name, wrong, takes) => {
+    expect(complaintAbout({ [name]: wrong })).toBe(
+      `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
+    );
+  });
+
+  it.each(['two words', 'line\nbreak', 'ünusual'])('never shows a secret that it refuses: %j', (wrong) => {
+    expect(complaintAbout({ UPSTREAM_TOKEN: wrong })).toBe(
+      'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
+    );
+  });
+
+  it('refuses a user in UPSTREAM_URL, without showing the password', () => {
+    expect(complaintAbout({ UPSTREAM_URL: 'https://me:hunter2@h/api/v1' })).toMatch(
+      /^UPSTREAM_URL is "https:\/\/me:\*\*\*@h\/api\/v1", but takes a URL without user/,
+    );
+  });
+
+  it('names every wrong setting, a line each', () => {
+    const lines = complaintAbout({ PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c' }).split('\n');
+    expect(lines.map((line) => line.split(' ', 1)[0])).toEqual(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
+  });
+
+  it.each([
+    ['mysql://me:hunter2@host/app', 'mysql://me:***@host/app'],
+    ['mysql://me:hun:ter@2@host/app', 'mysql://me:***@host/app'],
+    ['mysql://:hunter2@host/app', 'mysql://:***@host/app'],
+    ['mysql://host/app?user=me&password=hunter2&x=1', 'mysql://host/app?user=me&password=***&x=1'],
+    ['MySQL://me:hunter2@host/app', 'MySQL://me:***@host/app'],
+    [
+      'mysql://host/app?Password=hunter2&sslpassword=hunter3',
+      'mysql://host/app?Password=***&sslpassword=***',
+    ],
+    ['mysql://me@host/app', 'mysql://me@host/app'],
+    ['me:hunter2@host/app', '***@host/app'],
+    ['postgresql:me:hunter2@host', '***@host'],
+    ['postgresql//me:hunter2@host', '***@host'],
+    ['postgresql://me:hun\nter2@a b', 'postgresql://me:***@a b'],
+  ])('shows %j without its password', (wrong, shown) => {
+    expect(complaintAbout({ DATABASE_URL: wrong })).toContain(
+      `DATABASE_URL is ${JSON.stringify(shown)}, but`,
+    );
+  });
+});

@@ -1,0 +1,663 @@
+/** Announcements that others are in the way of: transactions held open, isolation levels, search paths, dumps. */
+
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { migrate } from '../../src/database/migrate.ts';
+import { createAccount } from '../support/accounts.ts';
+import { openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
+
+/**
+ * Every how many of the interleavings are played, which are thousands and take minutes: INTERLEAVINGS=1 plays them all. No
+ * divisor of the numbers of levels and orders, so that each writer and viewer meet at different ones.
+ */
+const stride = Number(process.env.INTERLEAVINGS ?? 11);
+
+/** What one interleaving is about, made anew for each. */
+interface Scene {
+  /** Who begins to see the record. */
+  readonly viewer: number;
+  /** Who saw it all along. */
+  readonly owner: number;
+  /** A template, or a session, with three segments, and another of the same owner with one. */
+  readonly id: number;
+  readonly other: number;
+  /** Names the scene in unique columns. */
+  readonly key: string;
+}
+
+/** The statements of a transaction. Others may come in between any two. */
+type Script = (scene: Scene) => readonly string[];
+
+const segment = '"DttTemplateSegment"';
+const into = `INSERT INTO ${segment} ("templateId", position, type, duration)`;
+
+/** Changes that whoever sees the template has to hear of. */
+const templateWriters: Record<string, Script> = {
+  'updates the template': ({ id }) => [`UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`],
+  'updates it after a savepoint that is rolled back': ({ id }) => [
+    `SAVEPOINT a; UPDATE "DttTemplate" SET name = 'Lost' WHERE id = ${id}; ROLLBACK TO a`,
+    `UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`,
+  ],
+  'updates it before a block that fails': ({ id }) => [
+    `DO $$ BEGIN UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id};
+       BEGIN UPDATE ${segment} SET duration = 0 WHERE "templateId" = ${id}; RAISE 'no'; EXCEPTION WHEN raise_exception THEN END;
+     END $$`,
+  ],
+  'upserts the template': ({ id, owner, key }) => [
+    `INSERT INTO "DttTemplate" (id, "bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+     VALUES (${id}, '${key}', ${owner}, 'New', 1, 1) ON CONFLICT ("bubbleId") DO UPDATE SET name = excluded.name`,
+  ],
+  'merges the template': ({ id }) => [
+    `MERGE INTO "DttTemplate" t USING (VALUES (${id}, 'New')) AS new(id, name) ON t.id = new.id
+     WHEN MATCHED THEN UPDATE SET name = new.name`,
+  ],
+  'deletes the template': ({ id }) => [`DELETE FROM "DttTemplate" WHERE id = ${id}`],
+  'deletes the owner': ({ owner }) => [`DELETE FROM "User" WHERE id = ${owner}`],
+  'inserts a segment': ({ id }) => [`${into} VALUES (${id}, 9, 'training', 60)`],
+  'copies segments in': ({ id }) => [
+    `COPY ${segment} ("templateId", position, type, duration) FROM PROGRAM 'echo ${id},8,training,60' (FORMAT csv)`,
+  ],
+  'updates a segment': ({ id }) => [`UPDATE ${segment} SET duration = 1 WHERE "templateId" = ${id}`],
+  'upserts a segment': ({ id }) => [
+    `${into} VALUES (${id}, 0, 'training', 9) ON CONFLICT ("templateId", position) DO UPDATE SET duration = 9`,
+  ],
+  'merges segments': ({ id }) => [
+    `MERGE INTO ${segment} s USING (VALUES (0), (7)) AS new(position) ON s."templateId" = ${id} AND s.position = new.position
+     WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT ("templateId", position, type, duration) VALUES (${id}, 7, 'training', 1)`,
+  ],
+  'deletes a segment': ({ id }) => [`DELETE FROM ${segment} WHERE "templateId" = ${id} AND position = 1`],
+  'deletes and inserts again': ({ id }) => [
+    `DELETE FROM ${segment} WHERE "templateId" = ${id}`,
+    `${into} VALUES (${id}, 0, 'training', 60), (${id}, 1, 'training', 60)`,
+  ],
+  'updates segments, then the template': ({ id }) => [
+    `UPDATE ${segment} SET duration = 1 WHERE "templateId" = ${id}`,
+    `UPDATE "DttTemplate" SET "updatedAt" = now() WHERE id = ${id}`,
+  ],
+  'moves a segment in': ({ id, other }) => [
+    `UPDATE ${segment} SET "templateId" = ${id}, position = 6 WHERE "templateId" = ${other}`,
+  ],
+  'moves a segment out': ({ id, other }) => [
+    `UPDATE ${segment} SET "templateId" = ${other}, position = 6 WHERE "templateId" = ${id} AND position = 2`,
+  ],
+};
+
+const imports = '"DttTemplateImport" ("userId", "templateId")';
+
+/** Ways in which a viewer begins to see the template. */
+const templateViewers: Record<string, Script> = {
+  'imports it': ({ viewer, id }) => [`INSERT INTO ${imports} VALUES (${viewer}, ${id})`],
+  'imports it unless they have': ({ viewer, id }) => [
+    `INSERT INTO ${imports} VALUES (${viewer}, ${id}) ON CONFLICT DO NOTHING`,
+  ],
+  'imports it after a savepoint that is rolled back': ({ viewer, id }) => [
+    `SAVEPOINT a; INSERT INTO ${imports} VALUES (${viewer}, ${id}); ROLLBACK TO a`,
+    `INSERT INTO ${imports} VALUES (${viewer}, ${id})`,
+  ],
+  'turns an import of another into one of it': ({ viewer, id, other }) => [
+    `UPDATE "DttTemplateImport" SET "templateId" = ${id} WHERE "userId" = ${viewer} AND "templateId" = ${other}`,
+  ],
+  'takes over an import of it': ({ viewer, id }) => [
+    `UPDATE "DttTemplateImport" SET "userId" = ${viewer} WHERE "userId" <> ${viewer} AND "templateId" = ${id}`,
+  ],
+  'becomes its owner': ({ viewer, id }) => [
+    `UPDATE "DttTemplate" SET "ownerId" = ${viewer} WHERE id = ${id}`,
+  ],
+};
+
+/** The same of a kind of session, whose segments are seen by its owner. */
+const sessions = {
+  DttSession: {
+    table: 'TrainerSegment',
+    values: (id: number) => `("sessionId", type, "order") VALUES (${id}, 'endurance', 9)`,
+    touch: 'points = 1',
+  },
+  LockSession: {
+    table: 'LockSegment',
+    values: (id: number) => `("sessionId", type, "isLocked") VALUES (${id}, 'start', true)`,
+    touch: `type = 'end'`,
+  },
+};
+
+function sessionWriters({ table, values, touch }: (typeof sessions)['DttSession']): Record<string, Script> {
+  return {
+    'inserts a segment': ({ id }) => [`INSERT INTO "${table}" ${values(id)}`],
+    'updates segments': ({ id }) => [`UPDATE "${table}" SET ${touch} WHERE "sessionId" = ${id}`],
+    'deletes segments': ({ id }) => [`DELETE FROM "${table}" WHERE "sessionId" = ${id}`],
+    'moves segments in': ({ id, other }) => [
+      `UPDATE "${table}" SET "sessionId" = ${id} WHERE "sessionId" = ${other}`,
+    ],
+    'deletes and inserts again': ({ id }) => [
+      `DELETE FROM "${table}" WHERE "sessionId" = ${id}`,
+      `INSERT INTO "${table}" ${values(id)}`,
+    ],
+  };
+}
+
+/** All orders in which the steps of two transactions can follow each other: true is a step of the first. */
+function interleavings(first: number, second: number): boolean[][] {
+  if (first === 0) return [Array<boolean>(second).fill(false)];
+  if (second === 0) return [Array<boolean>(first).fill(true)];
+  return [
+    ...interleavings(first - 1, second).map((rest) => [true, ...rest]),
+    ...interleavings(first, second - 1).map((rest) => [false, ...rest]),
+  ];
+}
+
+/** A connection that runs a transaction step by step, and knows when a step waits for a lock. */
+async function openActor() {
+  const client = new pg.Client(database.pool.options);
+  await client.connect();
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const pid = rows[0]?.pid ?? 0;
+  let pending: Promise<unknown> | undefined;
+  let failure: Error | undefined;
+  /** How many rows the last step has changed; 1 where PostgreSQL does not say. */
+  let changed = 0;
+
+  async function isBlocked(): Promise<boolean> {
+    const { rows } = await database.pool.query<{ blocked: boolean }>(
+      'SELECT cardinality(pg_blocking_pids($1)) > 0 AS blocked',
+      [pid],
+    );
+    return rows[0]?.blocked ?? false;
+  }
+
+  return {
+    pid,
+    /** Runs a step, and returns when it is done or waits for the other. */
+    async run(sql: string): Promise<void> {
+      failure = undefined;
+      let done = false;
+      pending = client.query(sql).then(
+        ({ rowCount }) => {
+          done = true;
+          if (sql !== 'COMMIT') changed = rowCount ?? 1;
+        },
+        (error) => {
+          done = true;
+          failure = error;
+        },
+      );
+      const looked = (async () => {
+        while (!done && !(await isBlocked()));
+      })();
+      await Promise.race([pending, looked]);
+      if (done) pending = undefined;
+    },
+    /** Whether a step waits. Looks again first: the other may have made way. */
+    async waits(): Promise<boolean> {
+      const waiting = pending;
+      if (!waiting) return false;
+      let done = false;
+      const settled = waiting.then(() => {
+        done = true;
+      });
+      const looked = (async () => {
+        while (!done && !(await isBlocked()));
+      })();
+      await Promise.race([settled, looked]);
+      if (done) pending = undefined;
+      return !done;
+    },
+    failure: () => failure,
+    changed: () => changed,
+    end: () => client.end(),
+  };
+}
+
+type Actor = Awaited<ReturnType<typeof openActor>>;
+
+/** What may become of a transaction that others are in the way of; whoever made it tries again. */
+const legitimate = new Set(['40001', '40P01', '23503', '23505']);
+
+/** Runs two transactions with their steps in this order; who waits lets the other go first. Returns who committed, in order. */
+async function interleave(
+  actors: readonly [Actor, Actor],
+  scripts: readonly [readonly string[], readonly string[]],
+  order: readonly boolean[],
+): Promise<Actor[]> {
+  const committed: Actor[] = [];
+  const left = scripts.map((script) => [...script, 'COMMIT']);
+  const over = new Set<Actor>();
+  const last = new Map<Actor, string>();
+  const turns = order.map((isFirst) => (isFirst ? 0 : 1));
+
+  async function settle(actor: Actor): Promise<boolean> {
+    if (await actor.waits()) return false;
+    const error = actor.failure();
+    if (error && !over.has(actor)) {
+      if (!('code' in error) || !legitimate.has(String(error.code))) throw error;
+      over.add(actor);
+      await actor.run('ROLLBACK');
+    } else if (last.get(actor) === 'COMMIT' && !over.has(actor)) {
+      over.add(actor);
+      committed.push(actor);
+    }
+    return true;
+  }
+
+  while (over.size < 2) {
+    const turn = turns.shift();
+    // After the order is through, whoever can goes on.
+    const candidates = turn === undefined ? ([0, 1] as const) : ([turn] as const);
+    for (const which of candidates) {
+      const actor = actors[which as 0 | 1];
+      if (over.has(actor) || !(await settle(actor)) || over.has(actor)) continue;
+      const step = left[which]?.shift();
+      if (step === undefined) continue;
+      last.set(actor, step);
+      await actor.run(step);
+      await settle(actor);
+    }
+  }
+  return committed;
+}
+
+interface Announcement {
+  readonly pid: number;
+  readonly text: string;
+}
+
+interface Family {
+  readonly writers: Record<string, Script>;
+  readonly viewers: Record<string, Script>;
+  /** Makes the records of a scene of these users. */
+  readonly prepare: (
+    owner: number,
+    viewer: number,
+    another: number,
+    key: string,
+  ) => Promise<[number, number]>;
+}
+
+const families: Record<string, Family> = {
+  DttTemplate: {
+    writers: templateWriters,
+    viewers: templateViewers,
+    async prepare(owner, viewer, another, key) {
+      const { rows } = await database.pool.query<{ id: number }>(
+        `INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+         VALUES ('${key}', ${owner}, 'Old', 1, 1), ('${key}-other', ${owner}, 'Other', 1, 1) RETURNING id`,
+      );
+      const [id = 0, other = 0] = rows.map((row) => row.id);
+      await database.pool.query(
+        `${into} VALUES (${id}, 0, 'a', 1), (${id}, 1, 'b', 1), (${id}, 2, 'c', 1), (${other}, 0, 'd', 1);
+         INSERT INTO ${imports} VALUES (${viewer}, ${other}), (${another}, ${id})`,
+      );
+      return [id, other];
+    },
+  },
+  ...Object.fromEntries(
+    Object.entries(sessions).map(([name, session]) => [
+      name,
+      {
+        writers: sessionWriters(session),
+        viewers: {
+          'becomes its owner': ({ viewer, id }: Scene) => [
+            `UPDATE "${name}" SET "ownerId" = ${viewer} WHERE id = ${id}`,
+          ],
+        },
+        async prepare(owner: number, _viewer: number, _another: number, key: string) {
+          const columns =
+            name === 'DttSession'
+              ? `"trainerId") SELECT '${key}' || n, ${owner}, (SELECT min(id) FROM "DttDevice")`
+              : `"publicId", "lockState", duration) SELECT '${key}' || n, ${owner}, '${key}' || n, 'completed', 1`;
+          const { rows } = await database.pool.query<{ id: number }>(
+            `INSERT INTO "${name}" ("bubbleId", "ownerId", ${columns} FROM generate_series(1, 2) n RETURNING id`,
+          );
+          const [id = 0, other = 0] = rows.map((row) => row.id);
+          for (const each of [id, id, other])
+            await database.pool.query(`INSERT INTO "${session.table}" ${session.values(each)}`);
+          return [id, other];
+        },
+      } satisfies Family,
+    ]),
+  ),
+};
+
+describe('whoever begins to see a record while it is changed', () => {
+  let listener: pg.Client;
+  let heard: Announcement[] = [];
+  let marks = 0;
+  let users: number[];
+  let slots: [Actor, Actor][];
+  beforeAll(async () => {
+    listener = new pg.Client(database.pool.options);
+    listener.on('notification', ({ processId, payload = '' }) =>
+      heard.push({ pid: processId, text: payload }),
+    );
+    await listener.connect();
+    await listener.query('LISTEN dovetail');
+    slots = await Promise.all(
+      Array.from({ length: 4 }, async (): Promise<[Actor, Actor]> => [await openActor(), await openActor()]),
+    );
+    const { rows } = await database.pool.query<{ id: number }>(
+      `INSERT INTO "User" (username) SELECT 'viewer' || n FROM generate_series(1, 9) n RETURNING id`,
+    );
+    users = rows.map(({ id }) => id);
+    await database.pool.query(
+      `INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress") VALUES ('d', ${users[8]}, 'm')`,
+    );
+  });
+  afterAll(async () => {
+    for (const actor of slots?.flat() ?? []) await actor.end();
+    await listener?.end();
+  });
+
+  /** All that the two have announced by now, in the order in which they committed. */
+  async function announcedBy(actors: readonly [Actor, Actor]): Promise<Announcement[]> {
+    const mark = `mark ${marks++}`;
+    await database.pool.query(`SELECT pg_notify('dovetail', $1)`, [mark]);
+    await expect.poll(() => heard.some(({ text }) => text === mark), { interval: 1 }).toBe(true);
+    const isTheirs = ({ pid }: Announcement) => actors.some((actor) => actor.pid === pid);
+    const announced = heard.filter(isTheirs);
+    heard = heard.filter((each) => each.text !== mark && !isTheirs(each));
+    return announced;
+  }
+
+  let scenes = 0;
+
+  async function prepare(family: Family, slot: number): Promise<Scene> {
+    const key = `scene-${scenes++}`;
+    const { rows } = await database.pool.query<{ id: number }>(
+      `INSERT INTO "User" (username) VALUES ('${key}') RETURNING id`,
+    );
+    const owner = rows[0]?.id ?? 0;
+    const viewer = users[slot] ?? 0;
+    const [id, other] = await family.prepare(owner, viewer, users[slot + 4] ?? 0, key);
+    return { viewer, owner, id, other, key };
+  }
+
+  interface Case {
+    readonly family: Family;
+    readonly name: string;
+    readonly writer: Script;
+    readonly viewer: Script;
+    readonly levels: readonly [string, string];
+    readonly order: readonly boolean[];
+  }
+
+  function* casesOf(family: Family): Generator<Case> {
+    const none: Scene = { viewer: 0, owner: 0, id: 0, other: 0, key: '' };
+    for (const [writes, writer] of Object.entries(family.writers)) {
+      for (const [begins, viewer] of Object.entries(family.viewers)) {
+        for (const order of interleavings(writer(none).length + 1, viewer(none).length + 1)) {
+          for (const writing of levels) {
+            for (const seeing of levels) {
+              const steps = order.map((isWriter) => (isWriter ? 'w' : 'v')).join('');
+              const name = `one ${writes} (${writing}), one ${begins} (${seeing}), ${steps}`;
+              yield { family, name, writer, viewer, levels: [writing, seeing], order };
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** Runs a case. Says whether both transactions came through, and what is wrong, if anything. */
+  async function play({ family, writer, viewer, levels: [writing, seeing], order }: Case, slot: number) {
+    const actors = slots[slot];
+    if (!actors) throw new RangeError(`there is no slot ${slot}`);
+    const scene = await prepare(family, slot);
+    // The first statement takes the snapshot of a level that has but one.
+    const look = `SELECT FROM "DttTemplate" WHERE id = ${scene.id}`;
+    await actors[0].run(`BEGIN ISOLATION LEVEL ${writing}; ${look}`);
+    await actors[1].run(`BEGIN ISOLATION LEVEL ${seeing}; ${look}`);
+    const committed = await interleave(actors, [writer(scene), viewer(scene)], order);
+    const announced = await announcedBy(actors);
+    // One of them failed, or what it was about had been deleted.
+    if (committed.length < 2 || actors.some((actor) => actor.changed() === 0)) return { isWhole: false };
+    // PostgreSQL tells in the order of commits. The viewer's own announcement is as good as any, if it is the last.
+    const ofWriter = announced.filter(({ pid }) => pid === actors[0].pid);
+    const last = announced.at(-1)?.pid === actors[1].pid ? announced : ofWriter;
+    const isTold = last.some(({ text }) => text.startsWith(`${scene.viewer} `) || text.startsWith('* '));
+    const texts = announced.map(({ pid, text }) => `${pid === actors[0].pid ? 'w' : 'v'} ${text}`);
+    return { isWhole: true, wrong: isTold && ofWriter.length > 0 ? undefined : `${texts}` };
+  }
+
+  it.each(Object.entries(families))(
+    'hears of it after the last commit, at whatever isolation levels: %s',
+    async (_, family) => {
+      const cases = [...casesOf(family)].filter((_, index) => index % stride === 0).values();
+      const wrong: string[] = [];
+      let played = 0;
+      let whole = 0;
+      await Promise.all(
+        slots.map(async (_, slot) => {
+          for (const each of cases) {
+            const result = await play(each, slot);
+            played++;
+            if (result.isWhole) whole++;
+            if (result.wrong !== undefined) wrong.push(`${each.name}: ${result.wrong}`);
+          }
+        }),
+      );
+      expect(wrong).toEqual([]);
+      // Most come through; those that PostgreSQL gives up are tried again by whoever made them.
+      expect(whole).toBeGreaterThan(played / 2);
+      if (process.env.INTERLEAVINGS) process.stdout.write(`${played} played, ${whole} whole\n`);
+    },
+    600_000,
+  );
+});
+
+describe('two who are in the way of each other', () => {
+  let actors: Actor[];
+  let users: number[];
+  let template: number;
+  beforeEach(async () => {
+    actors = await Promise.all(Array.from({ length: 3 }, openActor));
+    const { rows } = await database.pool.query<{ id: number }>(
+      `INSERT INTO "User" (username) SELECT gen_random_uuid()::text FROM generate_series(1, 3) RETURNING id`,
+    );
+    users = rows.map(({ id }) => id);
+    const made = await database.pool.query<{ id: number }>(
+      `INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+       VALUES (gen_random_uuid()::text, ${users[2]}, 'n', 1, 1) RETURNING id`,
+    );
+    template = made.rows[0]?.id ?? 0;
+    await database.pool.query(`${into} VALUES (${template}, 0, 'a', 1)`);
+  });
+  afterEach(async () => {
+    for (const actor of actors) await actor.end();
+  });
+
+  it('both import a template that a third has just given a segment', async () => {
+    const [writer, first, second] = actors as [Actor, Actor, Actor];
+    await writer.run(`BEGIN; ${into} VALUES (${template}, 1, 'b', 1)`);
+    for (const [actor, user] of [
+      [first, users[0]],
+      [second, users[1]],
+    ] as const) {
+      await actor.run(`INSERT INTO ${imports} VALUES (${user}, ${template})`);
+      expect(await actor.waits()).toBe(true);
+    }
+    await writer.run('COMMIT');
+    await expect.poll(async () => (await first.waits()) || (await second.waits())).toBe(false);
+    expect([first.failure(), second.failure()]).toEqual([undefined, undefined]);
+  });
+
+  it('write segments and import their template, and the writer does not wait', async () => {
+    const [writer, importer] = actors as [Actor, Actor, Actor];
+    await importer.run(`BEGIN; INSERT INTO ${imports} VALUES (${users[0]}, ${template})`);
+    await writer.run(`UPDATE ${segment} SET duration = 2 WHERE "templateId" = ${template}`);
+    expect(await writer.waits()).toBe(false);
+    await writer.run(`DELETE FROM ${segment} WHERE "templateId" = ${template}`);
+    expect(await writer.waits()).toBe(false);
+    await importer.run('ROLLBACK');
+  });
+});
+
+describe('an import that is held open', () => {
+  it('keeps nobody from using the template, nor from importing it', async () => {
+    const { rows } = await database.pool.query<{ id: number }>(
+      `WITH users AS (INSERT INTO "User" (username) SELECT gen_random_uuid()::text FROM generate_series(1, 3) RETURNING id)
+       INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+       SELECT gen_random_uuid()::text, (SELECT min(id) FROM users), 'n', 1, 1 FROM generate_series(1, 2)
+       RETURNING id, "ownerId"`,
+    );
+    const [one, other] = rows.map(({ id }) => id);
+    const owner = `(SELECT "ownerId" FROM "DttTemplate" WHERE id = ${one})`;
+    const [importer, second, user] = await Promise.all([openActor(), openActor(), openActor()]);
+    const byNext = (next: number, template: number | undefined) =>
+      `INSERT INTO ${imports} SELECT ${owner} + ${next}, ${template}`;
+    await importer.run(`BEGIN; ${byNext(1, one)}`);
+    await second.run(`BEGIN; ${byNext(2, other)}`);
+    for (const [actor, text] of [
+      [importer, byNext(1, other)],
+      [second, byNext(2, one)],
+      [user, `SELECT FROM "DttTemplate" WHERE id = ${one} FOR KEY SHARE`],
+      [user, `UPDATE "User" SET "activeTemplateId" = ${one} WHERE id = ${owner}`],
+    ] as const) {
+      await actor.run(text);
+      expect(await actor.waits()).toBe(false);
+    }
+    expect([importer, second, user].map((actor) => actor.failure())).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    for (const actor of [importer, second, user]) await actor.end();
+  });
+});
+
+describe('a session with settings of its own', () => {
+  let client: pg.Client;
+  let heard: string[];
+  let user: number;
+  let template: number;
+  beforeAll(async () => {
+    const { rows } = await database.pool.query<{ user: number; template: number }>(
+      `WITH u AS (INSERT INTO "User" (username) VALUES ('setter') RETURNING id)
+       INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+       SELECT 'settings', id, 'n', 1, 1 FROM u RETURNING id AS template, "ownerId" AS user`,
+    );
+    ({ user, template } = rows[0] ?? { user: 0, template: 0 });
+  });
+  beforeEach(async () => {
+    client = new pg.Client(database.pool.options);
+    client.on('notification', ({ payload = '' }) => heard.push(payload));
+    await client.connect();
+    await client.query('LISTEN dovetail');
+    heard = [];
+  });
+  afterEach(() => client.end());
+
+  /** Writes of every kind, and what they announce. */
+  async function write(schema: string) {
+    const announced = [`${user} DttTemplate`, `${user} DttTemplateImport`, `${user} DttTemplateSegment`];
+    heard = [];
+    const paths = await client.query(
+      `SELECT current_setting('search_path') AS path;
+       INSERT INTO ${schema}."DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
+       UPDATE ${schema}."DttTemplate" SET name = 'm' WHERE id = ${template};
+       INSERT INTO ${schema}."DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
+       DELETE FROM ${schema}."DttTemplateImport" WHERE "userId" = ${user};
+       DELETE FROM ${schema}."DttTemplateSegment" WHERE "templateId" = ${template};
+       SELECT current_setting('search_path') AS path`,
+    );
+    await expect.poll(() => [...new Set(heard)].sort()).toEqual(announced);
+    // Several statements have several results, which the types of pg do not know.
+    const results = paths as unknown as pg.QueryResult<{ path: string }>[];
+    expect(results.at(-1)?.rows).toEqual(results[0]?.rows);
+  }
+
+  it.each([
+    ['an empty search_path', `SET search_path = ''`],
+    ['another search_path', 'CREATE SCHEMA IF NOT EXISTS elsewhere; SET search_path = elsewhere'],
+    ['session_replication_role = replica', 'SET session_replication_role = replica'],
+    [
+      'tables of its own by the same names',
+      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttTemplateImport" ()',
+    ],
+  ])('announces what it writes: %s', async (_, setting) => {
+    await client.query(setting);
+    await write('public');
+  });
+
+  it('announces what it writes after its schema was renamed', async () => {
+    await client.query('ALTER SCHEMA public RENAME TO "Another name"');
+    try {
+      await write('"Another name"');
+    } finally {
+      await client.query('ALTER SCHEMA "Another name" RENAME TO public');
+    }
+  });
+
+  it('announces what it writes with no right but to write', async () => {
+    await client.query(
+      `CREATE ROLE only_writer; GRANT USAGE ON SCHEMA public TO only_writer;
+       GRANT INSERT, DELETE ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
+       GRANT SELECT ("templateId") ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
+       GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO only_writer; SET ROLE only_writer;
+       INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
+       INSERT INTO "DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
+       DELETE FROM "DttTemplateImport" WHERE "templateId" = ${template};
+       DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${template};
+       RESET ROLE; DROP OWNED BY only_writer; DROP ROLE only_writer`,
+    );
+    await expect
+      .poll(() => [...new Set(heard)].sort())
+      .toEqual([`${user} DttTemplateImport`, `${user} DttTemplateSegment`]);
+  });
+
+  it('cannot run what runs with the rights of the owner on tables of its own', async () => {
+    await client.query(
+      `CREATE ROLE outsider; CREATE SCHEMA outside AUTHORIZATION outsider; GRANT USAGE ON SCHEMA public TO outsider;
+       SET ROLE outsider; CREATE TABLE outside.a ("templateId" int)`,
+    );
+    const made = client.query(
+      'CREATE TRIGGER a BEFORE INSERT ON outside.a FOR EACH ROW EXECUTE FUNCTION public.await_template_writers()',
+    );
+    await expect(made).rejects.toThrow(/permission denied for function .*await_template_writers/);
+    await client.query('RESET ROLE; DROP OWNED BY outsider; DROP ROLE outsider');
+  });
+});
+
+describe('a schema other than public', () => {
+  it('is named by the search_path, for the gateway and for commands', async () => {
+    await database.pool.query('CREATE SCHEMA "Mine"');
+    const url = new URL(database.pool.options.connectionString ?? '');
+    url.searchParams.set('options', '-c search_path="Mine"');
+    const mine = withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }));
+    const feed = await mine.openChangeFeed();
+    try {
+      const changes: unknown[] = [];
+      const { userId, dttTemplates } = await createAccount(mine.client, 'mine');
+      feed.subscribe((change) => changes.push(change));
+      await mine.pool.query('UPDATE "DttTemplateSegment" SET duration = 1 WHERE "templateId" = $1', [
+        dttTemplates[0],
+      ]);
+      await expect.poll(() => changes).toEqual([{ kind: 'user', userId, table: 'DttTemplateSegment' }]);
+      const { rows } = await database.pool.query(`SELECT FROM public."User" WHERE username = 'mine'`);
+      expect(rows).toEqual([]);
+    } finally {
+      await feed.close();
+      await mine.close();
+      await database.pool.query('DROP SCHEMA "Mine" CASCADE');
+    }
+  });
+
+  it('is not named by ?schema=, which the start rejects', async () => {
+    const at = (query: string) => {
+      const url = new URL(database.pool.options.connectionString ?? '');
+      url.search = query;
+      return migrate({ connectionString: url.href });
+    };
+    await expect(at('schema=mine')).rejects.toThrow(
+      'DATABASE_URL has ?schema=mine, which only Prisma knows: write ?options=-c%20search_path%3Dmine instead.',
+    );
+    expect(await at('schema=public')).toEqual([]);
+  });
+});

@@ -1,0 +1,730 @@
+/** The change feed: who is told of what, whoever wrote it, and what happens when the connection is lost. */
+
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
+import pg from 'pg';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+  type TestContext,
+  vi,
+} from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { findSilentTriggers } from '../../src/database/announcements.ts';
+import { type Change, type ChangeFeed, listenToServer } from '../../src/database/changeFeed.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openLine } from '../support/line.ts';
+
+let database: TestDatabase;
+let feed: ChangeFeed;
+let alice: Account;
+let bob: Account;
+let carol: Account;
+let names: Map<number, string>;
+/** What the feed has told since the test began. */
+let told: Change[];
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+  carol = await createAccount(database.client, 'carol');
+  names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
+  feed = await database.openChangeFeed();
+  feed.subscribe((change) => told.push(change));
+});
+afterAll(async () => {
+  await feed?.close();
+  await database?.close();
+});
+beforeEach(() => {
+  told = [];
+});
+
+const nobody = 0;
+
+/** What a write announces, sorted: `<who> <table>`. A mark that is announced after it shows that all has come. */
+async function announcedBy(write: () => Promise<unknown>): Promise<string[]> {
+  // The embedded engine has all heard before a write is done.
+  if (inject('engine').kind === 'embedded') {
+    told = [];
+    await write();
+    return told.map(textOf).sort();
+  }
+  const mark = async () => {
+    await database.pool.query(`SELECT pg_notify('dovetail', '${nobody} User')`);
+    await expect.poll(() => told.some(isMark), { interval: 5 }).toBe(true);
+    const before = told.slice(0, told.findIndex(isMark));
+    told = [];
+    return before;
+  };
+  await mark();
+  await write();
+  return (await mark()).map(textOf).sort();
+}
+
+const isMark = (change: Change) => change.kind === 'user' && change.userId === nobody;
+const textOf = (change: Change) =>
+  change.kind === 'all' ? 'all' : `${names.get(change.userId) ?? change.userId} ${change.table}`;
+
+const run = (sql: string) => () => database.pool.query(sql);
+
+interface Rows {
+  readonly columns: string;
+  /** The values of a new row of the account's; the index tells several apart. */
+  readonly values: (account: Account, index: number) => string;
+  /** A column of no importance. */
+  readonly touched: string;
+}
+
+/** A row of each table that belongs to an account. */
+const tables: Record<string, Rows> = {
+  DttDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    touched: '"macAddress"',
+  },
+  DttTemplate: {
+    columns: '"ownerId", "bubbleId", name, "targetDepth", "targetWindow"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'Name', 1, 1`,
+    touched: 'name',
+  },
+  DttTemplateSegment: {
+    columns: '"templateId", position, type, duration',
+    values: ({ dttTemplates: [id] }, index) => `${id}, ${100 + index}, 'training', 60`,
+    touched: 'duration',
+  },
+  DttTemplateImport: {
+    columns: '"userId", "templateId"',
+    values: ({ userId }, index) => `${userId}, ${carol.dttTemplates[index]}`,
+    touched: '"importedAt"',
+  },
+  DttSession: {
+    columns: '"ownerId", "bubbleId", "trainerId"',
+    values: ({ userId, dttDevices: [id] }) => `${userId}, gen_random_uuid(), ${id}`,
+    touched: 'name',
+  },
+  TrainerSegment: {
+    columns: '"sessionId", type, "order"',
+    values: ({ dttSessions: [id] }, index) => `${id}, 'endurance', ${100 + index}`,
+    touched: 'points',
+  },
+  LkbxDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    touched: 'locked',
+  },
+  LockTemplate: {
+    columns: '"ownerId", name, duration',
+    values: ({ userId }) => `${userId}, 'Name', 60`,
+    touched: 'duration',
+  },
+  LockSession: {
+    columns: '"ownerId", "bubbleId", "publicId", "lockState", duration',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), gen_random_uuid(), 'completed', 60`,
+    touched: 'duration',
+  },
+  LockSegment: {
+    columns: '"sessionId", type, "isLocked"',
+    values: ({ lockSessions: [id] }) => `${id}, 'start', true`,
+    touched: 'type',
+  },
+  OssmDevice: {
+    columns: '"ownerId", "bubbleId", "macAddress", chip',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm', 'ESP32-S3'`,
+    touched: 'chip',
+  },
+};
+
+/** Inserts three rows of alice's and two of bob's in one statement. */
+function insertOf(table: string, { columns, values }: Rows): string {
+  const rows = [
+    ...[0, 1, 2].map((index) => values(alice, index)),
+    ...[0, 1].map((index) => values(bob, index)),
+  ];
+  return `INSERT INTO "${table}" (${columns}) VALUES ${rows.map((row) => `(${row})`).join(', ')} RETURNING *`;
+}
+
+/** The condition that finds the inserted rows again. */
+function conditionOf(rows: readonly { id?: number }[]): string {
+  const ids = rows.map(({ id }) => id);
+  return ids.includes(undefined)
+    ? `"templateId" IN (${carol.dttTemplates}) AND "userId" IN (${alice.userId}, ${bob.userId})`
+    : `id IN (${ids})`;
+}
+
+describe('a statement', () => {
+  it.each(Object.entries(tables))('on %s announces each owner once', async (table, rows) => {
+    const owners = [`alice ${table}`, `bob ${table}`];
+    let condition = '';
+    const insert = async () => {
+      const inserted = await database.pool.query<{ id?: number }>(insertOf(table, rows));
+      condition = conditionOf(inserted.rows);
+    };
+    const { touched } = rows;
+    expect(await announcedBy(insert)).toEqual(owners);
+    expect(
+      await announcedBy(run(`UPDATE "${table}" SET ${touched} = ${touched} WHERE ${condition}`)),
+    ).toEqual(owners);
+    expect(await announcedBy(run(`DELETE FROM "${table}" WHERE ${condition}`))).toEqual(owners);
+  });
+
+  it.each(Object.entries(tables))(
+    'on %s that changes no row announces nobody',
+    async (table, { touched }) => {
+      expect(await announcedBy(run(`UPDATE "${table}" SET ${touched} = ${touched} WHERE false`))).toEqual([]);
+      expect(await announcedBy(run(`DELETE FROM "${table}" WHERE false`))).toEqual([]);
+    },
+  );
+
+  it('on User announces the user', async () => {
+    const name = `user-${Date.now()}`;
+    let id = 0;
+    const insert = () =>
+      database.client.user.create({ data: { username: name } }).then((user) => {
+        id = user.id;
+      });
+    const announced = await announcedBy(insert);
+    expect(announced).toEqual([`${id} User`]);
+    expect(await announcedBy(run(`UPDATE "User" SET rank = 1 WHERE id = ${id}`))).toEqual([`${id} User`]);
+    expect(await announcedBy(run(`DELETE FROM "User" WHERE id = ${id}`))).toEqual([`${id} User`]);
+  });
+
+  it('that is rolled back announces nobody', async () => {
+    const rolledBack = `BEGIN; UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}; ROLLBACK`;
+    expect(await announcedBy(run(rolledBack))).toEqual([]);
+  });
+
+  it('announces one user where there are a thousand rows', async () => {
+    const insert = `INSERT INTO "LockTemplate" ("ownerId", name, duration)
+      SELECT ${bob.userId}, 'bulk', n FROM generate_series(1, 1000) n`;
+    expect(await announcedBy(run(insert))).toEqual(['bob LockTemplate']);
+    expect(await announcedBy(run(`DELETE FROM "LockTemplate" WHERE name = 'bulk'`))).toEqual([
+      'bob LockTemplate',
+    ]);
+  });
+});
+
+describe('a row that moves', () => {
+  const owned = Object.entries(tables).filter(([, { columns }]) => columns.includes('"ownerId"'));
+
+  it.each(owned)('to another owner announces both: %s', async (table, { columns, values }) => {
+    const { rows } = await database.pool.query<{ id: number }>(
+      `INSERT INTO "${table}" (${columns}) VALUES (${values(alice, 50)}) RETURNING id`,
+    );
+    const id = rows[0]?.id;
+    expect(
+      await announcedBy(run(`UPDATE "${table}" SET "ownerId" = ${bob.userId} WHERE id = ${id}`)),
+    ).toEqual([`alice ${table}`, `bob ${table}`]);
+    await database.pool.query(`DELETE FROM "${table}" WHERE id = ${id}`);
+  });
+
+  it.each([
+    ['TrainerSegment', 'sessionId', () => bob.dttSessions[0]],
+    ['LockSegment', 'sessionId', () => bob.lockSessions[0]],
+    ['DttTemplateSegment', 'templateId', () => bob.dttTemplates[0]],
+  ] as const)('to another parent announces the owners of both: %s', async (table, parent, place) => {
+    const rows = tables[table];
+    const inserted = await database.pool.query<{ id: number }>(
+      `INSERT INTO "${table}" (${rows?.columns}) VALUES (${rows?.values(alice, 60)}) RETURNING id`,
+    );
+    const id = inserted.rows[0]?.id;
+    expect(await announcedBy(run(`UPDATE "${table}" SET "${parent}" = ${place()} WHERE id = ${id}`))).toEqual(
+      [`alice ${table}`, `bob ${table}`],
+    );
+    await database.pool.query(`DELETE FROM "${table}" WHERE id = ${id}`);
+  });
+});
+
+describe('a template', () => {
+  /** A template of alice's with a segment, which bob has imported. */
+  async function sharedTemplate() {
+    const template = await database.client.dttTemplate.create({
+      data: {
+        ownerId: alice.userId,
+        bubbleId: `shared-${Date.now()}-${Math.random()}`,
+        name: 'Shared',
+        targetDepth: 1,
+        targetWindow: 1,
+        segments: { create: { position: 0, type: 'warmup', duration: 60 } },
+      },
+    });
+    await importTemplate(database.client, bob, template.id);
+    return template.id;
+  }
+
+  it('announces who imported it, for itself and its segments', async () => {
+    const id = await sharedTemplate();
+    expect(await announcedBy(run(`UPDATE "DttTemplate" SET name = 'New' WHERE id = ${id}`))).toEqual([
+      'alice DttTemplate',
+      'bob DttTemplate',
+    ]);
+    expect(
+      await announcedBy(run(`UPDATE "DttTemplateSegment" SET duration = 1 WHERE "templateId" = ${id}`)),
+    ).toEqual(['alice DttTemplateSegment', 'bob DttTemplateSegment']);
+    expect(await announcedBy(run(`DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${id}`))).toEqual([
+      'alice DttTemplateSegment',
+      'bob DttTemplateSegment',
+    ]);
+  });
+
+  it('announces the importer alone when it is imported or given up', async () => {
+    const [id] = carol.dttTemplates;
+    const importIt = () => importTemplate(database.client, alice, id);
+    expect(await announcedBy(importIt)).toEqual(['alice DttTemplateImport']);
+    const giveUp = `DELETE FROM "DttTemplateImport" WHERE "userId" = ${alice.userId} AND "templateId" = ${id}`;
+    expect(await announcedBy(run(giveUp))).toEqual(['alice DttTemplateImport']);
+  });
+
+  it('announces on its deletion everybody who had it, also those whose active one it was', async () => {
+    const id = await sharedTemplate();
+    await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
+    const announced = await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`));
+    expect(announced).toEqual(
+      expect.arrayContaining(['alice DttTemplate', 'bob DttTemplateImport', 'bob User']),
+    );
+    expect(announced.filter((text) => text.startsWith('carol'))).toEqual([]);
+  });
+});
+
+describe('a deletion', () => {
+  it('of a user announces them, their tokens and who imported from them', async () => {
+    const dave = await createAccount(database.client, 'dave');
+    await importTemplate(database.client, alice, dave.dttTemplates[0]);
+    const announced = await announcedBy(run(`DELETE FROM "User" WHERE id = ${dave.userId}`));
+    expect(announced).toEqual(
+      expect.arrayContaining([`${dave.userId} User`, `${dave.userId} ApiToken`, 'alice DttTemplateImport']),
+    );
+    expect(announced.filter((text) => /bob|carol/.test(text))).toEqual([]);
+  });
+});
+
+describe('a token', () => {
+  it('is announced when it is revoked or deleted, and not when it is created or used', async () => {
+    let id = 0;
+    const create = async () => {
+      ({ id } = await createToken(database.client, 'bob', 'announced'));
+    };
+    // The creation locks the user's row, which changes nothing.
+    expect(await announcedBy(create)).toEqual([]);
+    const use = () =>
+      database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
+    expect(await announcedBy(use)).toEqual([]);
+    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+    expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
+      'bob ApiToken',
+    ]);
+  });
+
+  it('that goes to another user is announced to the one who had it', async () => {
+    const { id } = await createToken(database.client, 'alice', 'moving');
+    expect(await announcedBy(run(`UPDATE "ApiToken" SET "userId" = ${bob.userId} WHERE id = ${id}`))).toEqual(
+      ['alice ApiToken'],
+    );
+    await database.client.apiToken.delete({ where: { id } });
+  });
+});
+
+/** Tables that no response shows. */
+const unseen = ['Mirror', 'RateLimit', '_prisma_migrations'];
+
+describe('every table', () => {
+  it('has a trigger for all that changes rows', async () => {
+    const { rows } = await database.pool.query<{ table: string; triggers: string[] }>(
+      `
+      SELECT relname AS table, array_agg(tgname::text ORDER BY tgname) FILTER (WHERE tgname LIKE 'announce%') AS triggers
+      FROM pg_class LEFT JOIN pg_trigger ON tgrelid = pg_class.oid
+      WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> ALL ($1)
+      GROUP BY relname`,
+      [unseen],
+    );
+    const all = ['announce_delete', 'announce_insert', 'announce_truncate', 'announce_update'];
+    // A token that nobody has used yet concerns no response that was sent.
+    const expected = (table: string) =>
+      table === 'ApiToken' ? all.filter((name) => name !== 'announce_insert') : all;
+    expect(rows.map(({ table }) => table).sort()).toEqual(
+      [...Object.keys(tables), 'ApiToken', 'User'].sort(),
+    );
+    for (const { table, triggers } of rows) expect(triggers, table).toEqual(expected(table));
+  });
+
+  it.each([
+    ['disabled', 'DISABLE TRIGGER USER'],
+    // As triggers are made, which sessions that replicate pass over.
+    ['disabled', 'ENABLE TRIGGER USER'],
+    ['missing', undefined],
+  ])('is named with each of its triggers that is %s (%s)', async (state, change) => {
+    const client = await database.pool.connect();
+    try {
+      expect(await findSilentTriggers(client)).toEqual([]);
+      const { rows } = await client.query<{ table: string; trigger: string }>(
+        `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+         WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
+      );
+      expect(rows.length).toBeGreaterThan(50);
+      await client.query('BEGIN');
+      for (const { table, trigger } of rows)
+        await client.query(
+          change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
+        );
+      const found = await findSilentTriggers(client);
+      await client.query('ROLLBACK');
+      const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
+      expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
+      expect(found).toHaveLength(rows.length);
+      expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
+    } finally {
+      client.release();
+    }
+  });
+});
+
+describe('a change', () => {
+  const change = (text: string) => [`alice ${text}`];
+
+  it('is announced whoever makes it', async () => {
+    const [id] = alice.dttDevices;
+    const prisma = () => database.client.dttDevice.update({ where: { id }, data: { apiHits: 1 } });
+    expect(await announcedBy(prisma)).toEqual(change('DttDevice'));
+
+    const raw = () => database.client.$executeRaw`UPDATE "DttDevice" SET "apiHits" = 2 WHERE id = ${id}`;
+    expect(await announcedBy(raw)).toEqual(change('DttDevice'));
+
+    const transaction = () =>
+      database.client.$transaction(async (client) => {
+        await client.dttDevice.update({ where: { id }, data: { apiHits: 3 } });
+        await client.dttDevice.update({ where: { id }, data: { apiHits: 4 } });
+      });
+    // PostgreSQL folds equal notifications of a transaction into one.
+    expect(await announcedBy(transaction)).toEqual(change('DttDevice'));
+
+    const anonymous = new pg.Client(database.pool.options);
+    await anonymous.connect();
+    const simple = () => anonymous.query(`UPDATE "DttDevice" SET "apiHits" = 5 WHERE id = ${id}`);
+    expect(await announcedBy(simple)).toEqual(change('DttDevice'));
+    const prepared = () =>
+      anonymous.query({
+        name: 'hits',
+        text: 'UPDATE "DttDevice" SET "apiHits" = $1 WHERE id = $2',
+        values: [6, id],
+      });
+    expect(await announcedBy(prepared)).toEqual(change('DttDevice'));
+    await anonymous.end();
+  });
+
+  it('is told to everybody who follows, until they stop', async () => {
+    const other = await database.openChangeFeed();
+    const heard: string[] = [];
+    const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
+    const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
+    await announcedBy(touch);
+    await expect.poll(() => heard).toContain('alice OssmDevice');
+    unsubscribe();
+    const before = heard.length;
+    await announcedBy(touch);
+    expect(heard).toHaveLength(before);
+    await other.close();
+  });
+});
+
+describe('a heartbeat', () => {
+  it('of another gateway tells nobody anything', async () => {
+    expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
+    // What is not understood could be anything.
+    const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
+    expect(await announcedBy(unknown)).toEqual(['all']);
+  });
+
+  it('goes on, over a connection of its own, and tells nobody anything either', async ({ skip }) => {
+    skip(inject('engine').kind !== 'postgres', 'a guest of the embedded engine hears nothing');
+    const beats: { sender: number; payload: string }[] = [];
+    const other = new pg.Client(database.pool.options);
+    await other.connect();
+    other.on('notification', ({ processId, payload = '' }) => beats.push({ sender: processId, payload }));
+    await other.query('LISTEN dovetail');
+    told = [];
+    await expect.poll(() => beats.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    expect(told).toEqual([]);
+    expect(beats.every(({ payload }) => payload.startsWith('heartbeat '))).toBe(true);
+    const { rows } = await other.query<{ pid: number; query: string }>(
+      `SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    const [listener] = rows.filter(({ query }) => query === 'LISTEN dovetail');
+    // Whoever sends heartbeats does not listen, and whoever listens does nothing else.
+    expect(listener).toBeDefined();
+    expect(beats.map(({ sender }) => sender)).not.toContain(listener?.pid);
+    await other.end();
+  });
+});
+
+describe('a client of the embedded engine', () => {
+  needsEngine('embedded', 'a server gives each client a session of its own');
+
+  it('never sees a notification that it did not ask for', async () => {
+    const client = new pg.Client(database.pool.options);
+    await client.connect();
+    const seen: unknown[] = [];
+    client.on('notification', (notification) => seen.push(notification));
+    const [id] = alice.dttDevices;
+    for (let hits = 0; hits < 20; hits++) {
+      await Promise.all([
+        client.query('SELECT 1'),
+        client.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`),
+        database.client.dttDevice.update({ where: { id: bob.dttDevices[0] }, data: { apiHits: hits } }),
+      ]);
+    }
+    await client.query('SELECT 1');
+    expect(seen).toEqual([]);
+    await client.end();
+  });
+
+  it('has its change announced before it hears that it is made', async () => {
+    const [id] = alice.dttDevices;
+    for (let hits = 0; hits < 20; hits++) {
+      told = [];
+      await database.pool.query(`UPDATE "DttDevice" SET "apiHits" = ${hits} WHERE id = ${id}`);
+      expect(told.map(textOf)).toEqual(['alice DttDevice']);
+    }
+  });
+});
+
+describe('a guest of the embedded engine', () => {
+  needsEngine('embedded', 'a server gives each client a session of its own');
+
+  it('who ends the one session’s LISTEN does not keep the gateway from hearing of changes', async () => {
+    const guest = new pg.Client(database.pool.options);
+    await guest.connect();
+    await guest.query('UNLISTEN *');
+    await guest.end();
+    const change = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
+    await expect
+      .poll(
+        async () => {
+          told = [];
+          await change();
+          return told.map(textOf);
+        },
+        { interval: 100, timeout: 15_000 },
+      )
+      .toContain('bob OssmDevice');
+    expect(feed.listening).toBe(true);
+  });
+});
+
+/** Notes how long, in milliseconds, the feeds want to wait, and has them wait in this way. */
+function watchWaits(wait: typeof timers.setTimeout | (() => Promise<void>)): number[] {
+  const waits: number[] = [];
+  const watched = vi.spyOn(timers, 'setTimeout').mockImplementation(async (delay = 0, value, options) => {
+    waits.push(delay);
+    await new Promise(setImmediate);
+    await wait(delay, value, options);
+    return value;
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    watched.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return waits;
+}
+
+describe('a lost connection', () => {
+  needsEngine('postgres', 'the embedded engine has no connection to lose');
+
+  let scenes = 0;
+
+  /** A feed over a line of its own, by whose name its connections are found. */
+  async function openScene({ expect, onTestFinished: finish }: TestContext) {
+    const name = `lost ${++scenes}`;
+    const line = await openLine(database);
+    finish(() => line.close());
+    const lost = await listenToServer({ connectionString: line.url, application_name: name });
+    finish(() => lost.close());
+    const events: string[] = [];
+    /** Those that are about everybody. Others come from the tests beside this one as well. */
+    const aboutAll = () => events.filter((event) => event.startsWith('all'));
+    lost.subscribe((each) => events.push(`${textOf(each)}${lost.listening ? '' : ', not listening'}`));
+    const isBack = () => expect.poll(() => lost.listening, { timeout: 15_000 }).toBe(true);
+    const isGone = () => expect.poll(() => lost.listening, { interval: 5, timeout: 10_000 }).toBe(false);
+    return { name, line, lost, events, aboutAll, isBack, isGone };
+  }
+
+  const change = () =>
+    database.pool.query(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${bob.ossmDevices[0]}`);
+
+  /** How many connections a feed has to a database. */
+  const connectionsOf = async (name: string, { pool } = database) => {
+    const { rowCount } = await pool.query(
+      'SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1',
+      [name],
+    );
+    return rowCount;
+  };
+
+  it.concurrent('is made again, and everybody is told when it goes and when it is back', async (test) => {
+    const { expect } = test;
+    const { name, line, lost, events, aboutAll, isBack, isGone } = await openScene(test);
+    expect(lost.listening).toBe(true);
+    expect(lost.reconnects).toBe(0);
+    await line.terminate();
+    await isGone();
+    await isBack();
+    expect(aboutAll()).toEqual(['all, not listening', 'all']);
+    expect(lost.reconnects).toBe(1);
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+    expect(await connectionsOf(name)).toBe(2);
+    await lost.close();
+    expect(lost.listening).toBe(false);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
+  });
+
+  it.concurrent('is noticed when it is cut without a word', async (test) => {
+    const { expect } = test;
+    const { line, events, aboutAll, isBack, isGone } = await openScene(test);
+    line.hold();
+    await change();
+    await isGone();
+    line.release();
+    await isBack();
+    expect(aboutAll()[0]).toBe('all, not listening');
+    expect(aboutAll().at(-1)).toBe('all');
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it.concurrent('is noticed when announcements are swallowed while all else goes on', async (test) => {
+    const { expect } = test;
+    const { line, events, aboutAll, isBack, isGone } = await openScene(test);
+    line.deafen();
+    await change();
+    await isGone();
+    expect(aboutAll()).toEqual(['all, not listening']);
+    line.release();
+    await isBack();
+    await change();
+    await expect.poll(() => events).toContain('bob OssmDevice');
+  });
+
+  it.concurrent('is left for the server that new connections are led to, though the one before is still there', async (test) => {
+    const { expect } = test;
+    const { line, lost } = await openScene(test);
+    const other = await openTestDatabase();
+    const { userId } = await createAccount(other.client, 'dora');
+    const name = 'following';
+    const following = await listenToServer({ connectionString: line.url, application_name: name }, 1);
+    test.onTestFinished(() => following.close());
+    const heard: string[] = [];
+    following.subscribe((each) => heard.push(textOf(each)));
+    line.redirect(other);
+    await expect.poll(() => following.reconnects, { timeout: 20_000 }).toBe(1);
+    await other.pool.query(`UPDATE "User" SET rank = 1 WHERE id = ${userId}`);
+    await expect.poll(() => heard).toContain(`${names.get(userId) ?? userId} User`);
+    expect(following.listening).toBe(true);
+    await expect.poll(() => connectionsOf(name)).toBe(0);
+    expect(await connectionsOf(name, other)).toBe(2);
+    // A connection that is made anew is none that was lost.
+    expect(lost.listening).toBe(true);
+    await following.close();
+    await other.close();
+  });
+
+  it.concurrent('is none that listens, where announcements never arrive', async (test) => {
+    const { expect } = test;
+    const { line } = await openScene(test);
+    line.deafen();
+    const deaf = await listenToServer({ connectionString: line.url });
+    expect(deaf.listening).toBe(false);
+    expect(deaf.reconnects).toBe(0);
+    await deaf.close();
+  });
+
+  it.concurrent('is given up while it is made, when the server takes it and keeps silent', async (test) => {
+    const { expect } = test;
+    const { line, isBack, isGone } = await openScene(test);
+    line.hold();
+    await isGone();
+    // The line takes new connections, and says nothing.
+    await expect.poll(() => line.held(), { timeout: 15_000 }).toBeGreaterThan(2);
+    line.release();
+    await isBack();
+  });
+
+  it.concurrent('can be closed while it is gone', async (test) => {
+    const { expect } = test;
+    const { line, lost, isGone } = await openScene(test);
+    line.hold();
+    await isGone();
+    await expect.poll(() => line.held(), { timeout: 10_000 }).toBeGreaterThan(1);
+    const began = Date.now();
+    await lost.close();
+    expect(Date.now() - began).toBeLessThan(1_000);
+  });
+
+  it('tells everybody once however long it takes to be back', async (test) => {
+    const { expect } = test;
+    const { line, aboutAll, isBack, isGone } = await openScene(test);
+    const waits = watchWaits(timers.setTimeout);
+    /** Those after attempts, rather than between heartbeats. */
+    const pauses = () => waits.filter((wait) => wait !== 2_000);
+    await line.refuse();
+    await isGone();
+    await expect.poll(pauses, { interval: 5 }).toContain(400);
+    expect(aboutAll()).toEqual(['all, not listening']);
+    await line.accept();
+    await isBack();
+    expect(aboutAll()).toEqual(['all, not listening', 'all']);
+    // The next loss is a new one.
+    waits.splice(0);
+    await line.terminate();
+    await expect.poll(() => pauses()[0]).toBe(50);
+  });
+});
+
+it('a server that cannot be listened to leaves the gateway without a feed, not without a start', async ({
+  skip,
+}) => {
+  skip(inject('engine').kind !== 'postgres', 'the embedded engine can always be listened to');
+  const line = await openLine(database);
+  await line.refuse();
+  const without = await listenToServer({ connectionString: line.url });
+  expect(without.listening).toBe(false);
+  await line.accept();
+  await expect.poll(() => without.listening, { timeout: 10_000 }).toBe(true);
+  await without.close();
+  await line.close();
+});
+
+it('waits longer after each attempt that fails, and no longer than five seconds', async () => {
+  const waits = watchWaits(async () => {});
+  // Where nobody listens.
+  const following = await listenToServer({ host: '127.0.0.1', port: 1 });
+  await expect.poll(() => waits.length, { interval: 5 }).toBeGreaterThan(9);
+  await following.close();
+  expect(waits.slice(0, 10)).toEqual([50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+});
+
+// The last, since nothing is left of the accounts.
+describe('a truncation', () => {
+  it.each([...Object.keys(tables), 'ApiToken', 'User'])('of %s announces everybody', async (table) => {
+    const kinds = new Set<string>();
+    const emptied = new Set<string | undefined>();
+    const unsubscribe = feed.subscribe((change) => {
+      kinds.add(change.kind);
+      emptied.add(change.table);
+    });
+    await database.pool.query(`TRUNCATE "${table}" CASCADE`);
+    await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
+    // Their tokens go with the users.
+    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
+    expect([...kinds]).toEqual(['all']);
+    unsubscribe();
+  });
+});

@@ -1,0 +1,170 @@
+/** How a database on a server is opened: what is rejected, what its sessions are set to, and what is left behind. */
+
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Bounds, joinDatabase, openDatabase } from '../../src/database/database.ts';
+import { message } from '../../src/database/embedded/protocol.ts';
+import { errorText, SetupError } from '../../src/errors.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+let database: TestDatabase;
+let url: string;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  url = database.pool.options.connectionString ?? '';
+});
+afterAll(() => database?.close());
+
+const open = (bounds?: Bounds, at = url) => openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
+
+/** The sessions that others than the test's own pool have on the server. */
+async function sessions(): Promise<number> {
+  const { rows } = await database.pool.query<{ count: number }>(
+    `SELECT count(*)::int FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'opened'`,
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** The address of the database, under whose name its sessions are found. */
+function named(parameters: Record<string, string> = {}): string {
+  const address = new URL(url);
+  for (const [name, value] of Object.entries({ application_name: 'opened', ...parameters }))
+    address.searchParams.set(name, value);
+  return address.href;
+}
+
+describe('a server', () => {
+  it('that is older than the migrations is rejected by its version', async () => {
+    // What is asked for the version is found there first.
+    await database.pool.query(
+      `CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql RETURN '149999'`,
+    );
+    await expect(open(undefined, named({ options: '-c search_path=old,pg_catalog' }))).rejects.toThrow(
+      new SetupError('DATABASE_URL names a PostgreSQL 14, but takes 15 or later.'),
+    );
+    await expect.poll(sessions).toBe(0);
+  });
+
+  it('that keeps silent is given up after five seconds', async () => {
+    const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const opening = open(undefined, `postgres://me:secret@127.0.0.1:${port}/none`);
+    let state = 'opening';
+    const settled = opening.catch((error: Error) => {
+      state = error.message;
+    });
+    await once(silent, 'connection');
+    vi.advanceTimersByTime(4_999);
+    await new Promise(setImmediate);
+    expect(state).toBe('opening');
+    vi.advanceTimersByTime(1);
+    await settled;
+    expect(state).toMatch(/^DATABASE_URL is "postgres:\/\/me:[^"]*", but cannot be reached: .*timeout/);
+    expect(state).not.toContain('secret');
+  });
+
+  it('that hangs up on the first question cannot be reached, and ends no process', async () => {
+    const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
+    const rude = createServer((socket) =>
+      socket
+        .on('error', () => {})
+        .once('data', () => socket.write(greeting, () => socket.once('data', () => socket.destroy()))),
+    );
+    rude.listen(0, '127.0.0.1');
+    await once(rude, 'listening');
+    onTestFinished(() => void rude.close());
+    const { port } = rude.address() as AddressInfo;
+    await expect(open(undefined, `postgres://me@127.0.0.1:${port}/none`)).rejects.toThrow(
+      'cannot be reached: Connection terminated unexpectedly',
+    );
+  });
+
+  it('whose database is of a later version is rejected, and nothing stays connected', async () => {
+    await database.pool.query(
+      `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`,
+    );
+    await expect(open(undefined, named())).rejects.toThrow('migrations of a later version: 2999_later');
+    await database.pool.query(`DELETE FROM _prisma_migrations WHERE id = 'x'`);
+    await expect.poll(sessions).toBe(0);
+  });
+});
+
+describe('an opened database', () => {
+  it.each([
+    ['requests, whose time is bound', { connections: 2, statement: 1_234 }, '1234ms', '1min'],
+    ['commands, whose time is their own', undefined, '0', '0'],
+  ])('has sessions for %s', async (_, bounds, timeout, idle) => {
+    const opened = await open(bounds, named());
+    onTestFinished(() => opened.close());
+    const { rows } = await opened.pool.query(
+      `SELECT current_setting('statement_timeout') AS timeout,
+         current_setting('idle_in_transaction_session_timeout') AS idle`,
+    );
+    expect(rows).toEqual([{ timeout, idle }]);
+    // What looked at the server, and what migrated it, are gone.
+    await expect.poll(sessions).toBe(1);
+    expect(opened.embedded).toBe(false);
+    // What holds where the server is gone without a word.
+    expect(opened.pool.options).toMatchObject({
+      max: bounds ? 2 : 10,
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    });
+    expect(opened.pool.options.query_timeout).toBe(bounds && 2_234);
+  });
+
+  it('goes on when a connection is lost while nobody uses it', async () => {
+    const opened = await open({ connections: 1, statement: 10_000 }, named());
+    onTestFinished(() => opened.close());
+    const pid = async () =>
+      (await opened.sql.run<{ pid: number }>('SELECT pg_backend_pid() AS pid', []))[0]?.pid;
+    const before = await pid();
+    // An error that nobody listens to would fail the run.
+    const lost = once(opened.pool, 'error');
+    await database.pool.query('SELECT pg_terminate_backend($1)', [before]);
+    await lost;
+    expect(await pid()).not.toBe(before);
+  });
+
+  it('has its connections remember their statements by name', async () => {
+    const opened = await open({ connections: 1, statement: 10_000 }, named());
+    onTestFinished(() => opened.close());
+    const find = () =>
+      opened.sql.run<{ name: string }>(
+        `SELECT name FROM pg_prepared_statements WHERE statement LIKE '%' || $1`,
+        ['$1'],
+      );
+    await find();
+    expect(await find()).toEqual([{ name: 'dovetail_1' }]);
+  });
+});
+
+it('a command that is told of a server goes there, whatever runs in the folder', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-database-'));
+  const engine = createServer((socket) => socket.on('error', () => {}).end());
+  engine.listen(join(folder, '.s.PGSQL.5432'));
+  await once(engine, 'listening');
+  onTestFinished(async () => {
+    engine.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const joined = await joinDatabase({ DATABASE_URL: url, DATA_DIR: folder });
+  onTestFinished(() => joined.close());
+  expect(await joined.sql.count('User', {})).toBe(0);
+});
+
+it('the reasons of an error that has several are all named', () => {
+  const several = new AggregateError([new Error('refused at ::1'), new Error('refused at 127.0.0.1'), 7]);
+  expect(errorText(several)).toBe('refused at ::1; refused at 127.0.0.1; 7');
+});

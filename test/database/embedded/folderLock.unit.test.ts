@@ -1,0 +1,172 @@
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { connect, createServer, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { claim } from '../../../src/database/embedded/folderLock.ts';
+import { endProcesses, type RunningProcess, startScript, written } from '../../support/processes.ts';
+
+const built = new URL('../../../dist/database/embedded/folderLock.js', import.meta.url);
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-lock-'));
+});
+afterEach(async () => {
+  await endProcesses();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A process that claims the folder each time it is told to, and says how that went. */
+function startContender(): RunningProcess {
+  return startScript(
+    `import { claim } from ${JSON.stringify(built.href)};
+     process.stdin.on('data', async () => console.log('holder' in (await claim(process.argv[1])) ? 'rejected' : 'won'));
+     console.log('ready');`,
+    folder,
+  );
+}
+
+async function kill({ child, exit }: RunningProcess): Promise<void> {
+  child.kill('SIGKILL');
+  await exit;
+}
+
+describe('a claimed folder', () => {
+  it('is denied to everybody else, with the name of the holder', async () => {
+    const claimed = await claim(folder);
+    expect(claimed).toHaveProperty('release');
+    const others = await Promise.all(Array.from({ length: 10 }, () => claim(folder)));
+    for (const other of others) expect(other).toEqual({ holder: `process ${process.pid}` });
+    if ('release' in claimed) await claimed.release();
+  });
+
+  it('can be claimed again once released, and leaves one file however often', async () => {
+    for (let round = 0; round < 5; round++) {
+      const claimed = await claim(folder);
+      if ('holder' in claimed) throw new Error(`round ${round} was denied`);
+      await claimed.release();
+    }
+    expect(await readdir(folder)).toEqual(['.lock.5']);
+  });
+
+  it('is held until its lock is removed or replaced, and is left to the next then', async () => {
+    const claimed = await claim(folder);
+    if ('holder' in claimed) throw new Error('it was denied');
+    const lock = join(folder, '.lock.1');
+    expect(claimed.isHeld()).toBe(true);
+    await rm(lock);
+    expect(claimed.isHeld()).toBe(false);
+    await writeFile(lock, 'of another');
+    expect(claimed.isHeld()).toBe(false);
+    await claimed.release();
+    expect(await readFile(lock, 'utf8')).toBe('of another');
+  });
+
+  it.each<[string, (socket: Socket) => unknown]>([
+    ['keeps silent', () => {}],
+    ['hangs up', (socket) => socket.destroy()],
+  ])('is denied to everybody else by a holder that %s', async (_, response) => {
+    const waits: number[] = [];
+    const wait = vi.spyOn(Socket.prototype, 'setTimeout').mockImplementation(function (
+      this: Socket,
+      time,
+      done,
+    ) {
+      waits.push(time);
+      setTimeout(done ?? (() => {}), 50);
+      return this;
+    });
+    const holder = createServer(response).listen(join(folder, '.lock.1'));
+    onTestFinished(() => {
+      wait.mockRestore();
+      holder.close();
+    });
+    await once(holder, 'listening');
+    expect(await claim(folder)).toEqual({ holder: 'another process' });
+    expect(waits).toEqual([2_000]);
+  });
+
+  it('is held on to when those who ask who has it are gone before they hear', async () => {
+    const claimed = await claim(folder);
+    const leave = async () => {
+      const socket = connect(join(folder, '.lock.1'));
+      await once(socket, 'connect');
+      socket.destroy();
+    };
+    // An error that nobody listens to would fail the run.
+    await Promise.all(Array.from({ length: 20 }, leave));
+    expect(await claim(folder)).toEqual({ holder: `process ${process.pid}` });
+    if ('release' in claimed) await claimed.release();
+  });
+
+  it('is free at once when its process is killed', async () => {
+    const contender = startContender();
+    await written(contender, /ready/);
+    contender.child.stdin.write('go\n');
+    await written(contender, /won/);
+    expect(await claim(folder)).toEqual({ holder: `process ${contender.child.pid}` });
+    await kill(contender);
+    const claimed = await claim(folder);
+    expect(claimed).toHaveProperty('release');
+    if ('release' in claimed) await claimed.release();
+  });
+});
+
+describe('a claim that looked before another was faster', () => {
+  it('gives up the number that was free because it had been outnumbered and removed', async () => {
+    let winner: Awaited<ReturnType<typeof claim>> | undefined;
+    const look = vi.spyOn(fs.promises, 'readdir').mockImplementationOnce(async () => {
+      look.mockRestore();
+      syncBuiltinESMExports();
+      const found = await readdir(folder);
+      // The others come and go between its look at the folder and its claim of the next number.
+      const before = await claim(folder);
+      if ('release' in before) await before.release();
+      winner = await claim(folder);
+      // What it asked for are names.
+      return found as unknown as Awaited<ReturnType<typeof fs.promises.readdir>>;
+    });
+    syncBuiltinESMExports();
+    const late = await claim(folder);
+    expect(winner).toHaveProperty('release');
+    expect(late).toEqual({ holder: `process ${process.pid}` });
+    expect(await readdir(folder)).toEqual(['.lock.2']);
+    if (winner && 'release' in winner) await winner.release();
+  });
+});
+
+describe('claims at the same moment', () => {
+  it('leave one winner, round after round, over the lock of the killed one before', async () => {
+    let contenders = Array.from({ length: 6 }, startContender);
+    await Promise.all(contenders.map((each) => written(each, /ready/)));
+    while (contenders.length > 1) {
+      for (const { child, output } of contenders) {
+        output.stdout = '';
+        child.stdin.write('go\n');
+      }
+      await Promise.all(contenders.map((each) => written(each, /won|rejected/)));
+      const winners = contenders.filter(({ output }) => output.stdout.includes('won'));
+      expect(winners).toHaveLength(1);
+      await Promise.all(winners.map(kill));
+      contenders = contenders.filter((each) => !winners.includes(each));
+    }
+  });
+
+  it('leave one winner, however finely their steps alternate', async () => {
+    for (let round = 0; round < 50; round++) {
+      const claims = await Promise.all(Array.from({ length: 8 }, () => claim(folder)));
+      const won = claims.flatMap((each) => ('release' in each ? each : []));
+      expect(won).toHaveLength(1);
+      // Some come while the holder gives up: one of them may win, and no more.
+      const late = Promise.all(Array.from({ length: 3 }, () => claim(folder)));
+      await won[0]?.release();
+      const lateWon = (await late).flatMap((each) => ('release' in each ? each : []));
+      expect(lateWon.length).toBeLessThanOrEqual(1);
+      await lateWon[0]?.release();
+    }
+  });
+});

@@ -1,0 +1,216 @@
+/** A gateway whose DATABASE_URL names a pooler: real PgBouncers in front of a real PostgreSQL. */
+
+import { tmpdir } from 'node:os';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { examine } from '../../src/cli/doctor/checks.ts';
+import type { Finding } from '../../src/cli/doctor/finding.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
+import { type PgBouncer, type PoolMode, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+
+beforeEach(({ skip }) => {
+  skip(inject('engine').kind !== 'postgres', 'a pooler needs a server');
+  skip(pgbouncerVersion === undefined, 'pgbouncer is not installed, and PGBOUNCER names none');
+});
+
+let database: TestDatabase;
+let url: string;
+let alice: Account;
+beforeAll(async () => {
+  if (inject('engine').kind !== 'postgres') return;
+  database = await openTestDatabase();
+  url = database.pool.options.connectionString ?? '';
+  alice = await createAccount(database.client, 'alice');
+});
+afterAll(() => database?.close());
+
+let pooler: PgBouncer | undefined;
+let gateway: TestGateway | undefined;
+afterEach(async () => {
+  await gateway?.close();
+  await pooler?.close();
+  gateway = undefined;
+  pooler = undefined;
+});
+
+const bounds = { connections: 4, statement: 10_000 };
+
+const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
+
+async function openBehind(mode: PoolMode, settings?: readonly string[]): Promise<TestGateway> {
+  pooler = await startPgBouncer(url, mode, settings);
+  gateway = await openTestGateway(
+    withClient(await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)),
+  );
+  return gateway;
+}
+
+/** What a session of the server has that a client left there: of each that the pooler gives out. */
+async function leftInSessions(through: string): Promise<unknown[]> {
+  const clients = Array.from({ length: 6 }, () => new pg.Client({ connectionString: through }));
+  await Promise.all(clients.map((client) => client.connect()));
+  // All at once, so that each has another session.
+  const found = await Promise.all(
+    clients.map(async (client) => {
+      await client.query('BEGIN');
+      const { rows } = await client.query(`
+        SELECT current_setting('statement_timeout') AS timeout,
+          current_setting('idle_in_transaction_session_timeout') AS idle,
+          current_setting('DateStyle') AS dates, current_setting('extra_float_digits') AS digits,
+          ARRAY(SELECT pg_listening_channels()) AS channels,
+          (SELECT count(*)::int FROM pg_prepared_statements) AS statements, pg_sleep(0.1)::text AS slept`);
+      await client.query('COMMIT');
+      return rows[0];
+    }),
+  );
+  await Promise.all(clients.map((client) => client.end()));
+  return found;
+}
+
+/** Everything that a gateway does, with many requests at once. */
+async function useAll(asked: TestGateway): Promise<void> {
+  const { id, token } = await createToken(database.client, 'alice', 'pooled');
+  const paths = ['/users/me', '/dtt', '/dtt/templates', '/dtt/sessions', '/lkbx', '/lkbx/sessions', '/ossm'];
+  const reads = Array.from({ length: 6 }, () => paths).flat();
+  const responses = await Promise.all(reads.map((path) => rest(asked, token, path)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  const queries = Array.from(
+    { length: 10 },
+    (_, first) => `{ dttSessions(first: ${first + 1}) { nodes { id segments { id } } } }`,
+  );
+  for (const { errors } of await Promise.all(queries.map((query) => graphqlOnce(asked, token, query))))
+    expect(errors).toBeUndefined();
+  for (const template of alice.dttTemplates) {
+    expect((await postJson(asked, token, `/dtt/templates/${template}`, { isActive: true })).status).toBe(200);
+    const { body } = await rest(asked, token, '/dtt/templates/active');
+    expect(body.data).toMatchObject({ id: template });
+  }
+  await revokeToken(asked.database.client, id);
+  await expect.poll(async () => (await rest(asked, token, '/users/me')).status).toBe(401);
+}
+
+const readiness = async ({ url: origin }: TestGateway) => {
+  const response = await fetch(`${origin}/readyz`);
+  return { status: response.status, text: await response.text() };
+};
+
+describe('behind PgBouncer in transaction mode', () => {
+  // The smaller the pool, the more clients have the same session.
+  it.each([1, 3, 20])(
+    'with %i sessions, everything works, and nothing is served from memory',
+    async (size) => {
+      const behind = await openBehind('transaction', [`default_pool_size = ${size}`]);
+      await useAll(behind);
+      expect(behind.feed.listening).toBe(false);
+      expect(behind.responseCache.counters.hits).toBe(0);
+      expect(behind.responseCache.usage().entries).toBe(0);
+      expect(behind.log).toEqual([]);
+      expect(await readiness(behind)).toEqual({
+        status: 200,
+        text: 'ready\nchange feed: not heard; nothing is cached\n',
+      });
+    },
+  );
+
+  it('nothing is left in the sessions that other clients use', async () => {
+    const behind = await openBehind('transaction', ['default_pool_size = 6']);
+    await useAll(behind);
+    const untouched = {
+      timeout: '0',
+      idle: '0',
+      dates: 'ISO, MDY',
+      digits: '1',
+      channels: [],
+      statements: 0,
+      slept: '',
+    };
+    expect(new Set((await leftInSessions(pooler?.url ?? '')).map((each) => JSON.stringify(each)))).toEqual(
+      new Set([JSON.stringify(untouched)]),
+    );
+  });
+
+  it('the doctor says what to change', async () => {
+    pooler = await startPgBouncer(url, 'transaction');
+    const findings = await examine({ DATABASE_URL: pooler.url, PORT: '0' });
+    const problems = problemsOf(findings);
+    expect(problems.map(({ check }) => check)).toEqual(['pooler', 'change feed']);
+    expect(problems[0]?.advice).toMatch(/^ALTER ROLE postgres SET statement_timeout = '10s'/);
+    expect(problems[1]?.advice).toMatch(/session mode/);
+  });
+
+  it('the gateway does not start where it would need settings of its own, and says which', async () => {
+    const name = new URL(url).pathname.slice(1);
+    await database.pool.query(`ALTER DATABASE ${name} SET DateStyle = 'SQL, DMY'`);
+    await database.pool.query(`ALTER DATABASE ${name} SET extra_float_digits = 0`);
+    pooler = await startPgBouncer(url, 'transaction');
+    try {
+      await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
+        /names a pooler.* Run ALTER ROLE postgres SET DateStyle = 'ISO'; ALTER ROLE postgres SET extra_float_digits = '1'; and have/,
+      );
+      const [problem] = problemsOf(await examine({ DATABASE_URL: pooler.url, PORT: '0' }));
+      expect(problem).toEqual({
+        check: 'pooler',
+        state: 'problem',
+        says: expect.stringMatching(/ALTER ROLE postgres SET DateStyle = 'ISO';/),
+        advice: 'Do that, or connect to the server itself.',
+      });
+    } finally {
+      await database.pool.query(`ALTER DATABASE ${name} RESET DateStyle`);
+      await database.pool.query(`ALTER DATABASE ${name} RESET extra_float_digits`);
+    }
+  });
+});
+
+describe('behind PgBouncer in session mode', () => {
+  it('the doctor has nothing to say where the server stops statements that take too long', async () => {
+    const name = new URL(url).pathname.slice(1);
+    await database.pool.query(`ALTER DATABASE ${name} SET statement_timeout = '7s'`);
+    pooler = await startPgBouncer(url, 'session');
+    try {
+      const findings = await examine({ DATABASE_URL: pooler.url, PORT: '0' });
+      expect(problemsOf(findings)).toEqual([]);
+      expect(findings.find(({ check }) => check === 'pooler')?.says).toBe(
+        'one stands between; the server stops a statement after 7s',
+      );
+    } finally {
+      await database.pool.query(`ALTER DATABASE ${name} RESET statement_timeout`);
+    }
+  });
+
+  it('everything works, and the cache hears of changes', async () => {
+    const behind = await openBehind('session');
+    await useAll(behind);
+    expect(behind.feed.listening).toBe(true);
+    expect(await readiness(behind)).toEqual({ status: 200, text: 'ready\n' });
+    for (let time = 0; time < 2; time++) await rest(behind, alice.token, '/ossm');
+    expect(behind.responseCache.counters.hits).toBeGreaterThan(0);
+    const chip = async () => {
+      const { body } = await rest(behind, alice.token, `/ossm/${alice.ossmDevices[0]}`);
+      return body.data;
+    };
+    await chip();
+    await database.pool.query(`UPDATE "OssmDevice" SET chip = 'new' WHERE id = ${alice.ossmDevices[0]}`);
+    await expect.poll(chip).toMatchObject({ chip: 'new' });
+  });
+});
+
+describe('behind PgBouncer in statement mode', () => {
+  it('the gateway does not start, and says what to change', async () => {
+    pooler = await startPgBouncer(url, 'statement');
+    await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
+      /^DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session/,
+    );
+  });
+});

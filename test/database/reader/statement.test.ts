@@ -1,0 +1,485 @@
+/**
+ * Reads in SQL of the gateway's own: random queries, over data that is made to hurt, give what Prisma's client gives.
+ *
+ * `SEED=…` makes the same data and the same queries again; `FUZZ_MINUTES=…` goes on for as long as it says.
+ */
+
+import fc from 'fast-check';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { getDatamodel } from '../../../src/database/generated/pothos.ts';
+import * as enums from '../../../src/database/generated/prisma/enums.ts';
+import type { Model, PlannedQuery } from '../../../src/database/reader/query.ts';
+import { createSql } from '../../../src/database/reader/sql.ts';
+import { selectStatement } from '../../../src/database/reader/statement.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+
+interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly kind: 'scalar' | 'enum' | 'object';
+  readonly isList: boolean;
+  readonly isRequired: boolean;
+  readonly isId: boolean;
+  readonly isUnique: boolean;
+  readonly relationFromFields?: readonly string[];
+}
+
+interface DataModel {
+  readonly fields: readonly Field[];
+  readonly primaryKey: { readonly fields: readonly string[] } | null;
+}
+
+// What Prisma generates has the models, and no others.
+const models = getDatamodel().datamodel.models as unknown as Readonly<Record<Model, DataModel>>;
+const names = Object.keys(models) as Model[];
+const modelOf = (name: string) => models[name as Model];
+/** How long, in milliseconds, the queries of a model are drawn. */
+const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 400;
+
+/** The types of columns that the module reads. */
+const readTypes = ['String', 'Int', 'Float', 'Boolean', 'DateTime', ...Object.keys(enums)];
+const columnsOf = (model: string) => modelOf(model).fields.filter(({ type }) => readTypes.includes(type));
+const relationsOf = (model: string) => modelOf(model).fields.filter(({ kind }) => kind === 'object');
+const listsOf = (model: string) => relationsOf(model).filter(({ isList }) => isList);
+const keyOf = (model: string) =>
+  modelOf(model).primaryKey?.fields ??
+  modelOf(model)
+    .fields.filter(({ isId }) => isId)
+    .map(({ name }) => name);
+
+/** Values that anything between a column and a program could lose, written as PostgreSQL reads them. */
+const hurting: Readonly<Record<string, readonly string[]>> = {
+  String: [
+    '',
+    ' ',
+    'a',
+    'A',
+    'e\u0301',
+    '\u00e9',
+    '\ufffd',
+    '\uffff',
+    '😀',
+    '\u0001\u007f\u2028',
+    `"'\\\\n`,
+    '{1,NULL}',
+    'null',
+  ].concat('x'.repeat(20_000)),
+  Int: ['0', '1', '-1', '2', '3', '2147483647', '-2147483648'],
+  Float: ['0', '-0', 'NaN', 'Infinity', '-Infinity', '5e-324', '-5e-324', '2.2250738585072014e-308'].concat(
+    '1.7976931348623157e308',
+    '-1.7976931348623157e308',
+    '0.30000000000000004',
+    '1e21',
+    '9007199254740993',
+  ),
+  Boolean: ['true', 'false'],
+  DateTime: ['2026-01-01 00:00:00.123Z', '2026-01-01 00:00:00.1234Z', '2026-01-01 00:00:00.123499Z']
+    .concat(
+      '2026-01-01 00:00:00.124Z',
+      '2026-01-01 02:00:00.1236+02',
+      '2026-07-01 12:00+02',
+      '1970-01-01 00:00Z',
+    )
+    .concat('1969-12-31 23:59:59.999Z', '1800-01-01 00:00Z', '0001-01-01 00:00Z', '9999-12-31 23:59:59.999Z'),
+  BigInt: ['0', '9223372036854775807', '-9223372036854775808'],
+  Bytes: ['\\x', '\\x00', '\\xff00'],
+};
+for (const [name, values] of Object.entries(enums)) Object.assign(hurting, { [name]: Object.keys(values) });
+
+/** How a test's own value for a condition is made of what is written. */
+function fromText(type: string, text: string): unknown {
+  if (type === 'DateTime')
+    return new Date(
+      text
+        .replace(/(\.\d{3})\d*/, '$1')
+        .replace(' ', 'T')
+        .replace(/\+02$/, '+02:00'),
+    );
+  if (type === 'Int' || type === 'Float') return Number(text);
+  return type === 'Boolean' ? text === 'true' : text;
+}
+
+/** Fills each table with rows of such values, links among them, many equal and many null. */
+async function fill({ pool }: TestDatabase): Promise<void> {
+  const rows = 16;
+  // In this order each row finds those that it must belong to.
+  const order = ['User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
+  const rest = names.filter((name) => !order.includes(name));
+  for (const model of [...order, ...rest] as Model[]) {
+    const keys = new Map(
+      relationsOf(model).flatMap(({ type, relationFromFields = [] }) =>
+        relationFromFields.map((name) => [name, type]),
+      ),
+    );
+    const columns = modelOf(model).fields.filter(
+      ({ kind, name, isId }) => kind !== 'object' && !(isId && name === 'id') && name !== 'activeTemplateId',
+    );
+    const row = fc.tuple(
+      ...columns.map(({ name, type, isRequired, isId, isUnique }): fc.Arbitrary<string | null> => {
+        const known = fc.constantFrom('1', '2', '3', '4', '5', '6');
+        const some = fc.constantFrom(...(hurting[type] ?? []).filter((text) => !isId || text.length < 200));
+        // Rows whose names are taken are left out, so there have to be many.
+        const distinct = fc.tuple(some, fc.nat(99)).map(([text, number]) => `${text}${number}`);
+        const value = keys.has(name) ? known : type === 'String' && (isId || isUnique) ? distinct : some;
+        return isRequired ? value : fc.option(value, { freq: 2 });
+      }),
+    );
+    const places = columns.map(({ name }, at) =>
+      keys.has(name)
+        ? `(SELECT id FROM "${keys.get(name)}" ORDER BY id OFFSET $${at + 1} - 1 LIMIT 1)`
+        : `$${at + 1}`,
+    );
+    for (const values of fc.sample(row, { numRuns: rows, seed }))
+      await pool.query(
+        `INSERT INTO "${model}" (${columns.map(({ name }) => `"${name}"`)}) VALUES (${places})
+         ON CONFLICT DO NOTHING`,
+        values,
+      );
+  }
+  await pool.query(`
+    UPDATE "User" SET "activeTemplateId" = (SELECT max(id) FROM "DttTemplate" WHERE id <= "User".id) WHERE id % 3 > 0`);
+}
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  await fill(database);
+});
+afterAll(() => database?.close());
+
+/** Values to compare a column with: those that it has, and no others. */
+function valuesOf({ type }: Field): fc.Arbitrary<unknown> {
+  // What is infinite, or no number, is null to Prisma's client; the largest it writes as a decimal that is too large.
+  const beyondPrisma = /Infinity|NaN|e308$/;
+  const texts = (hurting[type] ?? []).filter((text) => !(type === 'Float' && beyondPrisma.test(text)));
+  return fc.constantFrom(...texts).map((text) => fromText(type, text));
+}
+
+function comparisons(field: Field): fc.Arbitrary<object> {
+  const { name, type, isRequired } = field;
+  const values = valuesOf(field);
+  const ordered = ['String', 'Int', 'Float', 'DateTime'].includes(type);
+  const operators = fc.constantFrom('lt', 'lte', 'gt', 'gte');
+  // In a list with fractions Prisma's client loses a whole number of more than 53 bits.
+  const members = values.filter((value) => !Number.isInteger(value) || Number.isSafeInteger(value));
+  const wanted: fc.Arbitrary<unknown> = fc.oneof(
+    values,
+    // What Prisma's client does not do is not asked of it.
+    ...(isRequired ? [] : [fc.constant(null), fc.constant({ not: null })]),
+    ...(type === 'Boolean' ? [] : [fc.array(members, { maxLength: 4 }).map((list) => ({ in: list }))]),
+    ...(ordered ? [fc.dictionary(operators, values, { minKeys: 1, maxKeys: 2, noNullPrototype: true })] : []),
+  );
+  return wanted.map((value) => ({ [name]: value }));
+}
+
+function conditions(model: string, depth: number): fc.Arbitrary<object> {
+  const leaf = fc.oneof(...columnsOf(model).map(comparisons));
+  if (depth === 0) return leaf;
+  const deeper = conditions(model, depth - 1);
+  const several = fc.array(deeper, { minLength: 1, maxLength: 3 });
+  const related = relationsOf(model).map(({ name, type, isList }) =>
+    conditions(type, depth - 1).map((where) => ({ [name]: isList ? { some: where } : where })),
+  );
+  return fc.oneof(
+    leaf,
+    several.map((all) => ({ AND: all })),
+    several.map((some) => ({ OR: some })),
+    // Several columns in one condition, and a disjunction beside others.
+    fc.tuple(deeper, several, leaf).map(([one, some, other]) => ({ ...one, OR: some, ...other })),
+    ...related,
+  );
+}
+
+/** An order over some columns, and then over those that tell each row from any other. */
+function orders(model: string): fc.Arbitrary<NonNullable<PlannedQuery['orderBy']>> {
+  const direction = fc.constantFrom<'asc' | 'desc'>('asc', 'desc');
+  const nulls = fc.constantFrom<'first' | 'last'>('first', 'last');
+  const by = columnsOf(model).map(({ name, isRequired }) =>
+    (isRequired ? direction : fc.oneof(direction, fc.record({ sort: direction, nulls }))).map((how) => ({
+      [name]: how,
+    })),
+  );
+  const ties = direction.map((how) => keyOf(model).map((name) => ({ [name]: how })));
+  return fc.tuple(fc.array(fc.oneof(...by), { maxLength: 2 }), ties).map((parts) => parts.flat());
+}
+
+function queries(model: string, depth: number): fc.Arbitrary<PlannedQuery> {
+  const columns = fc
+    .subarray(
+      columnsOf(model).map(({ name }) => name),
+      { minLength: 1 },
+    )
+    .map((chosen) => Object.fromEntries(chosen.map((name) => [name, true as const])));
+  const lists = listsOf(model);
+  const nested =
+    depth === 0 || lists.length === 0
+      ? fc.constant({})
+      : fc
+          .subarray(lists, { maxLength: Math.min(2, lists.length) })
+          .chain((chosen) =>
+            fc.tuple(
+              ...chosen.map(({ name, type }) => queries(type, depth - 1).map((query) => [name, query])),
+            ),
+          )
+          .map((entries) => Object.fromEntries(entries));
+  const countOf = ({ name, type }: Field) =>
+    fc
+      .oneof(
+        fc.constant(true),
+        conditions(type, 1).map((where) => ({ where })),
+      )
+      .map((how) => [name, how]);
+  const counted =
+    lists.length === 0
+      ? fc.constant({})
+      : fc.option(
+          fc
+            .subarray(lists, { minLength: 1, maxLength: Math.min(2, lists.length) })
+            .chain((chosen) => fc.tuple(...chosen.map(countOf)))
+            .map((entries) => ({ _count: { select: Object.fromEntries(entries) } })),
+          { nil: {} },
+        );
+  return fc.record(
+    {
+      select: fc.tuple(columns, nested, counted).map((parts) => Object.assign({}, ...parts)),
+      // Most rows are to be there, so that something can be wrong with them.
+      where: fc.oneof(
+        { weight: 2, arbitrary: fc.constant({}) },
+        { weight: 2, arbitrary: conditions(model, 0) },
+        { weight: 1, arbitrary: conditions(model, 2) },
+      ),
+      orderBy: orders(model),
+      take: fc.integer({ min: 0, max: 6 }),
+      skip: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.constant(2 ** 31 - 1)),
+    },
+    { requiredKeys: ['select', 'orderBy'] },
+  );
+}
+
+interface Delegate {
+  findMany(query: object): Promise<object[]>;
+  count(query: object): Promise<number>;
+}
+
+/** Prisma's client for a model. Its delegates all have these methods, but no type of their own in common. */
+function prisma(model: string): Delegate {
+  const name = `${model[0]?.toLowerCase()}${model.slice(1)}`;
+  const { [name]: found } = database.client as unknown as Record<string, Delegate>;
+  if (!found) throw new Error(`Prisma's client has no ${name}`);
+  return found;
+}
+
+/** Draws and tries for as long as a model has. */
+async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: Drawn) => Promise<unknown>) {
+  const end = Date.now() + share;
+  for (let round = 0; round === 0 || Date.now() < end; round++)
+    await fc.assert(
+      fc.asyncProperty(arbitrary, async (drawn) => {
+        await check(drawn);
+      }),
+      { seed: seed + round, numRuns: 3 },
+    );
+}
+
+/** What Prisma's client loses, or cannot be asked: as it is written, and as it has to come back. */
+const times: readonly [string, Date | number][] = [
+  ['2026-01-01 00:00:00.1235Z', new Date('2026-01-01T00:00:00.124Z')],
+  ['2026-01-01 00:00:00.123499Z', new Date('2026-01-01T00:00:00.123Z')],
+  ['2026-12-31 23:59:59.999999Z', new Date('2027-01-01T00:00:00.000Z')],
+  ['1800-01-01 00:00:00.001Z', new Date('1800-01-01T00:00:00.001Z')],
+  ['0099-12-31 23:59:59.999Z', new Date('0099-12-31T23:59:59.999Z')],
+  ['0001-01-01 00:00Z BC', new Date('0000-01-01T00:00:00.000Z')],
+  ['4713-01-01 00:00Z BC', new Date('-004712-01-01T00:00:00.000Z')],
+  ['10000-01-01 00:00Z', new Date('+010000-01-01T00:00:00.000Z')],
+  ['275760-09-13 00:00Z', new Date(8.64e15)],
+  ['infinity', Number.POSITIVE_INFINITY],
+  ['-infinity', Number.NEGATIVE_INFINITY],
+];
+
+const floats = [-0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.MIN_VALUE].concat([
+  Number.MAX_VALUE,
+  -Number.MAX_VALUE,
+  Number.EPSILON,
+  0.1 + 0.2,
+  Number.MAX_SAFE_INTEGER,
+  1e21,
+]);
+
+const id = { id: true };
+/** What is beyond the module, and would be wrong SQL, or SQL that means something else than to Prisma. */
+const rejected: readonly [string, object, string][] = [
+  ['a column that is none', { select: { secret: true } }, 'DttDevice has no field secret'],
+  ['a column that is not to be read', { select: { name: false } }, 'DttDevice has no field name'],
+  ['nothing', { select: {} }, 'nothing is selected of DttDevice'],
+  ['a column that is left out', { select: { bubbleId: false } }, 'DttDevice.bubbleId is no list of rows'],
+  ['the rows of a list without a select', { select: { sessions: true } }, 'DttDevice.sessions is no column'],
+  ['a list with an include', { select: { sessions: { include: {} } } }, 'sessions takes true, or a select'],
+  ['a single row', { select: { owner: { select: id } } }, 'DttDevice.owner is no list of rows'],
+  ['rows of a column', { select: { _count: { select: { name: {} } } } }, 'DttDevice has no field name'],
+  ['a count of single rows', { select: { _count: { select: { owner: true } } } }, 'owner is no list of rows'],
+  ['a count of everything', { select: { _count: true } }, '_count takes true, or a select'],
+  [
+    'a count by more',
+    { select: { _count: { select: { sessions: { take: 1 } } } } },
+    'takes where and nothing',
+  ],
+  [
+    'bytes',
+    { select: id, where: { owner: { tokens: { some: { digest: Buffer.of(1) } } } } },
+    'ApiToken.digest is of type Bytes',
+  ],
+  ['a distinct read', { select: id, distinct: ['id'] }, 'distinct is not a part of a query'],
+  ['a cursor', { select: id, cursor: { id: 1 } }, 'cursor is not a part of a query'],
+  ['a take backwards', { select: id, take: -1 }, 'take is a number of rows, and not -1'],
+  ['half a row', { select: id, take: 1.5 }, 'take is a number of rows, and not 1.5'],
+  ['a skip backwards', { select: id, skip: -1 }, 'skip is a number of rows, and not -1'],
+  ['an order by a relation', { select: id, orderBy: { owner: 'asc' } }, 'DttDevice.owner is no column'],
+  ['an order that is none', { select: id, orderBy: { id: 'up' } }, '"up" is not an order'],
+  [
+    'a place for nulls that is none',
+    { select: id, orderBy: { lastVisited: { sort: 'asc', nulls: 'no' } } },
+    'is not an order',
+  ],
+  ['an operator that is none', { select: id, where: { id: { like: '1' } } }, 'like is not an operator'],
+  ['a negation', { select: id, where: { NOT: [{ id: 1 }] } }, 'DttDevice has no field NOT'],
+  ['not a value', { select: id, where: { id: { not: 1 } } }, 'not is not an operator'],
+  ['a comparison with nothing', { select: id, where: { id: {} } }, 'nothing is said of t0."id"'],
+  ['undefined', { select: id, where: { id: undefined } }, 'undefined cannot be compared with'],
+  ['less than undefined', { select: id, where: { id: { lt: undefined } } }, 'undefined cannot be compared'],
+  ['less than null', { select: id, where: { lastVisited: { lt: null } } }, 'null cannot be compared with'],
+  [
+    'null among others',
+    { select: id, where: { serialNumber: { in: ['x', null] } } },
+    'null cannot be compared',
+  ],
+  ['one of no list', { select: id, where: { serialNumber: { in: null } } }, 'in is not an operator'],
+  ['a list as a value', { select: id, where: { id: [1] } }, '1 cannot be compared with'],
+  ['no date', { select: id, where: { lastVisited: new Date(Number.NaN) } }, 'Invalid time value'],
+  ['NUL in text', { select: id, where: { bubbleId: 'a\0' } }, 'is nothing that a column can hold'],
+  ['half a character', { select: id, where: { bubbleId: 'a\ud800' } }, 'is nothing that a column can hold'],
+  ['half a character of several', { select: id, where: { bubbleId: { in: ['\udc00'] } } }, 'can hold'],
+  ['one condition as several', { select: id, where: { AND: { id: 1 } } }, 'AND takes a list of conditions'],
+  ['all of nothing', { select: id, where: { AND: [] } }, 'AND takes a list of conditions'],
+  ['one of nothing', { select: id, where: { OR: [] } }, 'OR takes a list of conditions'],
+  [
+    'one of whatever',
+    { select: id, where: { OR: [{}, { id: 1 }] } },
+    'OR takes conditions that say something',
+  ],
+  [
+    'every row',
+    { select: id, where: { sessions: { every: { id: 1 } } } },
+    'sessions takes some and nothing else',
+  ],
+  [
+    'some and none',
+    { select: id, where: { sessions: { some: {}, none: {} } } },
+    'takes some and nothing else',
+  ],
+  ['a list as a single row', { select: id, where: { sessions: { id: 1 } } }, 'takes some and nothing else'],
+  ['a single row as a list', { select: id, where: { owner: { some: { id: 1 } } } }, 'User has no field some'],
+  [
+    'no single row',
+    { select: id, where: { sessions: { some: { template: null } } } },
+    'template takes a condition',
+  ],
+  ['whatever single row', { select: id, where: { owner: {} } }, 'owner takes a condition'],
+];
+
+describe(`a read (seed ${seed})`, () => {
+  it.each(names)(
+    'of %s gives what Prisma’s client gives',
+    async (model) => {
+      const check = async (query: PlannedQuery) => {
+        const expected = await prisma(model).findMany(query);
+        expect(await database.sql.findMany(model, query)).toEqual(expected);
+        return expected.length;
+      };
+      const whole = Object.fromEntries(columnsOf(model).map(({ name }) => [name, true]));
+      expect(
+        await check({ select: whole, orderBy: keyOf(model).map((name) => ({ [name]: 'asc' })) }),
+      ).toBeGreaterThan(0);
+      await forAWhile(queries(model, 3), check);
+    },
+    share + 60_000,
+  );
+
+  it(
+    'counts what Prisma’s client counts',
+    async () => {
+      const counts = fc
+        .constantFrom(...names)
+        .chain((model) => fc.tuple(fc.constant(model), conditions(model, 2)));
+      await forAWhile(counts, async ([model, where]) => {
+        expect(await database.sql.count(model, where)).toBe(await prisma(model).count({ where }));
+      });
+    },
+    share + 60_000,
+  );
+
+  it.each(['UTC', 'Europe/Vienna', 'Africa/Monrovia'])(
+    'gives the times that are written, in %s',
+    async (zone) => {
+      const session = new pg.Pool({
+        ...database.pool.options,
+        max: 1,
+        onConnect: (client) => client.query(`SET timezone = '${zone}'; SET datestyle = 'SQL, DMY'`),
+      });
+      const ownZone = process.env.TZ;
+      process.env.TZ = zone;
+      try {
+        const sql = createSql(session);
+        for (const [written, time] of times) {
+          await sql.run(
+            `UPDATE "OssmDevice" SET "pairingExpires" =
+             CASE id WHEN (SELECT min(id) FROM "OssmDevice") THEN $1::timestamptz END`,
+            [written],
+          );
+          const found = { select: { pairingExpires: true as const }, where: { pairingExpires: time } };
+          expect(await sql.findMany('OssmDevice', found)).toEqual([{ pairingExpires: time }]);
+          const below = { ...found, where: { pairingExpires: { in: [time] } } };
+          const query = { select: { ossmDevices: below }, where: { ossmDevices: { some: below.where } } };
+          expect(await sql.findMany('User', query)).toEqual([{ ossmDevices: [{ pairingExpires: time }] }]);
+        }
+      } finally {
+        process.env.TZ = ownZone;
+        await session.query('RESET ALL');
+        await session.end();
+      }
+    },
+  );
+
+  it('reads the rows below a row for the rows of the page alone, not for those that an offset skips', () => {
+    const { text } = selectStatement('DttSession', {
+      select: { id: true, segments: { select: { id: true } } },
+      take: 2,
+      skip: 90_000,
+    });
+    expect(text).toMatch(/^SELECT t0\."id", \(SELECT .*"segments" FROM \(SELECT t0\.\* .* OFFSET \$2\) t0$/);
+  });
+
+  it.each(floats)('gives and compares with the number %d, at the top and below', async (number) => {
+    await database.pool.query(
+      `UPDATE "TrainerSegment" SET "speedMeasured" =
+         CASE id WHEN (SELECT min(id) FROM "TrainerSegment") THEN $1::float8 END`,
+      [Object.is(number, -0) ? '-0' : number],
+    );
+    const found = { select: { speedMeasured: true as const }, where: { speedMeasured: number } };
+    expect(await database.sql.findMany('TrainerSegment', found)).toEqual([{ speedMeasured: number }]);
+    const below = { ...found, where: { speedMeasured: { in: [number] } } };
+    const query = { select: { segments: below }, where: { segments: { some: below.where } } };
+    expect(await database.sql.findMany('DttSession', query)).toEqual([
+      { segments: [{ speedMeasured: number }] },
+    ]);
+  });
+
+  it.each(rejected)('is rejected for %s', (_, query, message) => {
+    // What is not of the type is what is tried.
+    expect(() => selectStatement('DttDevice', query as PlannedQuery)).toThrow(message);
+  });
+});

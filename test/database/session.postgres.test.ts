@@ -1,0 +1,108 @@
+/** Whatever a server, a database or a role has for defaults of a session, responses are the same. */
+
+import { tmpdir } from 'node:os';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import {
+  openBeside,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  type TestDatabase,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
+
+const role = `hostile_${process.pid}_${Date.now()}`;
+const defaults = {
+  DateStyle: 'SQL, DMY',
+  TimeZone: 'Asia/Kathmandu',
+  IntervalStyle: 'sql_standard',
+  extra_float_digits: '-15',
+  bytea_output: 'escape',
+  standard_conforming_strings: 'off',
+  escape_string_warning: 'on',
+  array_nulls: 'off',
+  client_encoding: 'LATIN1',
+  client_min_messages: 'debug1',
+  default_transaction_isolation: 'serializable',
+  default_transaction_read_only: 'on',
+  row_security: 'off',
+  xmloption: 'document',
+  plan_cache_mode: 'force_generic_plan',
+};
+
+let database: TestDatabase;
+let alice: Account;
+let usual: TestGateway;
+let hostile: TestGateway;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  await database.pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD 'postgres'`);
+  for (const [name, value] of Object.entries(defaults))
+    await database.pool.query(`ALTER ROLE ${role} SET ${name} = '${value}'`);
+  await database.pool.query(`ALTER ROLE ${role} SET search_path = public, pg_catalog`);
+  // What digits are lost of, and what Latin-1 cannot say.
+  await database.pool.query(
+    `UPDATE "DttTemplate" SET "targetDepth" = 0.1 + 0.2, "targetWindow" = 1e15 + 0.3, name = 'Größe 中文 🙂 \\ ''' WHERE "ownerId" = ${alice.userId}`,
+  );
+  await database.pool.query(
+    `UPDATE "TrainerSegment" SET "percentGrade" = 1.0 / 3, "speedMeasured" = 1e-7 / 3`,
+  );
+  usual = await openTestGateway(await openBeside(database));
+  const url = new URL(database.pool.options.connectionString ?? '');
+  url.username = role;
+  hostile = await openTestGateway(
+    withClient(
+      await openDatabase(
+        { DATABASE_URL: url.href, DATA_DIR: tmpdir() },
+        { connections: 3, statement: 10_000 },
+      ),
+    ),
+  );
+});
+afterAll(async () => {
+  await usual?.close();
+  await hostile?.close();
+  await database?.pool.query(`DROP ROLE IF EXISTS ${role}`);
+  await database?.close();
+});
+
+const ask = async ({ url }: TestGateway, path: string, body?: unknown) => {
+  const response = await fetch(url + path, {
+    headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
+    ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  return { status: response.status, text: await response.text() };
+};
+
+const nested = `{ dttSessions { nodes { name createdAt segments { percentGrade speedMeasured createdAt } template { name targetDepth } } }
+  dttTemplates { nodes { name targetDepth targetWindow createdDate updatedAt segments { type duration } } }
+  lockSessions { nodes { startDate duration segments { createdAt } } } devices { id macAddress } }`;
+
+it.each([
+  ['REST: templates', '/api/v1/dtt/templates', undefined],
+  ['REST: sessions', '/api/v1/dtt/sessions', undefined],
+  ['REST: lock sessions', '/api/v1/lkbx/sessions', undefined],
+  ['REST: devices', '/api/v1/dtt', undefined],
+  ['REST: user', '/api/v1/users/me', undefined],
+  ['GraphQL, first', '/graphql', { query: nested }],
+  ['GraphQL, compiled', '/graphql', { query: nested }],
+])('a role with hostile defaults gets the same bytes: %s', async (_, path, body) => {
+  const expected = await ask(usual, path, body);
+  expect(expected.status).toBe(200);
+  expect(expected.text).not.toContain('"errors"');
+  expect(await ask(hostile, path, body)).toEqual(expected);
+});
+
+it('a role with hostile defaults activates a template, many times at once', async () => {
+  const responses = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      postJson(hostile, alice.token, `/dtt/templates/${alice.dttTemplates[index % 3]}`, { isActive: true }),
+    ),
+  );
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(hostile.log).toEqual([]);
+});

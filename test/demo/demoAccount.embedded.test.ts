@@ -1,0 +1,198 @@
+/** The demo account: how it is loaded, what it has, and its token. */
+
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { openTestDatabase, openTestGateway, rest, type TestDatabase } from '../support/gateway.ts';
+
+let folder: string;
+let file: string;
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  // Each of Prisma's clients listens.
+  database.pool.setMaxListeners(0);
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
+  file = join(folder, 'demo-token');
+  // The account stays, once it is loaded: to load it takes long.
+  await database.pool.query('DELETE FROM "ApiToken"');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const empty = () => database.pool.query('TRUNCATE "User" CASCADE');
+
+const prepare = () => prepareDemo(database, folder);
+const viewerOf = async (token: string | undefined) => {
+  const found = await findToken(database.sql, token ?? '');
+  return found && { id: found.userId };
+};
+
+describe('the demo account', () => {
+  it('has something of everything, of the same days whenever it is loaded', async () => {
+    await prepare();
+    const found = async (sql: string) => {
+      const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
+      return rows.map((row) => row.join(' '));
+    };
+    const demo = `(SELECT id FROM "User" WHERE username = 'demo')`;
+    expect(
+      await found(`SELECT count(*), count(passed), count(*) FILTER (WHERE passed), count(name), count("templateId"),
+          count(DISTINCT "trainerId"), min("createdAt")::date::text, max("createdAt")::date::text
+        FROM "DttSession" WHERE "ownerId" = ${demo}`),
+    ).toEqual(['60 54 22 20 48 2 2026-01-19 2026-02-17']);
+    expect(
+      await found(`SELECT "order", type, count(*), count(passed), sum(points), sum("repsMeasured")
+        FROM "TrainerSegment" GROUP BY type, "order" ORDER BY "order"`),
+    ).toEqual([
+      '0 repetition 60 60 9150 1260',
+      '1 endurance 60 60 9180 1320',
+      '2 freeform 60 0 9300 1380',
+      '3 bounce 60 60 9240 1260',
+    ]);
+    expect(
+      await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
+          CASE t.id WHEN (SELECT "activeTemplateId" FROM "User" WHERE id = ${demo}) THEN 'active' END,
+          (SELECT 'imported' FROM "DttTemplateImport" WHERE "templateId" = t.id AND "userId" = ${demo})
+        FROM "DttTemplate" t JOIN "User" u ON u.id = "ownerId" JOIN "DttTemplateSegment" ON "templateId" = t.id
+        GROUP BY t.id, username ORDER BY t.id`),
+    ).toEqual([
+      'Beginner Program: demo 960 1 active ',
+      'Endurance: demo 1380 2  ',
+      'Intervals: demo 360 0  ',
+      'Coach’s Pick: coach 1260 1  imported',
+    ]);
+    expect(
+      await found(`SELECT "lockState", "isActive", t.name, "startDate"::date::text, max(s."createdAt")::date::text,
+          string_agg(CASE WHEN "isLocked" THEN upper(s.type) ELSE s.type END, '/' ORDER BY s."createdAt")
+        FROM "LockSession" l JOIN "LockSegment" s ON "sessionId" = l.id LEFT JOIN "LockTemplate" t ON t.id = "templateId"
+        GROUP BY l.id, t.name ORDER BY l.id`),
+    ).toEqual([
+      'locked true Weekend Lock 2026-02-16 2026-02-17 START/break/LOCK',
+      'completed false Weekend Lock 2026-02-02 2026-02-04 START/break/LOCK/end',
+      'completed false Weekend Lock 2026-01-19 2026-01-21 START/break/LOCK/end',
+      'abandoned false Weekend Lock 2026-01-05 2026-01-07 START/break/LOCK/end',
+      'completed false  2025-12-22 2025-12-24 START/break/LOCK/end',
+      'completed false  2025-12-08 2025-12-10 START/break/LOCK/end',
+    ]);
+  });
+
+  it('has data for every REST route', async () => {
+    const token = await prepare();
+    const gateway = await openTestGateway({ ...database, close: async () => {} });
+    try {
+      const reads = routes.filter(({ isMutation }) => !isMutation);
+      const ids = new Map<string, number>();
+      // Lists first: what they hold has the ids for the rest.
+      for (const { path } of reads.filter(({ isList }) => isList)) {
+        const { status, body } = await rest(gateway, token, path);
+        expect({ path, status, body }).toMatchObject({
+          status: 200,
+          body: {
+            data: { data: expect.arrayContaining([expect.objectContaining({ id: expect.any(Number) })]) },
+          },
+        });
+        // The envelope of a list, just checked.
+        ids.set(path, (body.data as { data: [{ id: number }] }).data[0].id);
+      }
+      ids.set('/dtt/settings', ids.get('/dtt/templates') ?? 0);
+      for (const { path } of reads.filter(({ isList }) => !isList)) {
+        const id = ids.get(path.slice(0, path.lastIndexOf('/')));
+        const { status, body } = await rest(gateway, token, path.replace('{id}', String(id)));
+        expect({ path, status, body }).toMatchObject({
+          status: 200,
+          body: { ok: true, data: expect.anything() },
+        });
+        const lists = Object.entries(body.data ?? {}).filter(([, value]) => Array.isArray(value));
+        for (const [name, list] of lists) expect([path, name, list.length]).not.toEqual([path, name, 0]);
+      }
+      const activation = await rest(gateway, token, `/dtt/templates/${ids.get('/dtt/templates')}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: '{"isActive":true}',
+      });
+      expect(activation.status).toBe(200);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('keeps its token in a file for its owner alone', async () => {
+    const token = await prepare();
+    expect(await readFile(file, 'utf8')).toBe(`${token}\n`);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(['demo-token']);
+    const count = await database.client.dttSession.count();
+    expect(await prepare()).toBe(token);
+    expect(await database.client.dttSession.count()).toBe(count);
+    expect(await listTokens(database.client, 'demo')).toHaveLength(1);
+  });
+
+  it.each([
+    ['was lost', () => rm(file)],
+    ['is empty', () => writeFile(file, '')],
+    ['has a token of another database', () => writeFile(file, `dvt_${'A'.repeat(43)}\n`)],
+    ['was left half written', () => rm(file).then(() => writeFile(`${file}.new`, 'dvt_', { mode: 0o644 }))],
+  ])('gets a new token when the file %s', async (_, harm) => {
+    const before = await prepare();
+    const own = await createToken(database.client, 'demo', 'demo');
+    await harm();
+    const token = await prepare();
+    expect(await viewerOf(token)).not.toBeNull();
+    expect(await viewerOf(before)).toBeNull();
+    expect(await viewerOf(own.token)).not.toBeNull();
+    expect(await readFile(file, 'utf8')).toBe(`${token}\n`);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+  });
+
+  it('gets a new token when its own was revoked', async () => {
+    const before = await prepare();
+    const [responseCache] = await listTokens(database.client, 'demo');
+    await revokeToken(database.client, responseCache?.id ?? 0);
+    const token = await prepare();
+    expect(token).not.toBe(before);
+    expect(await viewerOf(token)).not.toBeNull();
+  });
+
+  it('is without a token when it was revoked and its places are taken', async () => {
+    const token = await prepare();
+    const { id } = (await findToken(database.sql, token ?? '')) ?? { id: 0 };
+    await revokeToken(database.client, id);
+    for (let count = 0; count < 5; count++) await createToken(database.client, 'demo', `own ${count}`);
+    expect(await prepare()).toBeUndefined();
+  });
+
+  it('is none of its own where one is mirrored, whatever that is called', async () => {
+    await prepare();
+    onTestFinished(async () => void (await empty()));
+    await database.pool.query(
+      `INSERT INTO "Mirror" (source, "userId") SELECT 'https://example.com', id FROM "User" WHERE username = 'demo'`,
+    );
+    expect(await prepare()).toBeUndefined();
+  });
+
+  it('is not added to a database that holds other data', async () => {
+    await empty();
+    onTestFinished(async () => void (await empty()));
+    await database.client.user.create({ data: { username: 'alice' } });
+    await writeFile(file, `dvt_${'A'.repeat(43)}\n`);
+    expect(await prepare()).toBeUndefined();
+    expect(await database.client.user.count()).toBe(1);
+    expect(await readFile(file, 'utf8')).toMatch(/^dvt_A+\n$/);
+  });
+
+  it('is loaded wholly or not at all', async () => {
+    await empty();
+    await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
+    await expect(prepare()).rejects.toThrow();
+    expect(await database.client.user.count()).toBe(0);
+    await database.pool.query('ALTER TABLE away RENAME TO "OssmDevice"');
+    expect(await viewerOf(await prepare())).not.toBeNull();
+  });
+});

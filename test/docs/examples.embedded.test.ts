@@ -1,0 +1,67 @@
+/** Every example of the documents is run as it is printed, and prints what the page says. */
+
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { endProcesses, serve } from '../support/processes.ts';
+import { notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
+import { blocksOf, pages, readPage } from './markdown.ts';
+
+let place: Place;
+beforeAll(async () => {
+  const engine = inject('engine');
+  if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-docs-'));
+  // The gateway's own data, that of one that is started beside it, and that of a mirror.
+  for (const name of ['.data', 'spare', 'mirror'])
+    await cp(engine.template, join(folder, name), { recursive: true });
+  await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'));
+  const { url } = await serve({ DATA_DIR: join(folder, '.data') });
+  const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
+  place = {
+    root: process.cwd(),
+    folder,
+    gateway: new URL(url).host,
+    standIns: [
+      ['https://example.com/api/v1', `${url}/api/v1`],
+      ['UPSTREAM_TOKEN=…', `UPSTREAM_TOKEN=${token}`],
+      ['your_name', 'demo'],
+      // The shell sees to what `curl` is told; other programs are told here.
+      ['openapi-typescript http://localhost:4000', `openapi-typescript ${url}`],
+    ],
+  };
+});
+afterAll(async () => {
+  await endProcesses();
+  await rm(place.folder, { recursive: true, force: true });
+});
+
+const examples = pages.flatMap((page) => {
+  const blocks = blocksOf(readPage(page)).filter(({ language }) => language === 'sh' || language === 'js');
+  return blocks.length > 0 ? [{ page, blocks }] : [];
+});
+
+describe.each(examples)('$page', ({ page, blocks }) => {
+  const run = blocks.filter((block) => reasonNotToRun(block) === undefined);
+  if (run.length > 0)
+    it('prints what it says', async ({ signal }) => {
+      for (const { line, command, expected, stdout, code } of await runBlocks(run, place, signal)) {
+        const where = `${page}, the block of line ${line}: ${command}`;
+        if (expected === undefined) expect(code, where).toBe(0);
+        else expect(stdout, where).toMatch(patternOf(expected));
+      }
+      // The commands of a page load the program half a dozen times, on a machine that may be busy.
+    }, 120_000);
+
+  for (const block of blocks) {
+    const reason = reasonNotToRun(block);
+    if (reason !== undefined) it(`line ${block.line}`, ({ skip }) => skip(reason));
+  }
+});
+
+it('leaves out no example that is not there', () => {
+  const texts = examples.flatMap(({ blocks }) => blocks.map(({ text }) => text));
+  const unused = Object.keys(notRun).filter((beginning) => !texts.some((text) => text.startsWith(beginning)));
+  expect(unused).toEqual([]);
+});

@@ -1,0 +1,164 @@
+/** How the examples of the documents are run: each page by one shell, its blocks in their order. */
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { stripVTControlCharacters } from 'node:util';
+import type { Block } from './markdown.ts';
+
+/** The examples that no test runs, each by how it begins, with the reason. */
+export const notRun: Readonly<Record<string, string>> = {
+  'npm ci && npm start': 'installs all packages from the registry, which .ci/run does',
+  'npm ci\n': 'installs all packages from the registry, which .ci/run does',
+  'DATABASE_URL=postgresql://user:password@':
+    'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
+  'docker build': 'needs Docker',
+  'OTEL_EXPORTER_OTLP_ENDPOINT=':
+    'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
+  '// devices.mjs': 'needs @apollo/client, which is no dependency of the gateway',
+  '// environment.mjs':
+    'needs relay-runtime, which is no dependency of the gateway; .ci/run tries its compiler',
+  'npm test': 'runs all tests, of which this is one',
+  'npm run fuzz': 'runs for minutes',
+};
+
+/** Why a block is not run, if it is not. */
+export function reasonNotToRun({ text }: Block): string | undefined {
+  const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
+  if (reason !== undefined) return reason;
+  const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
+  return needsPsql ? 'needs psql, which is not installed' : undefined;
+}
+
+/** Where examples are run. */
+export interface Place {
+  /** The root of the repository. */
+  readonly root: string;
+  /** The folder that the commands run in, with the data of the gateway in `.data`. */
+  readonly folder: string;
+  /** The gateway that stands for `localhost:4000`, such as `127.0.0.1:40123`. */
+  readonly gateway: string;
+  /** What stands in for what the reader has to fill in. */
+  readonly standIns: readonly (readonly [written: string, meant: string])[];
+}
+
+/** One command, or several, and what they print; undefined where the page does not say. */
+interface Step {
+  readonly command: string;
+  readonly expected: string | undefined;
+}
+
+export interface Outcome extends Step {
+  readonly line: number;
+  readonly stdout: string;
+  readonly code: number;
+}
+
+/** Separates what steps print; nothing that they print has these. */
+const mark = { begin: '\u001e', end: '\u001f' } as const;
+
+/**
+ * What the commands of the pages mean here. `npm` runs what package.json has it run, but for the build, which came
+ * first. What it starts is started behind the shell, on a free port, and stands for `localhost:4000` from then on.
+ */
+const preamble = `
+curl() {
+  local arguments=("\${@//localhost:4000/$gateway}")
+  command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
+}
+npx() { "$root/node_modules/.bin/$1" "\${@:2}"; }
+npm() {
+  case "$*" in
+    start | 'start -- '*) start "\${@:3}" ;;
+    'run --silent dovetail -- '*) node "$root/dist/cli/cli.js" "\${@:5}" ;;
+    *) echo "npm $*: no test knows what this is" >&2; return 1 ;;
+  esac
+}
+start() {
+  stop
+  rm -f started.out
+  local data=\${DATA_DIR-spare}
+  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
+  started=$!
+  for _ in $(seq 600); do
+    grep -qs '^  curl .*/api/v1' started.out && break
+    kill -0 $started || { cat started.err >&2; return 1; }
+    sleep 0.1
+  done
+  gateway=$(sed -n 's|^  GraphiQL  http://\\([^/]*\\)/.*|\\1|p' started.out)
+  metrics=$(sed -n 's|^  Metrics   http://\\([^/]*\\)/.*|\\1|p' started.out)
+}
+stop() { [ -z "$started" ] || { kill $started; wait $started; started=; }; } 2> /dev/null
+trap stop EXIT
+`;
+
+/**
+ * Runs the blocks, and says what each of their commands came to.
+ * @param signal aborted when nobody waits any longer.
+ */
+export async function runBlocks(
+  blocks: readonly Block[],
+  place: Place,
+  signal: AbortSignal,
+): Promise<Outcome[]> {
+  const steps = blocks.flatMap((block) => stepsOf(block).map((step) => ({ ...step, line: block.line })));
+  const fill = (text: string) =>
+    place.standIns.reduce((filled, [written, meant]) => filled.replaceAll(written, meant), text);
+  const script = steps
+    .map(({ command }) => `printf '${mark.begin}'\n${fill(command)}\nprintf '${mark.end}%s' $?\n`)
+    .join('');
+  const { HOST, PORT, DATABASE_URL, DATA_DIR, METRICS_PORT, ...env } = process.env;
+  const child = spawn('bash', ['-c', `${preamble}${script}`], {
+    cwd: place.folder,
+    env: { ...env, root: place.root, gateway: place.gateway, LOG_LEVEL: 'warn', NO_COLOR: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+  });
+  child.on('error', () => {});
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    stderr += text;
+  });
+  await once(child, 'close');
+  const printed = stdout.split(mark.begin).slice(1);
+  if (printed.length !== steps.length) throw new Error(`the shell ended early: ${stdout}${stderr}`);
+  return steps.map((step, index) => {
+    const [text = '', code] = (printed[index] ?? '').split(mark.end);
+    const expected = step.expected === undefined ? undefined : fill(step.expected);
+    return { ...step, expected, stdout: plain(text), code: Number(code) };
+  });
+}
+
+/** What is printed without colours, and without what ends a line of HTTP. */
+const plain = (text: string) => stripVTControlCharacters(text).replaceAll('\r', '').trim();
+
+/** A block as commands, each with the lines behind it that say what it prints. */
+function stepsOf({ language, text }: Block): Step[] {
+  if (language === 'js') return [{ command: saveScript(text), expected: undefined }];
+  const steps: { command: string; expected: string | undefined }[] = [];
+  for (const line of text.trimEnd().split('\n')) {
+    const last = steps.at(-1);
+    const [, printed] = /^# ?(.*)/.exec(line) ?? [];
+    if (printed !== undefined && last)
+      last.expected = last.expected === undefined ? printed : `${last.expected}\n${printed}`;
+    else if (last && last.expected === undefined) last.command += `\n${line}`;
+    else steps.push({ command: line, expected: undefined });
+  }
+  return steps;
+}
+
+/** A program begins with its name, by which the commands after it run it. */
+function saveScript(text: string): string {
+  const [, name] = /^\/\/ (\S+\.mjs)\n/.exec(text) ?? [];
+  if (name === undefined) throw new Error(`a program has to begin with its name, as // name.mjs:\n${text}`);
+  return `sed "s/localhost:4000/$gateway/" > ${name} <<'END OF PROGRAM'\n${text}END OF PROGRAM`;
+}
+
+/** What a page says that is printed, where `…` stands for anything. */
+export function patternOf(expected: string): RegExp {
+  const parts = expected.split('…').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  return new RegExp(`^${parts.join('[^]*')}$`);
+}

@@ -1,0 +1,57 @@
+/** The documents of the repository, as the tests read them. */
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Every page for people, by its path from the root. */
+export const pages: readonly string[] = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'test/bench/README.md',
+  ...['docs', '.github'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
+].sort();
+
+export const readPage = (page: string): string => readFileSync(page, 'utf8');
+
+export interface Block {
+  readonly language: string;
+  readonly text: string;
+  /** Where its fence opens, counted from one. */
+  readonly line: number;
+}
+
+/** The fenced blocks of a page. */
+export function blocksOf(text: string): Block[] {
+  const blocks: Block[] = [];
+  for (const match of text.matchAll(/^```(\w*)\n(.*?)^```$/gms)) {
+    const [, language = '', content = ''] = match;
+    blocks.push({ language, text: content, line: text.slice(0, match.index).split('\n').length });
+  }
+  return blocks;
+}
+
+/** The page without its blocks: what is said, rather than shown. */
+export const proseOf = (text: string): string => text.replace(/^```.*?^```$/gms, '');
+
+/** The anchors of a page's headings, as GitHub makes them. */
+export function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of proseOf(text).matchAll(/^#+ (.*)$/gm)) {
+    const words = heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '');
+    anchors.add(words.trim().replaceAll(' ', '-'));
+  }
+  return anchors;
+}
+
+/** The rows of a page's tables, as they are written, by what stands in code in the first cell. */
+export function rowsOf(text: string, key: RegExp): { key: string; row: string }[] {
+  return text.split('\n').flatMap((row) => {
+    const [, name = ''] = /^\| `([^`]+)` \|/.exec(row) ?? [];
+    return key.test(name) ? [{ key: name, row }] : [];
+  });
+}

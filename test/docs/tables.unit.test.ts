@@ -1,0 +1,51 @@
+/** The tables of the documents are those of the code. */
+
+import pg from 'pg';
+import { expect, it } from 'vitest';
+import { settings } from '../../src/config.ts';
+import { statusOf } from '../../src/errors.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { readPage, rowsOf } from './markdown.ts';
+
+it('lists each setting once, in one of the groups of the configuration', () => {
+  const expected = Object.entries(settings).map(([name, { description, takes, schema }]) => {
+    const { data } = schema.safeParse(undefined);
+    return `| \`${name}\` | ${description} | ${takes} | ${data === undefined ? '' : `\`${data}\``} |`;
+  });
+  const rows = rowsOf(readPage('docs/configuration.md'), /^[A-Z_]+$/).map(({ row }) => row);
+  expect(rows.toSorted()).toEqual(expected.toSorted());
+});
+
+it('lists the routes, in the order of the operations', () => {
+  const expected = routes.map(
+    ({ method, path, missing = '', description }) =>
+      `| \`${method} ${path}\` | ${description} | ${missing} |`,
+  );
+  const rows = rowsOf(readPage('docs/rest.md'), /^(GET|POST) \//).map(({ row }) => row);
+  expect(rows).toEqual(expected);
+});
+
+it('lists the codes of errors', () => {
+  const rows = rowsOf(readPage('docs/getting-started.md'), /^[A-Z_]+$/).map(({ key }) => key);
+  expect(rows.toSorted()).toEqual(Object.keys(statusOf).toSorted());
+});
+
+it('lists the metrics, with their kinds and what they are', async () => {
+  const { feed } = createFakeFeed();
+  const pool = new pg.Pool();
+  const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
+  const text = await createMetrics({ pool, responseCache, feed }).print();
+  await pool.end();
+  const expected = [...text.matchAll(/^# HELP (dovetail_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(
+    ([, name, help, kind]) => ({ name, kind, help }),
+  );
+  const rows = rowsOf(readPage('docs/operations.md'), /^dovetail_/).map(({ row }) => {
+    const [, name, kind, , help] = row.split('|').map((cell) => cell.trim());
+    return { name: name?.slice(1, -1), kind, help };
+  });
+  expect(new Set(rows)).toEqual(new Set(expected));
+  expect(rows.length).toBe(expected.length);
+});

@@ -1,0 +1,201 @@
+/**
+ * Random requests of two accounts, many in flight: no response is a failure of the gateway, each is well-formed, none
+ * says anything of the other account, and the process's memory returns to rest.
+ *
+ * The suite sends some thousands; `npm run fuzz -- --minutes 10` goes on for as long as it is told, and
+ * `SEED=…` sends the same again.
+ */
+
+import { rm } from 'node:fs/promises';
+import { Agent, request as send } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
+import { endProcesses, type RunningProcess, startScript, written } from '../support/processes.ts';
+import { namesOf } from './names.ts';
+import { drawRequest, type FuzzRequest, type Names } from './requests.ts';
+import { type FuzzResponse, findFault, type Marks } from './responses.ts';
+
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+const inFlight = 16;
+const fewestRequests = 8_000;
+
+const aliceMarks: Marks = { word: 'alice-7q', firstId: 600_001, lastId: 600_999 };
+const bobMarks: Marks = { word: 'bob-7q', firstId: 700_001, lastId: 700_999 };
+
+/** A gateway in a process of its own, which tells its memory, cleaned up, for each line that it reads. */
+const script = `
+  import { setFlagsFromString } from 'node:v8';
+  import { runInNewContext } from 'node:vm';
+  const dist = ${JSON.stringify(fileURLToPath(new URL('../../dist/', import.meta.url)))};
+  const { readConfig } = await import(dist + 'config.js');
+  const { openGateway } = await import(dist + 'server/gateway.js');
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  const gateway = await openGateway(readConfig(JSON.parse(process.argv[1])));
+  console.log('listening ' + gateway.url);
+  for await (const _ of process.stdin) {
+    collect();
+    const sockets = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+    console.log('rest ' + JSON.stringify({ heap: process.memoryUsage().heapUsed, sockets }));
+  }`;
+
+let cleanUp: (() => Promise<void>) | undefined;
+let accounts: Record<'alice' | 'bob', Account>;
+let gateway: RunningProcess;
+let url: string;
+let names: Names;
+const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
+
+beforeAll(async () => {
+  const settings = await openAccounts();
+  gateway = startScript(
+    script,
+    JSON.stringify({
+      ...settings,
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      // Small, so that it is full, and its memory level, before it is measured.
+      RESPONSE_CACHE_MB: '4',
+      RATE_LIMIT: '0',
+      RATE_LIMIT_ANONYMOUS: '0',
+    }),
+  );
+  url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
+  // A page of megabytes, which stays in memory once it was asked for.
+  await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
+  names = await namesOf(url, [accounts.alice, accounts.bob]);
+});
+afterAll(async () => {
+  agent.destroy();
+  await endProcesses();
+  await cleanUp?.();
+});
+
+/** Creates the accounts in a database of the test's own, and says where it is. */
+async function openAccounts(): Promise<Record<string, string>> {
+  if (inject('engine').kind === 'postgres') {
+    const database = await openTestDatabase();
+    cleanUp = database.close;
+    accounts = await createAccounts(database);
+    return { DATABASE_URL: String(database.pool.options.connectionString) };
+  }
+  // Only one process may have the folder at a time.
+  const folder = await copyTemplate();
+  cleanUp = () => rm(folder, { recursive: true, force: true });
+  const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+  accounts = await createAccounts(database).finally(database.close);
+  return { DATA_DIR: folder };
+}
+
+async function createAccounts(database: TestDatabase): Promise<typeof accounts> {
+  return { alice: await openAccount(database, aliceMarks), bob: await openAccount(database, bobMarks) };
+}
+
+/** An account all of whose ids are in its range. */
+async function openAccount(database: TestDatabase, { word, firstId }: Marks): Promise<Account> {
+  const { rows } = await database.pool.query<{ name: string }>(
+    `SELECT quote_ident(sequencename) AS name FROM pg_sequences WHERE schemaname = 'public'`,
+  );
+  for (const { name } of rows) await database.pool.query(`ALTER SEQUENCE ${name} RESTART ${firstId}`);
+  return createAccount(database.client, word);
+}
+
+function ask({ viewer, method, target, headers, body }: FuzzRequest): Promise<FuzzResponse> {
+  const authorization = viewer === 'nobody' ? {} : { authorization: `Bearer ${accounts[viewer].token}` };
+  // Of some methods Node does not say by itself that a body follows.
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const outgoing = send({
+      host: hostname,
+      port,
+      // As it is: a URL would be put in order first.
+      path: target,
+      method,
+      headers: { ...headers, ...authorization, ...length },
+      agent,
+      timeout: 10_000,
+    });
+    outgoing.on('timeout', () => outgoing.destroy(new Error('there was no response')));
+    outgoing.on('error', reject);
+    outgoing.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (data) => {
+        text += data;
+      });
+      response.on('error', reject);
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+      );
+    });
+    outgoing.end(body);
+  });
+}
+
+let sent = 0;
+const statuses = new Map<number, number>();
+
+/** @throws for a response that is not as it must be. */
+async function check(request: FuzzRequest): Promise<void> {
+  const others = { alice: [bobMarks], bob: [aliceMarks], nobody: [aliceMarks, bobMarks] }[request.viewer];
+  for (let time = 1; time <= request.times; time++) {
+    const response = await ask(request);
+    sent++;
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    const fault = findFault(request, response, others);
+    if (fault !== undefined)
+      throw new Error(
+        `${fault}, the ${time}. time:\n${response.body.slice(0, 2_000)}\n${gateway.output.stderr.slice(-3_000)}`,
+      );
+  }
+}
+
+/** What the gateway needs when it has nothing to do. */
+async function rest(): Promise<{ heap: number; sockets: number }> {
+  agent.destroy();
+  // What is over is let go of within moments.
+  await sleep(200);
+  gateway.output.stdout = '';
+  gateway.child.stdin.write('rest\n');
+  return JSON.parse(/rest (.*)/.exec(await written(gateway, /rest .*\n/))?.[1] ?? '');
+}
+
+/** Sends what is drawn until the time, and the number, are reached. */
+async function fuzz(from: number, until: { requests: number; time: number }): Promise<void> {
+  const request = fc
+    .uint8Array({ maxLength: 150, size: 'max' })
+    .map((numbers) => drawRequest(numbers, names));
+  const property = fc.asyncProperty(request, check);
+  for (let next = from; sent < until.requests || performance.now() < until.time; next += inFlight) {
+    const seeds = Array.from({ length: inFlight }, (_, index) => next + index);
+    // What fails is made smaller for so long, in milliseconds.
+    const options = { numRuns: 50, interruptAfterTimeLimit: 20_000 };
+    await Promise.all(seeds.map((each) => fc.assert(property, { ...options, seed: each })));
+  }
+}
+
+it(`responds to whatever it is asked, and says nothing of others (SEED=${seed})`, {
+  timeout: minutes * 60_000 + 120_000,
+}, async () => {
+  const began = performance.now();
+  await fuzz(seed, { requests: fewestRequests / 2, time: began + minutes * 30_000 });
+  const before = await rest();
+  await fuzz(seed + 1_000_000, { requests: fewestRequests, time: began + minutes * 60_000 });
+  const after = await rest();
+  const seconds = Math.round((performance.now() - began) / 1_000);
+  const counts = [...statuses]
+    .sort(([one], [other]) => one - other)
+    .map(([status, count]) => `${count} × ${status}`);
+  process.stdout.write(
+    `fuzz: ${sent} requests in ${seconds} s: ${counts.join(', ')}; heap at rest ${Math.round(before.heap / 2 ** 20)} and ${Math.round(after.heap / 2 ** 20)} MiB\n`,
+  );
+  expect(gateway.output.stderr).toBe('');
+  expect(after.sockets).toBeLessThanOrEqual(before.sockets);
+  expect(after.heap - before.heap).toBeLessThan(16 * 2 ** 20);
+});

@@ -1,0 +1,38 @@
+/** The audits of graphql-http: what GraphQL over HTTP says of a server, asked of this one. */
+
+import { type Audit, serverAudits } from 'graphql-http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+const audits = serverAudits({
+  url: () => `${gateway.url}/graphql`,
+  fetchFn: (input: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers);
+    headers.set('Authorization', `Bearer ${alice.token}`);
+    return fetch(input, { ...init, headers });
+  },
+});
+
+describe('a server of GraphQL over HTTP', () => {
+  // Twice, since an operation that comes again takes the fast path.
+  it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
+    '%s: %s',
+    async (_id, _name, audit) => {
+      for (const path of ['at first', 'again']) {
+        const result = await audit.fn();
+        const reason = 'reason' in result ? result.reason : undefined;
+        expect({ status: result.status, reason }, path).toEqual({ status: 'ok', reason: undefined });
+      }
+    },
+  );
+});

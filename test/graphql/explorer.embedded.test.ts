@@ -1,0 +1,132 @@
+/** GraphiQL as it is sent. That it works is for test/browser to see. */
+
+import { hash } from 'node:crypto';
+import { parse, validate } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { examples } from '../../src/graphql/explorer.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { subscribe } from '../support/events.ts';
+import {
+  type DemoGateway,
+  graphql,
+  openBeside,
+  openDemoGateway,
+  openTestGateway,
+  type TestGateway,
+} from '../support/gateway.ts';
+
+let gateway: DemoGateway;
+let deployed: TestGateway;
+beforeAll(async () => {
+  gateway = await openDemoGateway();
+  deployed = await openTestGateway(await openBeside(gateway.database));
+});
+afterAll(async () => {
+  await deployed?.close();
+  await gateway?.close();
+});
+
+describe('the examples', () => {
+  it('are valid', () => {
+    expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
+  });
+
+  it('have data on the demo account', async () => {
+    const responses = [];
+    for (const text of examples) {
+      if (/^subscription/m.test(text)) {
+        const events = await subscribe(gateway, gateway.token, text);
+        responses.push(await events.next());
+        events.leave();
+      } else {
+        const { data, errors } = await graphql(gateway, gateway.token, text);
+        expect(errors).toBeUndefined();
+        responses.push(data);
+      }
+    }
+    expect(responses).toMatchObject([
+      { viewer: { username: 'demo' }, dttDevices: { totalCount: 3, nodes: [{}, {}, {}] } },
+      { activeDttTemplate: { name: 'Beginner Program', sessions: { totalCount: 12 } } },
+      { lockSessions: { totalCount: 6, pageInfo: { hasNextPage: true } } },
+      { activateTemplate: { template: { name: 'Endurance', isActive: true } } },
+      { activeDttTemplate: { name: 'Endurance' } },
+    ]);
+  });
+});
+
+describe('the page', () => {
+  const open = (at: TestGateway, headers: Record<string, string> = {}) =>
+    fetch(`${at.url}/graphql`, {
+      headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', ...headers },
+    });
+
+  it('loads nothing from anywhere else', async () => {
+    const response = await open(deployed);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
+    const page = await response.text();
+    expect(page.includes('YogaGraphiQL.renderYogaGraphiQL(')).toBe(true);
+    // The script is in the page, and so are addresses in its texts. What would make a browser fetch one is not.
+    const fetches = [
+      /<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?\/\//i,
+      /<link\b[^>]*\bhref=["']?(?:https?:)?\/\//i,
+      /\burl\(\s*["']?(?:https?:)?\/\//i,
+      /@import\s+["'](?:https?:)?\/\//i,
+      /\b(?:import|importScripts|fetch|Worker|URL|open)\(\s*["'`](?:https?:)?\/\//,
+      /\b(?:from|import)\s*["'](?:https?:)?\/\//,
+      /\b(?:esm\.sh|unpkg\.com|jsdelivr\.net|cdnjs\.cloudflare\.com|skypack\.dev|gstatic\.com|googleapis\.com)\b/,
+    ];
+    expect(fetches.map((pattern) => page.match(pattern)?.[0]).filter(Boolean)).toEqual([]);
+  });
+
+  it('may run its own script alone, ask its own gateway alone, and be framed by nobody', async () => {
+    const response = await open(deployed, { 'Accept-Encoding': 'gzip' });
+    const { headers } = response;
+    const [, script = ''] = /<script>([\s\S]*)<\/script>/.exec(await response.text()) ?? [];
+    const policy = headers.get('Content-Security-Policy')?.split('; ') ?? [];
+    // As a whole: what a sandbox of a browser would only show by what does not load.
+    for (const part of [
+      "default-src 'none'",
+      `script-src 'sha256-${hash('sha256', script, 'base64')}'`,
+      "style-src 'unsafe-inline'",
+      'img-src data:',
+      'font-src data:',
+      'worker-src blob:',
+      "connect-src 'self'",
+      "frame-ancestors 'none'",
+    ])
+      expect(policy).toContain(part);
+    expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Host');
+    expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
+    expect(headers.get('Referrer-Policy')).toBe('no-referrer');
+  });
+
+  it('asks with the token of the demo account, and says where to put one where there is none', async () => {
+    // What the page is opened with comes last, behind megabytes that no failure should print.
+    const optionsAt = async (at: TestGateway) =>
+      /renderYogaGraphiQL\([\s\S]{0,9999}$/.exec(await (await open(at)).text())?.[0];
+    const demo = await optionsAt(gateway);
+    expect(demo).toContain(JSON.stringify({ Authorization: `Bearer ${gateway.token}` }));
+    const own = await optionsAt(deployed);
+    expect(own).toContain('Bearer YOUR_API_TOKEN');
+    expect(own).not.toContain(gateway.token);
+    expect(own).not.toContain('additionalHeaders');
+    for (const options of [demo, own]) {
+      expect(options).toContain('"title":"Dovetail"');
+      expect(options).toContain('"defaultEditorToolsVisibility":"headers"');
+    }
+  });
+
+  it('is the same with and without compression, and is not sent twice', async () => {
+    const [small, plain] = await Promise.all([
+      open(deployed, { 'Accept-Encoding': 'gzip' }),
+      open(deployed, { 'Accept-Encoding': 'identity' }),
+    ]);
+    expect(small.headers.get('Content-Encoding')).toBe('gzip');
+    expect(plain.headers.get('Content-Encoding')).toBeNull();
+    expect((await small.text()) === (await plain.text())).toBe(true);
+    const etag = small.headers.get('ETag') ?? '';
+    const again = await open(deployed, { 'Accept-Encoding': 'gzip', 'If-None-Match': etag });
+    expect(again.status).toBe(304);
+  });
+});

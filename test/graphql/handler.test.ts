@@ -1,0 +1,232 @@
+/** The GraphQL handler: how it takes requests, and the page that it shows to a browser. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+const get = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}/graphql?${new URLSearchParams(parameters)}`, {
+    headers: { Authorization: `Bearer ${alice.token}`, ...headers },
+  });
+
+describe('GET', () => {
+  it('responds to a query, with variables and the name of an operation', async () => {
+    const query = `query Device($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }
+      query Viewer { viewer { username } }`;
+    const variables = JSON.stringify({ id: alice.dttDevices[0] });
+    const device = await get({ query, variables, operationName: 'Device' });
+    expect(device.status).toBe(200);
+    expect(await device.json()).toEqual({ data: { dttDevice: { bubbleId: 'alice-dtt-0' } } });
+    const viewer = await get({ query, operationName: 'Viewer' });
+    expect(await viewer.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+  });
+
+  it('rejects a mutation, and changes nothing', async () => {
+    const [id] = alice.dttTemplates;
+    const query = `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+    for (const document of [
+      query,
+      `query Viewer { viewer { username } } ${query.replace('mutation', 'mutation M')}`,
+    ]) {
+      const response = await get({ query: document, ...(document !== query && { operationName: 'M' }) });
+      expect(response.status).toBe(405);
+      expect(response.headers.get('Allow')).toBe('POST');
+      expect(await response.json()).toEqual({
+        errors: [
+          {
+            message: 'Can only perform a mutation operation from a POST request.',
+            extensions: { code: 'BAD_USER_INPUT' },
+          },
+        ],
+      });
+    }
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
+  });
+
+  it.each(['variables', 'extensions'])('says so when %s are no JSON', async (name) => {
+    const response = await get({ query: '{ viewer { username } }', [name]: '{' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({
+      errors: [{ message: 'variables and extensions must be JSON', extensions: { code: 'BAD_USER_INPUT' } }],
+    });
+    expect(gateway.log).toEqual([]);
+  });
+
+  it.each(['application/json', 'application/graphql-response+json', '*/*'])(
+    'is a bad request without a query, for who accepts %s',
+    async (accept) => {
+      for (const parameters of [{}, { query: '' }, { operationName: 'Viewer' }]) {
+        const response = await get(parameters, { Accept: accept });
+        expect(response.status).toBe(400);
+        expect(await response.json()).toEqual({
+          errors: [{ message: 'Must provide query string.', extensions: { code: 'BAD_USER_INPUT' } }],
+        });
+      }
+    },
+  );
+
+  it('of one of several operations is cached as that query, and asked for by its name alone', async () => {
+    const query = `query Viewer { viewer { username } } mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }`;
+    for (let time = 0; time < 2; time++) {
+      const response = await get({ query, operationName: 'Viewer' });
+      expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+      expect(response.headers.get('ETag')).not.toBeNull();
+    }
+    const { hits } = gateway.responseCache.counters;
+    await (await get({ query, operationName: 'Viewer' })).text();
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
+    expect((await get({ query })).headers.get('ETag')).toBeNull();
+  });
+
+  it('asks for a token as POST does', async () => {
+    const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(await response.json()).toEqual({
+      errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],
+    });
+  });
+});
+
+/** Posts three times, since each is handled another way: by Yoga, by the fast path, from the cache. All must respond alike. */
+async function post(body: string, headers: Record<string, string> = {}) {
+  const responses = [];
+  for (let time = 0; time < 3; time++) {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json', ...headers },
+      body,
+    });
+    const type = response.headers.get('Content-Type');
+    responses.push({ status: response.status, type, ...(await response.json()) });
+  }
+  for (const response of responses) expect(response).toEqual(responses[0]);
+  return responses[0];
+}
+
+describe('POST', () => {
+  const query = '{ viewer { username } }';
+  const data = { viewer: { username: 'alice' } };
+
+  it.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json ;charset=utf-8',
+  ])('takes a body of the type %s', async (type) => {
+    expect(await post(JSON.stringify({ query }), { 'Content-Type': type })).toMatchObject({
+      status: 200,
+      data,
+    });
+  });
+
+  it.each([
+    ['application/json', 'application/json; charset=utf-8'],
+    ['*/*', 'application/json; charset=utf-8'],
+    ['text/html, */*;q=0.1', 'application/json; charset=utf-8'],
+    ['application/graphql-response+json', 'application/graphql-response+json; charset=utf-8'],
+    [
+      'application/graphql-response+json, application/json;q=0.9',
+      'application/graphql-response+json; charset=utf-8',
+    ],
+  ])('responds in a type that is accepted: %s', async (accept, type) => {
+    expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
+    const wrong = JSON.stringify({
+      query: 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }',
+      variables: { n: 'x' },
+    });
+    expect(await post(wrong, { Accept: accept })).toMatchObject({ status: 400, type, errors: [{}] });
+  });
+
+  it('runs the operation that is named, with its variables, and takes null for nothing', async () => {
+    const several = `query Viewer { viewer { username } } query Devices($n: Int = 2) { dttDevices(first: $n) { nodes { bubbleId } } }`;
+    const named = (operationName: string, variables: object | null) =>
+      post(JSON.stringify({ query: several, operationName, variables, extensions: null }));
+    const devices = (count: number) => ({
+      dttDevices: {
+        nodes: Array.from({ length: count }, (_, index) => ({ bubbleId: `alice-dtt-${index}` })),
+      },
+    });
+    expect((await named('Viewer', null)).data).toEqual(data);
+    expect((await named('Devices', null)).data).toEqual(devices(2));
+    expect((await named('Devices', { n: 1 })).data).toEqual(devices(1));
+    expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
+    expect((await post(JSON.stringify({ query: several }))).errors).toHaveLength(1);
+  });
+
+  it.each([
+    ['an unknown parameter', { unknown: 1 }],
+    ['a name that is no text', { operationName: 1 }],
+    ['variables that are a list', { variables: [] }],
+    ['variables that are text', { variables: 'x' }],
+    ['extensions that are a list', { extensions: [] }],
+    ['extensions that are a number', { extensions: 1 }],
+    ['a name of nothing', { operationName: 'Nobody' }],
+  ])('rejects %s however often it comes, also of a query that was asked before', async (_, odd) => {
+    expect((await post(JSON.stringify({ query }))).data).toEqual(data);
+    const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
+    expect(response).not.toHaveProperty('data');
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
+  it('is for this viewer alone, and stored by no cache', async () => {
+    for (const path of ['Yoga', 'compiled', 'from memory']) {
+      const response = await fetch(`${gateway.url}/graphql`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ query: '{ viewer { rank username } }' }),
+      });
+      await response.text();
+      expect(response.headers.get('Cache-Control'), path).toBe('no-store');
+      if (path !== 'Yoga') expect(response.headers.get('Vary')).toBe('Authorization, Accept');
+    }
+  });
+});
+
+describe('a body of another type than JSON, such as that of a form of a foreign page,', () => {
+  const query = () =>
+    `mutation { activateTemplate(databaseId: ${alice.dttTemplates[0]}) { scheduleTypeChanged } }`;
+  const boundary = 'xxx';
+
+  it.each<[string, () => string]>([
+    ['text/plain', () => JSON.stringify({ query: query() })],
+    ['application/graphql', query],
+    ['application/graphql+json', () => JSON.stringify({ query: query() })],
+    ['application/jsonp', () => JSON.stringify({ query: query() })],
+    ['text/plain; application/json', () => JSON.stringify({ query: query() })],
+    ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
+    [
+      `multipart/form-data; boundary=${boundary}`,
+      () =>
+        `--${boundary}\r\nContent-Disposition: form-data; name="operations"\r\n\r\n${JSON.stringify({ query: query() })}\r\n` +
+        `--${boundary}\r\nContent-Disposition: form-data; name="map"\r\n\r\n{}\r\n--${boundary}--\r\n`,
+    ],
+    ['', () => JSON.stringify({ query: query() })],
+  ])('runs nothing, even with a token: %s', async (type, body) => {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': type },
+      body: body(),
+    });
+    expect(response.status).toBe(415);
+    expect(response.headers.get('Connection')).toBe('close');
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: 'A POST takes a body of the type application/json',
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
+  });
+});

@@ -1,0 +1,448 @@
+/** Hostile GraphQL: rejected on every path, in the same words, before it costs anything. */
+
+import { getIntrospectionQuery } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import {
+  graphql,
+  graphqlOnce,
+  openBeside,
+  openTestGateway,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+const many = (count: number, item: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => item(index)).join(' ');
+
+/** A document of so many levels, at least 3. */
+const deep = (levels: number) => {
+  const rounds = Math.floor((levels - 3) / 2);
+  const last = levels % 2 === 0 ? 'owner{id}' : 'id';
+  return `{viewer{activeDttTemplate{${'owner{activeDttTemplate{'.repeat(rounds)}${last}${'}}'.repeat(rounds)}}}}`;
+};
+
+/** Each fragment has four times as many fields as the one that it spreads. */
+const bomb = (fragments: number) =>
+  `{ viewer { ...F0 } } ${many(
+    fragments,
+    (index) => `fragment F${index} on User {
+    ${many(4, (alias) => `a${alias}: activeDttTemplate { owner { ...F${index + 1} } }`)}
+  }`,
+  )} fragment F${fragments} on User { id }`;
+
+/** So many fragments, each of which spreads the next one, and the last one the first ones, which are compared in pairs. */
+const circle = (fragments: number) =>
+  `{ viewer { ...F0 } } ${many(fragments - 1, (index) => `fragment F${index} on User { ...F${index + 1} }`)}
+   fragment F${fragments - 1} on User { ${many(10, (index) => `...F${index}`)} }`;
+
+const lists =
+  'query ($n: Int) { dttTemplates(first: $n) { nodes { sessions(first: $n) { nodes { id name } } } } }';
+const ids =
+  'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }';
+const complexity = (found: number) => `The operation has a complexity of ${found}; at most 20000 is allowed`;
+
+const hostile: [name: string, document: string, variables: Record<string, unknown>, messages: string[]][] = [
+  ['21 levels', deep(21), {}, ['The operation is 21 levels deep; at most 20 are allowed']],
+  [
+    '21 levels of fragments',
+    `{ viewer { ...F0 } } ${many(9, (index) => `fragment F${index} on User { activeDttTemplate { owner { ...F${index + 1} } } }`)}
+     fragment F9 on User { activeDttTemplate { ... { id } } }`,
+    {},
+    ['The operation is 21 levels deep; at most 20 are allowed'],
+  ],
+  [
+    '21 levels in another of two operations',
+    `query A { viewer { id } } query B ${deep(21)} query C { viewer { id } }`,
+    {},
+    ['The operation is 21 levels deep; at most 20 are allowed'],
+  ],
+  [
+    '31 aliases',
+    `{ ${many(31, (index) => `a${index}: __typename`)} }`,
+    {},
+    ['The operation has 31 aliases; at most 30 are allowed'],
+  ],
+  [
+    '31 directives',
+    `{ ${many(31, () => '__typename @include(if: true)')} }`,
+    {},
+    ['The operation has 31 directives; at most 30 are allowed'],
+  ],
+  [
+    'too much of everything',
+    `{ ${many(31, (index) => `a${index}: viewer { id }`)} ${deep(41).slice(1, -1)} __typename ${many(300, () => '@a')} }`,
+    {},
+    [
+      'The operation is 41 levels deep; at most 20 are allowed',
+      'The operation has 31 aliases; at most 30 are allowed',
+      'The operation has 300 directives; at most 30 are allowed',
+    ],
+  ],
+  [
+    '1001 tokens',
+    `{ ${many(999, () => '__typename')} }`,
+    {},
+    ['The operation has more than 1000 tokens; at most 1000 are allowed'],
+  ],
+  [
+    'levels beyond all reading',
+    '{viewer'.repeat(20_000),
+    {},
+    ['The operation has more than 1000 tokens; at most 1000 are allowed'],
+  ],
+  [
+    'lists in lists',
+    '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }',
+    {},
+    [complexity(20_202)],
+  ],
+  [
+    'lists in lists, whose size nobody said',
+    '{ dttDevices { nodes { sessions { edges { node { id name passed createdAt bubbleId ownerId databaseId } } } } } }',
+    {},
+    [complexity(20_102)],
+  ],
+  ['lists of a size out of a variable', lists, { n: 100 }, [complexity(20_202)]],
+  ['lists of a size out of a default', lists.replace('Int)', 'Int = 100)'), {}, [complexity(20_202)]],
+  ...['constructor', 'valueOf', 'toString', 'hasOwnProperty', '__proto__'].flatMap((name): typeof hostile => {
+    const document = lists.replaceAll('$n', `$${name}`);
+    return [
+      [`lists of a size out of the default of $${name}`, document.replace('Int)', 'Int = 100)'), {}],
+      [`lists of a size out of $${name}`, document.replace('Int)', 'Int = 1)'), { [name]: 100 }],
+    ].map(
+      ([title, text, variables]) => [title, text, variables, [complexity(20_202)]] as (typeof hostile)[0],
+    );
+  }),
+  [
+    'a fragment under a short list, and then under a long one',
+    `{ dttTemplates(first: 100) { nodes { few: sessions(first: 1) { ...S } many: sessions(first: 100) { ...S } } } }
+     fragment S on DttSessionConnection { nodes { id name } }`,
+    {},
+    [complexity(20_602)],
+  ],
+  ['records by ids', ids, { ids: Array.from({ length: 100 }, () => 'x') }, [complexity(20_201)]],
+  [
+    'lists of sizes that would be rejected anyway',
+    '{ dttTemplates(last: 2000000000) { nodes { sessions(first: 101) { nodes { id name } } } } }',
+    {},
+    [complexity(20_202)],
+  ],
+  [
+    'records by ids that are written out',
+    `{ nodes(ids: [${many(100, () => '"x",')}]) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }`,
+    {},
+    [complexity(20_201)],
+  ],
+  [
+    'lists of sizes below nothing, that make up for no other',
+    `{ few: dttTemplates(first: -2000000000) { nodes { sessions { totalCount } } }
+       many: dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }`,
+    {},
+    [complexity(20_206)],
+  ],
+  ['fragments that spread and spread', bomb(7), {}, [complexity(60_073)]],
+  [
+    'a subscription to lists in lists',
+    `subscription { activeDttTemplate { sessions(first: 100) { nodes { template {
+      sessions(first: 100) { nodes { id name } } } } } } }`,
+    {},
+    [complexity(20_303)],
+  ],
+  [
+    'the schema, and again, and again',
+    `{ ${many(3, (index) => `a${index}: __schema { ...S }`)} } ${getIntrospectionQuery()
+      .replace(/^[\s\S]*?__schema \{/, 'fragment S on __Schema {')
+      .replace(/\}\s*\}\s*fragment FullType/, '} fragment FullType')}`,
+    {},
+    [complexity(24_816)],
+  ],
+  [
+    'the schema in itself',
+    '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }',
+    {},
+    ['Maximum introspection depth exceeded'],
+  ],
+  [
+    'fragments in a circle',
+    '{ viewer { ...A } } fragment A on User { ...B } fragment B on User { ...A }',
+    {},
+    ['Cannot spread fragment "A" within itself via "B".'],
+  ],
+  [
+    'a field again and again',
+    `{ ${many(998, () => '__typename')} }`,
+    {},
+    ['The operation repeats its fields too often; each is needed only once'],
+  ],
+  [
+    'lists below devices of every kind, whose list is not asked for by its size',
+    '{ devices { ... on DttDevice { sessions(first: 100) { nodes { id name passed createdAt } } } } }',
+    {},
+    [complexity(20_101)],
+  ],
+  [
+    'fault upon fault',
+    `{ ${many(900, (index) => `x${index}`)} }`,
+    {},
+    [
+      ...Array.from({ length: 10 }, (_, index) => `Cannot query field "x${index}" on type "Query".`),
+      'Too many validation errors, error limit reached. Validation aborted.',
+    ],
+  ],
+];
+
+/** Those that ask for nothing but the schema, which is everybody's. */
+const aboutTheSchema = new Set([
+  '31 aliases',
+  '31 directives',
+  'the schema, and again, and again',
+  'the schema in itself',
+  'a field again and again',
+]);
+
+describe('a hostile document', () => {
+  it.each(hostile)('is rejected, and told why: %s', async (_, document, variables, messages) => {
+    const { status, data, errors } = await graphql(gateway, alice.token, document, variables);
+    expect(errors?.map(({ message }) => message)).toEqual(messages);
+    expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
+    expect(data).toBeUndefined();
+    // So GraphQL over HTTP has it, for clients that do not know its own media type.
+    expect(status).toBe(200);
+  });
+
+  // Node rejects targets that are longer.
+  const short = hostile.filter(([, document]) => document.length < 4_000);
+
+  it.each(short)(
+    'is rejected with 400 where the client knows of it: %s',
+    async (_, query, variables, messages) => {
+      const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
+      const response = await fetch(`${gateway.url}/graphql?${parameters}`, {
+        headers: { Authorization: `Bearer ${alice.token}`, Accept: 'application/graphql-response+json' },
+      });
+      expect(response.status).toBe(400);
+      const { errors } = await response.json();
+      expect(errors.map(({ message }: { message: string }) => message)).toEqual(messages);
+    },
+  );
+
+  it.each(hostile)(
+    'is nothing that an anonymous client may know: %s',
+    async (name, document, variables, messages) => {
+      const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
+      if (aboutTheSchema.has(name)) {
+        expect(errors?.map(({ message }) => message)).toEqual(messages);
+      } else {
+        expect(status).toBe(401);
+        expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
+      }
+    },
+  );
+
+  it('is no reason to log anything', () => {
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('a document at its limits', () => {
+  it.each([
+    ['20 levels', deep(20)],
+    ['30 aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
+    ['30 directives', `{ ${many(30, () => '... @include(if: true) { __typename }')} }`],
+    ['1000 tokens', `{ viewer { id id id ${many(248, () => '... { id }')} } }`],
+    ['what explorers ask', getIntrospectionQuery({ inputValueDeprecation: true, oneOf: true })],
+    [
+      // 2 + 99 * (2 + 100 * 2)
+      'a complexity of 20000',
+      '{ dttTemplates(first: 99) { nodes { sessions(first: 100) { nodes { id name } } } } }',
+    ],
+    [
+      'a whole page',
+      '{ dttSessions(first: 100) { nodes { id name passed createdAt segments { id type passed points } } } }',
+    ],
+  ])('is run: %s', async (_, document) => {
+    const { data, errors } = await graphql(gateway, alice.token, document);
+    expect(errors).toBeUndefined();
+    expect(Object.keys(data)).not.toEqual([]);
+  });
+
+  it('is run or not by what its variables say', async () => {
+    for (const n of [99, 100, 99]) {
+      const { errors } = await graphql(gateway, alice.token, lists, { n });
+      expect(errors?.map(({ message }) => message)).toEqual(n === 99 ? undefined : [complexity(20_202)]);
+    }
+    const again = await graphql(gateway, alice.token, lists, { n: 'all' });
+    expect(again.errors?.[0]?.message).toMatch(/^Variable "\$n" got invalid value "all"/);
+  });
+});
+
+describe('a mutation that asks for too much', () => {
+  it('changes nothing, also when it comes again', async () => {
+    const [id] = alice.dttTemplates;
+    const document = `mutation ($n: Int!) { activateTemplate(databaseId: ${id}) { template {
+      sessions(first: $n) { nodes { template { sessions(first: $n) { nodes { id name } } } } } } } }`;
+    for (const path of ['at first', 'again', 'and again']) {
+      const { data, errors } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
+      expect(data, path).toBeUndefined();
+      expect(errors?.map(({ message }) => message)).toEqual([complexity(20_304)]);
+    }
+    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
+    expect((await graphqlOnce(gateway, alice.token, document, { n: 1 })).errors).toBeUndefined();
+    const { data } = await graphqlOnce(gateway, alice.token, document, { n: 100 });
+    expect(data).toBeUndefined();
+  });
+});
+
+describe('the time it takes', () => {
+  /** In milliseconds: the best of a few, since the machine has other things to do. */
+  const timeOf = (run: () => void) =>
+    Math.min(
+      ...Array.from({ length: 5 }, () => {
+        const start = performance.now();
+        run();
+        return performance.now() - start;
+      }),
+    );
+  const read = (document: string) => {
+    try {
+      // New ones each time, for nothing to be remembered.
+      createDocuments(readConfig({})).read(document);
+    } catch (error) {
+      if (!(error instanceof AggregateError)) throw error;
+    }
+  };
+
+  it.each(hostile)('to reject is a few milliseconds: %s', (name, document) => {
+    // These get as far as the validation.
+    const most = name === 'a field again and again' ? 100 : 25;
+    expect(timeOf(() => read(document))).toBeLessThan(most);
+  });
+
+  it('does not grow with how many values of the variables are wrong', () => {
+    let looked = 0;
+    const wrong = {
+      *[Symbol.iterator]() {
+        for (; looked < 10_000; looked++) yield {};
+      },
+    };
+    const documents = createDocuments(readConfig({}));
+    const document = documents.read(ids);
+    expect(documents.tooComplex(document, undefined, { ids: wrong })).toBeUndefined();
+    expect(looked).toBeLessThan(10);
+  });
+
+  it.each([
+    ['the same field', `{ ${many(249, () => 'viewer{id}')} }`],
+    [
+      'the same fields in each other',
+      `{ viewer { ${many(83, () => 'activeDttTemplate{owner{activeDttTemplate{id}}}')} } }`,
+    ],
+    ['a conflict', `{ ${many(110, (index) => (index % 2 ? 'a:viewer{id}' : 'viewer{id}'))} }`],
+    [
+      'fragments',
+      `{ viewer { ${many(99, (index) => `...F${index}`)} } } ${many(99, (index) => `fragment F${index} on User { id }`)}`,
+    ],
+  ])('to check the worst that is allowed is short of a blink: %s', (_, document) => {
+    expect(timeOf(() => read(document))).toBeLessThan(150);
+  });
+});
+
+describe('a limit', () => {
+  it.each([
+    [{ MAX_DEPTH: '2' }, '{ viewer { activeDttTemplate { id } } }', '3 levels deep; at most 2'],
+    [{ MAX_ALIASES: '1' }, '{ a: __typename b: __typename }', '2 aliases; at most 1'],
+    [{ MAX_DIRECTIVES: '1' }, '{ a @include(if: true) @skip(if: true) }', '2 directives; at most 1'],
+    [{ MAX_TOKENS: '5' }, '{ viewer { id } }', 'more than 5 tokens; at most 5'],
+    // The parser would run out of stack.
+    [{ MAX_TOKENS: '100000' }, '{viewer'.repeat(40_000), 'nested too deeply to be read'],
+    // As would the validation: at times already with as many as the usual MAX_TOKENS allows.
+    [{ MAX_TOKENS: '100000' }, circle(1_000), 'nested too deeply to be checked'],
+  ])('is what the setting says: %j', (settings, document, message) => {
+    expect(() => createDocuments(readConfig(settings)).read(document)).toThrow(
+      expect.objectContaining({
+        errors: [expect.objectContaining({ message: expect.stringContaining(message) })],
+      }),
+    );
+  });
+});
+
+describe('where the schema is nobody’s business', () => {
+  let closed: TestGateway;
+  beforeAll(async () => {
+    closed = await openTestGateway(await openBeside(gateway.database), {
+      settings: {
+        INTROSPECTION: 'off',
+        GRAPHIQL: 'off',
+        MAX_BODY_KB: '1',
+      },
+    });
+  });
+  afterAll(() => closed?.close());
+
+  it('nobody is told of it, and anonymous clients not even that', async () => {
+    const { errors } = await graphql(closed, alice.token, '{ __schema { description } }');
+    expect(errors?.map(({ message }) => message)).toEqual([
+      'GraphQL introspection has been disabled, but the requested query contained the field "__schema".',
+    ]);
+    expect((await graphql(closed, undefined, '{ __schema { description } }')).status).toBe(401);
+    expect((await graphql(closed, undefined, '{ __typename }')).status).toBe(401);
+    expect((await graphql(closed, alice.token, '{ __typename }')).data).toEqual({ __typename: 'Query' });
+  });
+
+  it('fields are not suggested, to those who know the schema they are', async () => {
+    const message = 'Cannot query field "veiwer" on type "Query".';
+    const { errors } = await graphql(closed, alice.token, '{ veiwer { id } }');
+    expect(errors?.map((error) => error.message)).toEqual([message]);
+    const open = await graphql(gateway, alice.token, '{ veiwer { id } }');
+    expect(open.errors?.map((error) => error.message)).toEqual([`${message} Did you mean "viewer"?`]);
+    // Without a token what looks like introspection is read, and nothing suggested either.
+    const anonymous = await graphql(gateway, undefined, '{ __viewer }');
+    expect(anonymous.errors?.map((error) => error.message)).toEqual([
+      'Cannot query field "__viewer" on type "Query".',
+    ]);
+  });
+
+  it('no other description is shown, nor is there a link to one', async () => {
+    const home = await (await fetch(closed.url)).text();
+    for (const path of ['/docs', '/docs/start.js', '/openapi.json', '/schema.graphql']) {
+      expect((await fetch(closed.url + path)).status).toBe(404);
+      expect(home).not.toContain(path);
+      expect((await fetch(gateway.url + path)).status).toBe(200);
+    }
+    expect(home).not.toContain('GraphiQL');
+    expect(home).toContain('/healthz');
+  });
+
+  it('no page is shown', async () => {
+    const page = await fetch(`${closed.url}/graphql`, { headers: { Accept: 'text/html,*/*;q=0.8' } });
+    expect(page.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+    expect(await page.json()).toMatchObject({ errors: [{ message: 'Must provide query string.' }] });
+  });
+
+  it('and where bodies are small, large ones are rejected', async () => {
+    const { status, errors } = await graphqlOnce(
+      closed,
+      alice.token,
+      `{ viewer { id } } # ${'x'.repeat(1024)}`,
+    );
+    expect(status).toBe(413);
+    expect(errors).toEqual([
+      {
+        message: 'The request body is larger than 1 KiB, the most that is allowed',
+        extensions: { code: 'BAD_USER_INPUT' },
+      },
+    ]);
+  });
+});

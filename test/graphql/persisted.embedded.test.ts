@@ -1,0 +1,244 @@
+/** Operations that requests name instead of sending them. */
+
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { SetupError } from '../../src/errors.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+import { loadPersistedOperations } from '../../src/graphql/persisted.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+const viewer = 'query Viewer { viewer { username } }';
+const first = 'query First($n: Int!) { dttDevices(first: $n) { nodes { bubbleId } } }';
+const id = createHash('sha256').update(viewer).digest('hex');
+
+const onlyPersisted =
+  'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
+
+let folder: string;
+let open: TestGateway;
+let only: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
+  const file = join(folder, 'persisted.json');
+  await writeFile(file, JSON.stringify({ [id]: viewer, first }));
+  open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
+  only = await openTestGateway(await openBeside(open.database), {
+    settings: {
+      PERSISTED_OPERATIONS: 'only',
+      PERSISTED_OPERATIONS_FILE: file,
+    },
+  });
+  alice = await createAccount(open.database.client, 'alice');
+});
+afterAll(async () => {
+  await only?.close();
+  await open?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const byHash = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } });
+
+/** Three times, since each is handled another way: by Yoga, by the fast path, from the cache. */
+async function post(gateway: TestGateway, body: object, token: string | undefined = alice.token) {
+  const responses = [];
+  for (let time = 0; time < 3; time++) {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Accept: 'application/graphql-response+json',
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify(body),
+    });
+    responses.push({ status: response.status, ...(await response.json()) });
+  }
+  for (const response of responses) expect(response).toEqual(responses[0]);
+  return responses[0];
+}
+
+const rejected = (message: string) => ({
+  status: 400,
+  errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }],
+});
+
+describe('a persisted operation', () => {
+  it.each([
+    ['its documentId', { documentId: id }],
+    ['its hash', byHash(id)],
+  ])('is run by %s', async (_, naming) => {
+    for (const gateway of [open, only])
+      expect(await post(gateway, naming)).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
+  });
+
+  it('takes variables', async () => {
+    for (const gateway of [open, only]) {
+      const { data } = await post(gateway, { documentId: 'first', variables: { n: 1 } });
+      expect(data).toEqual({ dttDevices: { nodes: [{ bubbleId: 'alice-dtt-0' }] } });
+      const { errors } = await post(gateway, { documentId: 'first', variables: { n: 101 } });
+      expect(errors[0].message).toBe('first must be an integer from 1 to 100');
+    }
+  });
+
+  it('is asked for conditionally by GET', async () => {
+    const target = `${only.url}/graphql?extensions=${encodeURIComponent(JSON.stringify(byHash(id).extensions))}`;
+    const headers = { Authorization: `Bearer ${alice.token}` };
+    const response = await fetch(target, { headers });
+    expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+    const again = await fetch(target, {
+      headers: { ...headers, 'If-None-Match': response.headers.get('ETag') ?? '' },
+    });
+    expect(again.status).toBe(304);
+  });
+
+  it('has to be there', async () => {
+    for (const gateway of [open, only]) {
+      const unknown = 'f'.repeat(64);
+      expect(await post(gateway, byHash(unknown))).toEqual(
+        rejected(`There is no persisted operation with the id "${unknown}"`),
+      );
+      for (const documentId of ['__proto__', 'constructor'])
+        expect(await post(gateway, { documentId })).toEqual(
+          rejected(`There is no persisted operation with the id "${documentId}"`),
+        );
+    }
+  });
+
+  it.each([[{ toString: 1 }], [[[[]]]], [1], [true]])(
+    'is named by text, and not by %j',
+    async (documentId) => {
+      for (const gateway of [open, only])
+        expect(await post(gateway, { documentId })).toEqual(rejected('documentId must be a string'));
+    },
+  );
+
+  it('is for nobody without a token, there or not', async () => {
+    for (const gateway of [open, only]) {
+      for (const documentId of [id, 'nothing', { toString: 1 }]) {
+        expect(await post(gateway, { documentId }, '')).toEqual({
+          status: 401,
+          errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],
+        });
+      }
+    }
+  });
+});
+
+describe('any other operation', () => {
+  it('is run, unless only persisted ones are', async () => {
+    const query = '{ viewer { username } }';
+    expect(await post(open, { query })).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
+    expect(await post(only, { query })).toEqual(rejected(onlyPersisted));
+  });
+
+  it('goes before one that is named beside it, unless only persisted ones are run', async () => {
+    for (const naming of [{ documentId: 'first' }, { documentId: 'nothing' }, byHash('nothing')])
+      expect(await post(open, { query: viewer, ...naming })).toEqual({
+        status: 200,
+        data: { viewer: { username: 'alice' } },
+      });
+  });
+
+  it.each([
+    ['the very text of a persisted one', { query: viewer }],
+    ['a text beside an id', { query: '{ viewer { id } }', documentId: id }],
+    ['a text beside a hash', { query: '{ viewer { id } }', ...byHash(id) }],
+    ['nothing', {}],
+    ['a hash that is none', { extensions: { persistedQuery: { sha256Hash: 1 } } }],
+    ['the schema', { query: '{ __schema { description } }' }],
+  ])('is rejected where only persisted ones are run: %s', async (_, body) => {
+    expect(await post(only, body)).toEqual(rejected(onlyPersisted));
+  });
+});
+
+describe('the file', () => {
+  const load = async (name: string, text: string) => {
+    const file = join(folder, name);
+    await writeFile(file, text);
+    const config = readConfig({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
+    return loadPersistedOperations(config, createDocuments(config));
+  };
+
+  it.each([
+    ['as Relay and the client preset write it', 'plain.json', JSON.stringify({ [id]: viewer }), id],
+    [
+      'as Apollo writes it',
+      'apollo.json',
+      JSON.stringify({
+        format: 'apollo-persisted-query-manifest',
+        version: 1,
+        operations: [{ id, name: 'Viewer', type: 'query', body: viewer }],
+      }),
+      id,
+    ],
+    [
+      'of GraphQL, by the names of its operations',
+      'all.graphql',
+      `${first} query Viewer { viewer { ...F } } fragment F on User { username }`,
+      'Viewer',
+    ],
+    ['with an id that every object has', 'odd.json', `{"__proto__":${JSON.stringify(viewer)}}`, '__proto__'],
+    [
+      'with a name that every object has',
+      'odd.graphql',
+      first.replace('First', 'constructor'),
+      'constructor',
+    ],
+  ])('may be %s', async (_, name, text, documentId) => {
+    expect((await load(name, text)).textFor({ documentId })).toMatch(/^query (Viewer|constructor)\b/);
+  });
+
+  it('has an operation asked for by its documentId before its hash, and by ids of any length', async () => {
+    const long = 'x'.repeat(101);
+    const { textFor } = await load('names.json', JSON.stringify({ [id]: viewer, first, [long]: first }));
+    expect(textFor({ query: null, documentId: 'first', ...byHash(id) })).toBe(first);
+    expect(textFor({ documentId: null, ...byHash(id) })).toBe(viewer);
+    expect(textFor({ documentId: long })).toBe(first);
+    expect(textFor({ documentId: `${long}x` })).toMatchObject({
+      message: `There is no persisted operation with the id "${'x'.repeat(100)}"`,
+    });
+  });
+
+  it.each([
+    ['no JSON', 'a.json', '{', /cannot be used: SyntaxError/],
+    ['no manifest', 'b.json', '[1]', /cannot be used: it is not a manifest of documents by id$/],
+    ['no GraphQL', 'c.graphql', '{', /cannot be used: .*Syntax Error/],
+    ['without a name', 'd.graphql', '{ viewer { id } }', /an operation has no name to be asked for by$/],
+    [
+      'not valid',
+      'e.json',
+      JSON.stringify({ x: '{ nobody }' }),
+      /x cannot be run: Cannot query field "nobody"/,
+    ],
+    [
+      'beyond the limits',
+      'f.json',
+      JSON.stringify({ x: `{ ${'viewer { id } '.repeat(400)} }` }),
+      /x cannot be run: The operation has more than 1000 tokens; at most 1000 are allowed$/,
+    ],
+  ])('stops the start when it has what is %s', async (_, name, text, message) => {
+    const failing = load(name, text);
+    await expect(failing).rejects.toThrow(SetupError);
+    await expect(failing).rejects.toThrow(message);
+  });
+
+  it('stops the start when it is missing, or not named', () => {
+    const start = (settings: Record<string, string>) => {
+      const config = readConfig(settings);
+      return loadPersistedOperations(config, createDocuments(config));
+    };
+    expect(() => start({ PERSISTED_OPERATIONS: 'only' })).toThrow(
+      new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.'),
+    );
+    expect(() => start({ PERSISTED_OPERATIONS_FILE: '/nowhere/a.json' })).toThrow(
+      /^PERSISTED_OPERATIONS_FILE \/nowhere\/a.json cannot be used: Error: ENOENT/,
+    );
+  });
+});

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { expect, it, vi } from 'vitest';
+import { readBody } from '../../src/http/body.ts';
+
+/** As much of a request as a body is read from. */
+function open(headers: Record<string, string> = {}) {
+  const stream = new PassThrough();
+  const request = Object.assign(stream, { headers }) as unknown as IncomingMessage;
+  return { stream, read: (limit: number) => readBody(request, limit) };
+}
+
+it.each([
+  ['none', []],
+  ['one piece', ['abcd']],
+  ['several pieces', ['a', 'bc', 'd']],
+  ['as many bytes as may be', ['ab', 'cdé']],
+])('gives the whole body: %s', async (_, pieces) => {
+  const { stream, read } = open({ 'content-length': '6' });
+  const reading = read(6);
+  for (const piece of pieces) stream.write(piece);
+  stream.end();
+  expect((await reading)?.toString()).toBe(pieces.join(''));
+});
+
+it.each([
+  ['in one piece', ['abcdefg']],
+  ['in several', ['abcd', 'efg']],
+  ['counted in bytes', ['abcd', '…']],
+])(
+  'gives nothing of a body that turns out to be over the limit, and stops to read it: %s',
+  async (_, pieces) => {
+    const { stream, read } = open();
+    const reading = read(6);
+    for (const piece of pieces) stream.write(piece);
+    expect(await reading).toBeUndefined();
+    expect(stream.isPaused()).toBe(true);
+  },
+);
+
+it('reads nothing of a body that is announced to be over the limit', async () => {
+  const { stream, read } = open({ 'content-length': '7' });
+  expect(await read(6)).toBeUndefined();
+  expect(stream.listenerCount('data')).toBe(0);
+});
+
+it('waits for ever for a client that left, which is no error', async () => {
+  const { stream, read } = open();
+  const settled = vi.fn();
+  read(6).then(settled, settled);
+  stream.write('abc');
+  stream.destroy(new Error('aborted'));
+  await new Promise((settle) => stream.once('close', settle));
+  expect(settled).not.toHaveBeenCalled();
+});

@@ -1,0 +1,123 @@
+/** Which pages may use the gateway from a browser: none, or those of the origins that are named. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+const app = 'https://app.example.com';
+const local = 'http://localhost:5173';
+
+let closed: TestGateway;
+let open: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  closed = await openTestGateway();
+  open = await openTestGateway(await openBeside(closed.database), {
+    settings: { CORS_ORIGINS: `${app}, ${local}` },
+  });
+  alice = await createAccount(closed.database.client, 'alice');
+});
+afterAll(async () => {
+  await open?.close();
+  await closed?.close();
+});
+
+const endpoints = ['/graphql?query={viewer{username}}', '/api/v1/users/me'];
+
+const ask = (gateway: TestGateway, path: string, init: RequestInit = {}) =>
+  fetch(gateway.url + path, {
+    ...init,
+    headers: { Authorization: `Bearer ${alice.token}`, ...init.headers },
+  });
+
+const preflight = (gateway: TestGateway, path: string, origin: string) =>
+  fetch(gateway.url + path, {
+    method: 'OPTIONS',
+    headers: {
+      Origin: origin,
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': 'authorization,content-type',
+    },
+  });
+
+/** What CORS says in the answer. */
+const said = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control-')));
+
+describe.each(endpoints)('at %s', (path) => {
+  it.each([app, local])('a page of %s may ask, and read what it needs', async (origin) => {
+    const response = await ask(open, path, { headers: { Origin: origin } });
+    expect(response.status).toBe(200);
+    expect(said(response)).toEqual({
+      'access-control-allow-origin': origin,
+      'access-control-expose-headers':
+        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Deprecation,Sunset,Link',
+    });
+    expect(response.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Origin$/);
+
+    const etag = response.headers.get('ETag') ?? '';
+    const again = await ask(open, path, { headers: { Origin: origin, 'If-None-Match': etag } });
+    expect(again.status).toBe(304);
+    expect(again.headers.get('Access-Control-Allow-Origin')).toBe(origin);
+    expect(again.headers.get('Vary')).toBe(response.headers.get('Vary'));
+  });
+
+  it('it may read why it was refused', async () => {
+    const response = await ask(open, path, { headers: { Origin: app, Authorization: 'Bearer x' } });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('Access-Control-Allow-Origin')).toBe(app);
+  });
+
+  it('its browser is told before', async () => {
+    const response = await preflight(open, path, app);
+    expect(response.status).toBe(204);
+    expect(said(response)).toMatchObject({
+      'access-control-allow-origin': app,
+      'access-control-allow-methods': 'GET,HEAD,POST',
+      'access-control-allow-headers':
+        'Authorization,Content-Type,If-None-Match,X-Request-Id,traceparent,tracestate',
+      'access-control-max-age': '7200',
+    });
+    expect(response.headers.get('Vary')).toBe('Origin');
+  });
+
+  it.each(['https://evil.example', 'https://app.example.com.evil.example', `${app}:8443`, 'null', '*'])(
+    'a page of %s may not',
+    async (origin) => {
+      for (const response of [
+        await ask(open, path, { headers: { Origin: origin } }),
+        await preflight(open, path, origin),
+      ]) {
+        expect(response.headers.get('Access-Control-Allow-Origin')).toBeNull();
+        expect(response.headers.get('Access-Control-Allow-Credentials')).toBeNull();
+        expect(response.headers.get('Vary')).toMatch(/Origin$/);
+      }
+    },
+  );
+
+  it('no page may, unless its origin is named', async () => {
+    for (const response of [
+      await ask(closed, path, { headers: { Origin: app } }),
+      await preflight(closed, path, app),
+    ])
+      expect(said(response)).toEqual({});
+  });
+
+  it('whatever is no page is answered as ever', async () => {
+    const response = await ask(open, path);
+    expect(response.status).toBe(200);
+    expect(said(response)).toEqual({});
+    // A cache must not give it to a page.
+    expect(response.headers.get('Vary')).toMatch(/Origin$/);
+  });
+});
+
+it.each(['/', '/docs', '/graphql'])(
+  'a page of the gateway is read by none of another origin: %s',
+  async (path) => {
+    const response = await ask(open, path, { headers: { Origin: app, Accept: 'text/html' } });
+    expect(response.headers.get('Content-Type')).toMatch(/^text\/html/);
+    expect(said(response)).toEqual({});
+  },
+);

@@ -1,0 +1,116 @@
+import { GraphQLError, Kind } from 'graphql';
+import { describe, expect, it, vi } from 'vitest';
+import { clientError, codeOf, type ExecutionError, errorForClient, statusOf } from '../../src/errors.ts';
+import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
+
+it('each code of an error has its HTTP status', () => {
+  expect(statusOf).toEqual({
+    BAD_USER_INPUT: 400,
+    UNAUTHENTICATED: 401,
+    NOT_FOUND: 404,
+    TOO_MANY_REQUESTS: 429,
+    INTERNAL_SERVER_ERROR: 500,
+    BAD_GATEWAY: 502,
+    SERVICE_UNAVAILABLE: 503,
+  });
+});
+
+describe('an error meant for the client', () => {
+  it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches them as it is: %s', (code) => {
+    const hidden = vi.fn();
+    const error = clientError(code, 'said');
+    expect(codeOf(error)).toBe(code);
+    const http = { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
+    expect(errorForClient(error, hidden)).toEqual({
+      message: 'said',
+      extensions: { code, ...(code === 'UNAUTHENTICATED' && { http }) },
+    });
+    expect(hidden).not.toHaveBeenCalled();
+  });
+});
+
+describe('any other error', () => {
+  const node = { kind: Kind.FIELD, name: { kind: Kind.NAME, value: 'viewer' } } as const;
+  const locations = [{ line: 1, column: 3 }];
+  const ofResolver = new Error('secret');
+  const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+
+  it.each<[string, ExecutionError, Error | undefined]>([
+    [
+      'of a resolver',
+      new GraphQLError('secret', { path: ['viewer'], originalError: ofResolver }),
+      ofResolver,
+    ],
+    ['without a cause', { message: 'secret', path: ['viewer'] }, undefined],
+    ['with a code of its own', { message: 'secret', extensions: { code: 'SECRET' }, path: ['x'] }, undefined],
+    ['with a code that any object has', { message: 'secret', extensions: { code: 'toString' } }, undefined],
+    ['with a code that is no text', { message: 'secret', extensions: { code: ['NOT_FOUND'] } }, undefined],
+    [
+      'with more in it',
+      { message: 'secret', extensions: { secret: 1 }, originalError: ofResolver, path: ['x'] },
+      ofResolver,
+    ],
+  ])('is masked, and reported for what it was: %s', (_, error, cause) => {
+    const hidden = vi.fn();
+    const { path } = error;
+    expect(codeOf(error)).toBeUndefined();
+    expect(errorForClient(error, hidden)).toEqual({ ...masked, ...(path && { path }) });
+    expect(hidden.mock.calls).toEqual([[cause ?? error]]);
+  });
+
+  it.each([
+    ['before a resolver ran', new GraphQLError('Syntax Error'), {}],
+    [
+      'at an argument',
+      new GraphQLError('no integer', { nodes: node, path: ['viewer'] }),
+      { path: ['viewer'] },
+    ],
+    [
+      'wrapped in another',
+      new GraphQLError('no integer', {
+        path: ['viewer'],
+        originalError: new GraphQLError('no integer', { nodes: node }),
+      }),
+      { path: ['viewer'] },
+    ],
+  ])('that GraphQL has of the request is told, and not reported: %s', (_, error, where) => {
+    const hidden = vi.fn();
+    const { message } = error;
+    expect(errorForClient(error, hidden)).toEqual({
+      message,
+      ...where,
+      extensions: { code: 'BAD_USER_INPUT' },
+    });
+    expect(hidden).not.toHaveBeenCalled();
+  });
+
+  it('says where it is in the document', () => {
+    const error = { message: 'secret', path: ['viewer'], locations };
+    expect(errorForClient(error, () => {})).toEqual({ ...masked, path: ['viewer'], locations });
+  });
+});
+
+describe('a refusal', () => {
+  it.each([
+    ['badRequest', 400, 'BAD_USER_INPUT', 'Bad request'],
+    ['methodNotAllowed', 405, 'BAD_USER_INPUT', 'Method not allowed'],
+    ['tooSlow', 408, 'BAD_USER_INPUT', 'Request timeout'],
+    ['headersTooLarge', 431, 'BAD_USER_INPUT', 'Request header fields too large'],
+    ['tooManyRequests', 429, 'TOO_MANY_REQUESTS', 'Too many requests'],
+    ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
+    ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
+  ] as const)('is said in the words of who was asked: %s', (name, status, code, message) => {
+    const given = { Connection: 'close' };
+    const bodies = {
+      rest: JSON.stringify({ ok: false, error: message }),
+      graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
+      page: `${message}\n`,
+    };
+    for (const endpoint of ['rest', 'graphql', 'page'] as const) {
+      const response = errorResponse(endpoint, httpErrors[name], given);
+      expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
+      expect(response.body.toString()).toBe(bodies[endpoint]);
+      expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
+    }
+  });
+});

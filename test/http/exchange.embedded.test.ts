@@ -1,0 +1,278 @@
+/** The log: one line per request, that names it and says nothing of a person. */
+
+import { type IncomingMessage, request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { asksForPage, type Exchange, isMisaddressed } from '../../src/http/exchange.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { type Exchanges, openExchanges } from '../support/exchanges.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, { logLevel: 'info' });
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+const usableId = /^[\w.-]{1,64}$/;
+
+/** Asks, and waits for the one line that the log has of it. */
+async function lineOf(path: string, { headers, ...options }: RequestInit = {}) {
+  const before = gateway.log.length;
+  const response = await fetch(gateway.url + path, {
+    redirect: 'manual',
+    ...options,
+    headers: { Authorization: `Bearer ${alice.token}`, ...headers },
+  });
+  await response.text();
+  await vi.waitFor(() => expect(gateway.log.length).toBeGreaterThan(before));
+  const lines = gateway.log.slice(before);
+  expect(lines).toHaveLength(1);
+  const line = JSON.parse(lines[0] ?? '');
+  expect(response.headers.get('X-Request-Id')).toBe(line.request);
+  return { line, text: lines[0] ?? '' };
+}
+
+const post = (query: string, variables = {}) => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify({ query, variables }),
+});
+
+describe('the line of a request', () => {
+  const record = () => `/api/v1/dtt/sessions/${alice.dttSessions[0]}`;
+  const named = 'query Secret($id: Int!) { mine: dttSession(databaseId: $id) { name } }';
+
+  it.each<[string, () => string, RequestInit, string, string | undefined, number]>([
+    ['a route, without its id', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
+    ['the same from memory', record, {}, 'rest', 'GET /dtt/sessions/{id}', 200],
+    ['a missing record', () => '/api/v1/dtt/2147483647', {}, 'rest', 'GET /dtt/{id}', 404],
+    ['a bad id', () => '/api/v1/dtt/secret', {}, 'rest', 'GET /dtt/{id}', 400],
+    ['an unknown path', () => '/api/v1/secret', {}, 'rest', undefined, 404],
+    ['a stranger', record, { headers: { Authorization: 'Bearer secret' } }, 'rest', undefined, 401],
+    ['a query', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
+    ['the same, compiled', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
+    ['the same from memory', () => '/graphql', post(named, { id: 1 }), 'graphql', 'query dttSession', 200],
+    [
+      'a query of several fields',
+      () => '/graphql',
+      post('{ viewer { id } devices { id } }'),
+      'graphql',
+      'query of several fields',
+      200,
+    ],
+    ['a query in the target', () => '/graphql?query={viewer{id}}', {}, 'graphql', 'query viewer', 200],
+    ['an invalid document', () => '/graphql', post('{ secret }'), 'graphql', undefined, 200],
+    ['a probe', () => '/healthz', {}, 'page', '/healthz', 200],
+    ['a file of a page', () => '/docs/start.js', {}, 'page', '/docs', 200],
+    ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
+    ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
+  ])(
+    'says the door, the operation and the status of %s',
+    async (_, path, init, endpoint, operation, status) => {
+      const { line, text } = await lineOf(path(), init);
+      expect(line).toMatchObject({
+        level: 30,
+        msg: 'responded',
+        endpoint,
+        status,
+        method: init.method ?? 'GET',
+      });
+      expect(line.operation).toBe(operation);
+      expect(line.ms).toBeGreaterThan(0);
+      expect(line.request).toMatch(usableId);
+      expect(text).not.toContain(alice.token);
+      expect(text).not.toMatch(/secret/i);
+    },
+  );
+
+  it.each([
+    ['kept if it is plain', 'client-42.a_B', 'client-42.a_B'],
+    ['replaced if it could forge a line', 'x" "level":60', expect.not.stringContaining('level')],
+    ['kept if it is as long as may be', 'x'.repeat(64), 'x'.repeat(64)],
+    ['replaced if it is long', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
+    ['replaced if it is a token', `dvt_${'A'.repeat(43)}`, expect.stringMatching(/^[\da-f-]{36}$/)],
+  ])('has the id that the client gave its request: %s', async (_, given, expected) => {
+    const { line } = await lineOf('/healthz', { headers: { 'X-Request-Id': given } });
+    expect(line.request).toEqual(expected);
+  });
+
+  it('has the id of the request whose error it hides', async () => {
+    const before = gateway.log.length;
+    await gateway.database.pool.query('ALTER TABLE "LockTemplate" RENAME TO "Elsewhere"');
+    try {
+      const response = await fetch(`${gateway.url}/api/v1/lkbx/templates`, {
+        headers: { Authorization: `Bearer ${alice.token}` },
+      });
+      expect(response.status).toBe(500);
+      await vi.waitFor(() => expect(gateway.log.length).toBe(before + 2));
+      const [hidden, answered] = gateway.log.slice(before).map((line) => JSON.parse(line));
+      expect(hidden).toMatchObject({ level: 50, request: response.headers.get('X-Request-Id') });
+      expect(hidden.err.message).toMatch(/LockTemplate/);
+      expect(answered).toMatchObject({ level: 40, request: hidden.request, status: 500 });
+    } finally {
+      await gateway.database.pool.query('ALTER TABLE "Elsewhere" RENAME TO "LockTemplate"');
+    }
+  });
+});
+
+describe('an exchange', () => {
+  let exchanges: Exchanges;
+  let handle: (exchange: Exchange) => void;
+  let seen: Exchange;
+  beforeAll(async () => {
+    exchanges = await openExchanges((exchange) => {
+      seen = exchange;
+      handle(exchange);
+    });
+  });
+  afterAll(() => exchanges?.close());
+
+  /** Sends a request with exactly this target. */
+  const ask = (path: string, headers: Record<string, string> = {}) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      request(exchanges.url, { path, headers })
+        .on('response', (response) => resolve(response.resume().statusCode))
+        .on('error', reject)
+        .end();
+    });
+
+  it.each([
+    ['/api/v1', 'rest', '/api/v1', '/api/v1'],
+    ['/api/v1/', 'rest', '/api/v1/', '/api/v1/'],
+    ['/api/v1/dtt?limit=1?', 'rest', '/api/v1/dtt?limit=1?', '/api/v1/dtt'],
+    ['/api/v1?x', 'rest', '/api/v1?x', '/api/v1'],
+    ['/api/v10', 'page', '/api/v10', '/api/v10'],
+    ['/API/v1/dtt', 'page', '/API/v1/dtt', '/API/v1/dtt'],
+    ['/graphql', 'graphql', '/graphql', '/graphql'],
+    ['/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
+    ['/graphql/', 'page', '/graphql/', '/graphql/'],
+    ['/', 'page', '/', '/'],
+    ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
+    ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
+    ['http://elsewhere?http://x/graphql', 'page', '?http://x/graphql', ''],
+    ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
+  ])('for %s is with %s', async (target, endpoint, expected, path) => {
+    handle = ({ response }) => response.end();
+    await ask(target);
+    expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
+  });
+
+  it('has an id of its own, unless the client has one for it', async () => {
+    handle = ({ response }) => response.end();
+    const ids = [];
+    for (const headers of [{}, {}, { 'X-Request-Id': 'mine' }, { 'X-Request-Id': '' }]) {
+      await ask('/', headers);
+      ids.push(seen.id);
+      expect(seen.headers).toEqual({ 'X-Request-Id': seen.id, 'X-Content-Type-Options': 'nosniff' });
+    }
+    const own = expect.stringMatching(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+    expect(ids).toEqual([own, own, 'mine', own]);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  it.each([
+    [200, 30],
+    [404, 30],
+    [499, 30],
+    [500, 40],
+    [503, 40],
+  ])('with the status %i has a line of the level %i', async (status, level) => {
+    const before = exchanges.log().length;
+    handle = (exchange) => {
+      exchange.operation = 'GET /dtt';
+      exchange.response.writeHead(status).end();
+    };
+    await ask('/api/v1/dtt');
+    await vi.waitFor(() => expect(exchanges.log().length).toBe(before + 1));
+    const line = exchanges.log().at(-1) ?? {};
+    expect(line).toMatchObject({
+      level,
+      request: seen.id,
+      endpoint: 'rest',
+      method: 'GET',
+      operation: 'GET /dtt',
+      status,
+      msg: 'responded',
+    });
+    // To hundredths of a millisecond.
+    expect(String(line.ms)).toMatch(/^\d+(\.\d{1,2})?$/);
+    const duration = exchanges.outcomes.at(-1)?.duration ?? 0;
+    expect(duration).toBeGreaterThan(0);
+    expect(Math.abs(Number(line.ms) - duration)).toBeLessThanOrEqual(0.005001);
+  });
+
+  it('whose client left before there was a status has a line without one', async () => {
+    const before = exchanges.log().length;
+    handle = ({ response }) => response.destroy();
+    await expect(ask('/')).rejects.toThrow();
+    await vi.waitFor(() => expect(exchanges.log().length).toBe(before + 1));
+    expect(exchanges.log().at(-1)).toMatchObject({ level: 30, msg: 'client left', request: seen.id });
+    expect(exchanges.outcomes.at(-1)?.status).toBeUndefined();
+    expect(exchanges.log().at(-1)).not.toHaveProperty('status');
+  });
+
+  it('whose client left in the middle of its answer has the status that it began with', async () => {
+    handle = ({ response }) => {
+      response.writeHead(201).write('some');
+      response.destroy();
+    };
+    await ask('/').catch(() => {});
+    await vi.waitFor(() => expect(exchanges.outcomes.at(-1)?.status).toBe(201));
+  });
+
+  it('reports an error under its name', async () => {
+    handle = (exchange) => {
+      exchange.report(new Error('hidden'));
+      exchange.response.end();
+    };
+    await ask('/');
+    expect(exchanges.log()).toContainEqual(
+      expect.objectContaining({
+        level: 50,
+        msg: 'request failed',
+        request: seen.id,
+        err: expect.objectContaining({ message: 'hidden' }),
+      }),
+    );
+  });
+});
+
+describe('a page', () => {
+  it.each([
+    ['GET', 'text/html', true],
+    ['HEAD', 'text/html', true],
+    ['GET', 'application/xhtml+xml,text/html;q=0.9', true],
+    ['POST', 'text/html', false],
+    ['GET', 'application/json', false],
+    ['GET', undefined, false],
+  ])('is asked for by %s that accepts %s: %s', (method, accept, expected) => {
+    // As much of an exchange as is looked at.
+    const exchange = { request: { method, headers: { accept } } } as unknown as Exchange;
+    expect(asksForPage(exchange)).toBe(expected);
+  });
+});
+
+describe('a request', () => {
+  it.each([
+    ['1.1', ['Host', 'x'], false],
+    ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
+    // It is names that count, not values.
+    ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
+    ['1.1', ['Hast', 'x', 'Host', 'x', 'Hist', 'x'], false],
+    ['1.1', ['X', 'y'], true],
+    ['1.0', ['X', 'y'], false],
+    ['1.0', ['Host', 'x', 'Host', 'x'], true],
+    ['1.1', ['Host', 'x', 'HOST', 'x'], true],
+    ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
+  ])('of HTTP/%s with %j cannot be told whose it is: %s', (httpVersion, rawHeaders, expected) => {
+    const host = rawHeaders.find(
+      (_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''),
+    );
+    // As much of a request as is looked at.
+    const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
+    expect(isMisaddressed(given)).toBe(expected);
+  });
+});

@@ -1,0 +1,201 @@
+/** Limits, and those that gateways over one database keep together. */
+
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+describe('gateways over one database', () => {
+  needsEngine('postgres', 'the embedded engine has one gateway, which counts alone');
+
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+  });
+  afterAll(() => database?.close());
+
+  /** How many requests are let through of those that come one after the other, spread over the gateways. */
+  async function letThrough(gateways: readonly RateLimit[], requests: number): Promise<number> {
+    let count = 0;
+    for (let index = 0; index < requests; index++) {
+      const { isExceeded } = (await gateways[index % gateways.length]?.spend('alice')) ?? {
+        isExceeded: true,
+      };
+      if (!isExceeded) count++;
+      // As long as it takes to tell.
+      if (index % 10 === 0) await vi.waitFor(() => expect(database.pool.waitingCount + busy()).toBe(0));
+    }
+    return count;
+  }
+  const busy = () => database.pool.totalCount - database.pool.idleCount;
+
+  it('let through what one alone would, but for a portion each, and tell each other seldom', async () => {
+    const limit = 200;
+    const gateways = Array.from({ length: 4 }, () =>
+      createRateLimit({ name: 'together', limit, shared: database.pool }),
+    );
+    const told = vi.spyOn(database.pool, 'query');
+    const count = await letThrough(gateways, 1_000);
+    expect(count).toBeGreaterThanOrEqual(limit);
+    expect(count).toBeLessThanOrEqual(limit + gateways.length * (limit / 20 + 1));
+    expect(told.mock.calls.length).toBeLessThanOrEqual(20 + gateways.length);
+    told.mockRestore();
+  });
+
+  it('refuse for no longer than a minute although the clock of another is an hour ahead', async () => {
+    const limit = 20;
+    const [ahead, gateway] = ['clocks', 'clocks'].map((name) =>
+      createRateLimit({ name, limit, shared: database.pool }),
+    );
+    await ahead?.spend('bob');
+    await vi.waitFor(async () => {
+      const { rowCount } = await database.pool.query(
+        `UPDATE "RateLimit" SET expire = expire + 3600000 WHERE key LIKE '%bob'`,
+      );
+      expect(rowCount).toBe(1);
+    });
+    await gateway?.spend('bob');
+    await vi.waitFor(async () => {
+      const { headers } = (await gateway?.spend('bob')) ?? {};
+      expect(Number(headers?.['Retry-After'])).toBeLessThanOrEqual(60);
+    });
+  });
+
+  it('count each for itself while the database cannot be reached', async () => {
+    const away = vi.spyOn(database.pool, 'query').mockImplementation(() => Promise.reject(new Error('away')));
+    const limit = 100;
+    const gateways = Array.from({ length: 2 }, () =>
+      createRateLimit({ name: 'apart', limit, shared: database.pool }),
+    );
+    expect(await letThrough(gateways, 500)).toBe(2 * limit);
+    away.mockRestore();
+  });
+});
+
+describe('a limit', () => {
+  let now = Date.now();
+  beforeEach(() => {
+    vi.spyOn(Date, 'now').mockImplementation(() => now);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it('lets through as many a minute as it says, and says how many are left and for how long', async () => {
+    const { spend } = createRateLimit({ name: 'x', limit: 2, shared: undefined });
+    const headers = (left: number, seconds: number) => ({
+      'RateLimit-Policy': '"x";q=2;w=60',
+      RateLimit: `"x";r=${left};t=${seconds}`,
+    });
+    expect(await spend('alice')).toEqual({ isExceeded: false, headers: headers(1, 60) });
+    now += 1_000;
+    expect(await spend('alice')).toEqual({ isExceeded: false, headers: headers(0, 59) });
+    expect(await spend('bob')).toEqual({ isExceeded: false, headers: headers(1, 60) });
+    now += 58_900;
+    // Whoever comes again after so many whole seconds is let through.
+    for (let time = 0; time < 2; time++)
+      expect(await spend('alice')).toEqual({
+        isExceeded: true,
+        headers: { ...headers(0, 1), 'Retry-After': '1' },
+      });
+  });
+
+  it('of 0 is none', async () => {
+    const { spend } = createRateLimit({ name: 'x', limit: 0, shared: undefined });
+    for (let time = 0; time < 3; time++)
+      expect(await spend('alice')).toEqual({ isExceeded: false, headers: {} });
+  });
+
+  /** What all gateways have counted, as the database has it. */
+  function openStore() {
+    const counted = new Map<string, { points: number; expire: number }>();
+    const query = vi.fn(async (_text: string, [key, points, expire]: [string, number, number]) => {
+      const row = counted.get(key) ?? { points: 0, expire };
+      counted.set(key, { ...row, points: row.points + points });
+      return { rows: [counted.get(key)] };
+    });
+    // As much of a pool as is used.
+    const shared = { query } as unknown as pg.Pool;
+    const told = () => query.mock.calls.map(([, [key, points]]) => [key, points]);
+    return { counted, query, shared, told };
+  }
+  async function spendAll({ spend }: RateLimit, times: number): Promise<number> {
+    let through = 0;
+    for (let time = 0; time < times; time++) if (!(await spend('alice')).isExceeded) through++;
+    // As long as it takes to tell.
+    await new Promise((settle) => setImmediate(settle));
+    return through;
+  }
+
+  it('is told to others a twentieth at a time, under its own name, and not what is refused', async () => {
+    const { shared, told } = openStore();
+    const limit = createRateLimit({ name: 'x', limit: 30, shared });
+    await spendAll(limit, 1);
+    expect(told()).toEqual([]);
+    await spendAll(limit, 2);
+    expect(told()).toEqual([['x:alice', 2]]);
+    await spendAll(limit, 1);
+    expect(told()).toHaveLength(2);
+    expect(await spendAll(limit, 1_000)).toBe(26);
+    expect(told()).toEqual(Array(15).fill(['x:alice', 2]));
+  });
+
+  it('counts on from what others counted, and from what it has not told yet', async () => {
+    const { counted, shared, query } = openStore();
+    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    counted.set('x:alice', { points: 20, expire: now + 30_000 });
+    const response = query.getMockImplementation();
+    let tell = () => {};
+    query.mockImplementationOnce(async (...given) => {
+      await new Promise<void>((settle) => {
+        tell = settle;
+      });
+      return response?.(...given) ?? { rows: [] };
+    });
+    await spendAll(limit, 3);
+    tell();
+    await new Promise((settle) => setImmediate(settle));
+    // 20 of others, 2 that were told and 1 that was not: then this one.
+    const { headers } = await limit.spend('alice');
+    expect(headers.RateLimit).toBe('"x";r=16;t=30');
+  });
+
+  it('counts no less than it did itself, whatever others say', async () => {
+    const { counted, shared } = openStore();
+    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    await spendAll(limit, 20);
+    counted.clear();
+    await spendAll(limit, 2);
+    expect((await limit.spend('alice')).headers.RateLimit).toMatch(/^"x";r=17;/);
+  });
+
+  it('is over after a minute although the clock of who began to count is ahead', async () => {
+    const { counted, shared } = openStore();
+    const limit = createRateLimit({ name: 'x', limit: 20, shared });
+    counted.set('x:alice', { points: 20, expire: now + 3_600_000 });
+    await spendAll(limit, 1);
+    expect(await limit.spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });
+    now += 60_001;
+    expect((await limit.spend('alice')).isExceeded).toBe(false);
+  });
+
+  it('is counted alone while the others cannot be told', async () => {
+    const { shared, query } = openStore();
+    query.mockRejectedValue(new Error('away'));
+    expect(await spendAll(createRateLimit({ name: 'x', limit: 30, shared }), 100)).toBe(30);
+    expect(query).toHaveBeenCalled();
+  });
+});
+
+it('counts in about a microsecond', async () => {
+  const limit = createRateLimit({ name: 'fast', limit: 10 ** 9, shared: undefined });
+  const requests = 20_000;
+  let fastest = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 5; run++) {
+    const began = performance.now();
+    for (let index = 0; index < requests; index++) await limit.spend('alice');
+    fastest = Math.min(fastest, (performance.now() - began) / requests);
+  }
+  // In milliseconds, and generous: a machine may be busy with other things.
+  expect(fastest).toBeLessThan(0.01);
+});

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from '../../src/http/response.ts';
+import { type Exchanges, openExchanges } from '../support/exchanges.ts';
+
+describe.each([
+  ['textAnswer', textResponse, 'text/plain; charset=utf-8', '…\n'],
+  ['jsonAnswer', jsonResponse, 'application/json; charset=utf-8', '…'],
+] as const)('%s', (_, make, type, body) => {
+  it('says what it is, and how many bytes', () => {
+    const response = make(200, '…');
+    expect(response.body.toString()).toBe(body);
+    expect(response).toMatchObject({ status: 200 });
+    expect(response.headers).toEqual({ 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) });
+  });
+
+  it.each([
+    [399, undefined],
+    [400, 'no-store'],
+    [503, 'no-store'],
+  ])('with the status %i has the Cache-Control %s', (status, expected) => {
+    expect(make(status, 'x').headers['Cache-Control']).toBe(expected);
+  });
+
+  it('has the headers that it is given, which go before its own', () => {
+    const given = { 'Content-Type': 'a/b', 'Cache-Control': 'private', Allow: 'GET' };
+    expect(make(404, 'x').headers).not.toMatchObject(given);
+    expect(make(404, 'x', given).headers).toMatchObject(given);
+  });
+});
+
+describe('revalidated', () => {
+  it('has the same tag for the same bytes, and what a 304 needs beside it', () => {
+    const one = revalidated(jsonResponse(200, '1'), 'Authorization', { Deprecation: '@1' });
+    const headers = {
+      ETag: expect.stringMatching(/^"[\w-]{43}"$/),
+      'Cache-Control': 'private, no-cache',
+      Vary: 'Authorization',
+      Deprecation: '@1',
+    };
+    expect(one.validator).toEqual({ etag: one.headers.ETag, headers });
+    expect(one.headers).toEqual({ ...jsonResponse(200, '1').headers, ...headers });
+    expect(revalidated(jsonResponse(200, '1'), 'Accept').headers.ETag).toBe(one.headers.ETag);
+    expect(revalidated(jsonResponse(200, '2'), 'Accept').headers.ETag).not.toBe(one.headers.ETag);
+  });
+});
+
+describe('send', () => {
+  let handle: (exchange: Exchange) => void;
+  let exchanges: Exchanges;
+  let seen: Exchange | undefined;
+  beforeAll(async () => {
+    exchanges = await openExchanges((exchange) => {
+      seen = exchange;
+      handle(exchange);
+    });
+  });
+  afterAll(() => exchanges?.close());
+  const sending = (response: HttpResponse) => {
+    handle = (exchange) => send(exchange, response);
+  };
+  const ask = (headers: Record<string, string> = {}) => fetch(exchanges.url, { headers });
+  const plain = jsonResponse(200, '"…"');
+  const tagged = revalidated(plain, 'Authorization');
+  const tag = String(tagged.headers.ETag);
+
+  beforeEach(() => {
+    seen = undefined;
+  });
+
+  it('answers with what there is, and what the exchange adds', async () => {
+    handle = (exchange) => {
+      exchange.headers.RateLimit = 'few';
+      send(exchange, plain);
+    };
+    const response = await ask();
+    expect(response.status).toBe(200);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': '5',
+      ratelimit: 'few',
+      'x-request-id': seen?.id,
+      'x-content-type-options': 'nosniff',
+    });
+    expect(response.headers.has('Vary')).toBe(false);
+    expect(await response.text()).toBe('"…"');
+  });
+
+  it.each([
+    ['the tag', tag],
+    ['the tag, weak', `W/${tag}`],
+    ['the tag among others', `"x" ,  ${tag} , W/"y"`],
+    ['anything', '*'],
+  ])('answers 304 to who has %s', async (_, condition) => {
+    handle = (exchange) => {
+      exchange.headers.RateLimit = 'few';
+      send(exchange, tagged);
+    };
+    const response = await ask({ 'If-None-Match': condition });
+    expect(response.status).toBe(304);
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      etag: tag,
+      vary: 'Authorization',
+      'cache-control': 'private, no-cache',
+      ratelimit: 'few',
+    });
+    expect(response.headers.has('Content-Length')).toBe(false);
+    expect(response.headers.has('Content-Type')).toBe(false);
+  });
+
+  it.each([
+    ['another tag', tagged, '"x"'],
+    ['a part of the tag', tagged, tag.slice(0, -2)],
+    ['anything, of an answer that has no tag', plain, '*'],
+  ])('answers in full to who has %s', async (_, response, condition) => {
+    sending(response);
+    expect((await ask({ 'If-None-Match': condition })).status).toBe(200);
+  });
+
+  it.each([
+    ['nothing', plain, 'Origin'],
+    ['something', tagged, 'Authorization, Origin'],
+  ])('adds to %s what the answer varies by already', async (_, response, expected) => {
+    handle = (exchange) => {
+      exchange.response.setHeader('Vary', 'Origin');
+      send(exchange, response);
+    };
+    for (const headers of [{}, { 'If-None-Match': tag }])
+      expect((await ask(headers)).headers.get('Vary')).toBe(expected);
+  });
+
+  it('does nothing for a request that was answered before', async () => {
+    const again = vi.fn();
+    handle = (exchange) => {
+      send(exchange, plain);
+      send(exchange, textResponse(500, 'again'));
+      again();
+    };
+    expect((await ask()).status).toBe(200);
+    expect(again).toHaveBeenCalled();
+  });
+
+  it('names the operation as the answer does, unless it has its name already', async () => {
+    sending({ ...plain, operation: 'of the answer' });
+    await ask();
+    expect(seen?.operation).toBe('of the answer');
+    handle = (exchange) => {
+      exchange.operation = 'of the exchange';
+      send(exchange, { ...plain, operation: 'of the answer' });
+    };
+    await ask();
+    expect(seen?.operation).toBe('of the exchange');
+  });
+});

@@ -1,0 +1,401 @@
+/** The rules by which answers are kept, with a feed that does what the test says. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
+import type { Computed } from '../../src/http/task.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { stopClock } from '../support/clock.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from '../support/gateway.ts';
+
+const alice = 1;
+const bob = 2;
+const mebibyte = 1024 * 1024;
+
+const maxAge = 300;
+
+function open(maxBytes = mebibyte) {
+  const fake = createFakeFeed();
+  return { ...fake, responseCache: createResponseCache(fake.feed, { maxBytes, maxAge }) };
+}
+
+type Opened = ReturnType<typeof open>;
+
+const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
+const textOf = (response: HttpResponse | undefined): unknown =>
+  response && JSON.parse(response.body.toString());
+const good = (text: string) => async (): Promise<Computed> => ({
+  response: responseOf(text),
+  isCacheable: true,
+});
+
+/** A computation that ends when the test says so. */
+function pending() {
+  let settle: (computed: Computed) => void = () => {};
+  let fail: (error: Error) => void = () => {};
+  const promise = new Promise<Computed>((resolve, reject) => {
+    settle = resolve;
+    fail = reject;
+  });
+  return {
+    compute: () => promise,
+    finish: (text: string) => settle({ response: responseOf(text), isCacheable: true }),
+    fail: () => fail(new Error('the database is away')),
+  };
+}
+
+describe('an answer', () => {
+  it('is kept for the viewer and the request that it was computed for, and nobody else', async () => {
+    const { responseCache } = open();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.get(alice, '/dtt?limit=1')).toBeUndefined();
+    expect(responseCache.get(bob, '/dtt')).toBeUndefined();
+    // Neither is the end of a viewer's id mistaken for the beginning of a request.
+    expect(responseCache.get(11, '/dtt')).toBeUndefined();
+  });
+
+  it('holds until something of the viewer’s changes, and stays gone', async () => {
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    announce(bob);
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    announce(alice);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+  });
+
+  it('holds until this process writes, whatever the feed says', async () => {
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    await responseCache.compute(bob, '/dtt', good('his')); // is not touched
+    responseCache.invalidate(alice);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(textOf(responseCache.get(bob, '/dtt'))).toBe('his');
+  });
+
+  it('holds until anything may have changed', async () => {
+    const { responseCache, announce, announceAll } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    announce(bob);
+    await responseCache.compute(bob, '/dtt', good('his'));
+    announceAll();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(bob, '/dtt')).toBeUndefined();
+  });
+
+  it('is not kept when the viewer’s data changed while it was computed', async () => {
+    for (const change of ['announced', 'written here', 'anything'] as const) {
+      const { responseCache, announce, announceAll } = open();
+      const slow = pending();
+      const computing = responseCache.compute(alice, '/dtt', slow.compute);
+      if (change === 'announced') announce(alice);
+      else if (change === 'written here') responseCache.invalidate(alice);
+      else announceAll();
+      slow.finish('old');
+      expect(textOf(await computing), change).toBe('old');
+      expect(responseCache.get(alice, '/dtt'), change).toBeUndefined();
+      expect(responseCache.counters.overtaken, change).toBe(1);
+    }
+  });
+
+  it('is kept when somebody else’s data changed while it was computed', async () => {
+    const { responseCache, announce } = open();
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    announce(bob);
+    slow.finish('trainers');
+    await computing;
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    expect(responseCache.counters.overtaken).toBe(0);
+  });
+
+  it('that was overtaken does not replace the one that overtook it', async () => {
+    const { responseCache, announce } = open();
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    announce(alice);
+    await responseCache.compute(alice, '/dtt', good('new'));
+    slow.finish('old');
+    await computing;
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  });
+
+  it('is not kept when it is an error', async () => {
+    const { responseCache } = open();
+    const failed = async () => ({ response: jsonResponse(404, '"missing"'), isCacheable: false });
+    expect(textOf(await responseCache.compute(alice, '/dtt/9', failed))).toBe('missing');
+    expect(responseCache.get(alice, '/dtt/9')).toBeUndefined();
+    expect(responseCache.counters.overtaken).toBe(0);
+  });
+
+  it('that cannot be computed leaves nothing behind', async () => {
+    const { responseCache } = open();
+    const slow = pending();
+    const computing = [
+      responseCache.compute(alice, '/dtt', slow.compute),
+      responseCache.compute(alice, '/dtt', good('not asked')),
+    ];
+    slow.fail();
+    expect((await Promise.allSettled(computing)).map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+    ]);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('trainers')))).toBe('trainers');
+  });
+});
+
+describe('identical requests in flight', () => {
+  it('share one computation', async () => {
+    const { responseCache } = open();
+    const slow = pending();
+    let computations = 0;
+    const compute = () => {
+      computations++;
+      return slow.compute();
+    };
+    const computing = Promise.all(
+      Array.from({ length: 10 }, () => responseCache.compute(alice, '/dtt', compute)),
+    );
+    slow.finish('trainers');
+    expect(new Set((await computing).map(textOf))).toEqual(new Set(['trainers']));
+    expect(computations).toBe(1);
+    expect(responseCache.counters).toEqual({ hits: 0, misses: 10, shared: 9, overtaken: 0 });
+  });
+
+  it('of different viewers share nothing', async () => {
+    const { responseCache } = open();
+    const slow = pending();
+    const first = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(bob, '/dtt', good('his')))).toBe('his');
+    slow.finish('hers');
+    expect(textOf(await first)).toBe('hers');
+  });
+
+  it.each([
+    ['announced', ({ announce }: Opened) => announce(alice)],
+    ['written here', ({ responseCache }: Opened) => responseCache.invalidate(alice)],
+    ['of anything', ({ announceAll }: Opened) => announceAll()],
+    [
+      'across a loss of the feed',
+      ({ lose, regain }: Opened) => {
+        lose();
+        regain();
+      },
+    ],
+  ])('do not share what began before a change with what began after it: one %s', async (_, change) => {
+    const opened = open();
+    const { responseCache } = opened;
+    const before = pending();
+    const after = pending();
+    const first = responseCache.compute(alice, '/dtt', before.compute);
+    change(opened);
+    const second = responseCache.compute(alice, '/dtt', after.compute);
+    const third = responseCache.compute(alice, '/dtt', good('not asked'));
+    // In this order, so that what is old is there when the others could take it.
+    before.finish('old');
+    expect(textOf(await first)).toBe('old');
+    const fourth = responseCache.compute(alice, '/dtt', good('not asked'));
+    after.finish('new');
+    expect([textOf(await second), textOf(await third), textOf(await fourth)]).toEqual(['new', 'new', 'new']);
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  });
+});
+
+describe('while the feed is down', () => {
+  it('nothing is served from memory, nor shared, nor kept', async () => {
+    const { responseCache, lose } = open();
+    await responseCache.compute(alice, '/dtt', good('old'));
+    lose();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
+    slow.finish('slow');
+    await computing;
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.counters.shared).toBe(0);
+  });
+
+  it('what is computed across its loss or its return is not kept', async () => {
+    const { responseCache, lose, regain } = open();
+    const across = pending();
+    const computing = responseCache.compute(alice, '/dtt', across.compute);
+    lose();
+    const during = pending();
+    const computingToo = responseCache.compute(alice, '/users/me', during.compute);
+    regain();
+    across.finish('old');
+    during.finish('old');
+    await Promise.all([computing, computingToo]);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.get(alice, '/users/me')).toBeUndefined();
+  });
+
+  it('what was kept before stays gone when it is back', async () => {
+    const { responseCache, lose, regain } = open();
+    await responseCache.compute(alice, '/dtt', good('old'));
+    lose();
+    regain();
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    await responseCache.compute(alice, '/dtt', good('new'));
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  });
+});
+
+describe('the maximum age', () => {
+  it('ends what is kept although nothing was heard of, and does not grow with use', async () => {
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const clock = stopClock();
+    try {
+      for (let age = 0; age < maxAge - 10; age += 10) {
+        clock.advance(10);
+        expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+      }
+      // The clock is read once a second.
+      clock.advance(12);
+      expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+      await responseCache.compute(alice, '/dtt', good('new'));
+      expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+    } finally {
+      clock.restore();
+    }
+  });
+});
+
+describe('memory', () => {
+  const size = 10_000;
+  const long = (letter: string) => good(letter.repeat(size));
+
+  it('is bounded in bytes: what was not asked for the longest goes first', async () => {
+    const { responseCache } = open(5.5 * size);
+    for (const path of ['/1', '/2', '/3', '/4']) await responseCache.compute(alice, path, long('x'));
+    responseCache.get(alice, '/1');
+    await responseCache.compute(alice, '/5', long('x'));
+    const isCached = (path: string) => responseCache.get(alice, path) !== undefined;
+    expect(['/1', '/2', '/3', '/4', '/5'].filter(isCached)).toEqual(['/1', '/3', '/4', '/5']);
+  });
+
+  it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
+    const { responseCache } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const { body } = responseCache.get(alice, '/dtt') ?? expect.fail('it was not kept');
+    expect(body.buffer.byteLength).toBe(body.length);
+    expect(JSON.parse(body.toString())).toBe('trainers');
+    // The text, what is asked (two bytes a character), and what an entry costs beside.
+    const bytes = '"trainers"'.length + 2 * `${alice} /dtt`.length + 1_000;
+    expect(responseCache.usage()).toEqual({ entries: 1, bytes });
+  });
+
+  it('counts what is asked, too: a long query takes its place', async () => {
+    const { responseCache } = open(3 * size);
+    await responseCache.compute(alice, '/short', good('x'));
+    await responseCache.compute(alice, `/long${'q'.repeat(size)}`, good('x'));
+    await responseCache.compute(alice, `/longer${'q'.repeat(size)}`, good('x'));
+    expect(responseCache.get(alice, '/short')).toBeUndefined();
+  });
+
+  it('keeps no answer that is larger than the bound, and serves it all the same', async () => {
+    const { responseCache } = open(size);
+    expect(textOf(await responseCache.compute(alice, '/1', long('x')))).toHaveLength(size);
+    expect(responseCache.get(alice, '/1')).toBeUndefined();
+  });
+
+  it('of none keeps nothing, and shares nothing', async () => {
+    const { responseCache } = open(0);
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
+    slow.finish('slow');
+    await computing;
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    expect(responseCache.counters.shared).toBe(0);
+  });
+});
+
+describe('the counters', () => {
+  it('tell hits, misses and what was not stored apart', async () => {
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    responseCache.get(alice, '/dtt');
+    responseCache.get(alice, '/dtt');
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/users/me', slow.compute);
+    announce(alice);
+    slow.finish('old');
+    await computing;
+    expect(responseCache.counters).toEqual({ hits: 2, misses: 2, shared: 0, overtaken: 1 });
+  });
+});
+
+describe('an activation that is committed and then fails', () => {
+  let database: TestDatabase;
+  let gateway: TestGateway;
+  let account: Account;
+  let fails = false;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+    account = await createAccount(database.client, 'alice');
+    const { sql } = database;
+    const breaking: TestDatabase['sql'] = {
+      ...sql,
+      async write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+        const rows = await sql.write<Row>(text, values);
+        if (fails) throw new Error('the connection is gone');
+        return rows;
+      },
+    };
+    // A feed that says nothing of what is written.
+    const { feed } = createFakeFeed();
+    const responseCache = createResponseCache(feed, { maxBytes: mebibyte, maxAge });
+    gateway = await openTestGateway({ ...database, sql: breaking }, { feed, responseCache });
+  });
+  afterAll(() => gateway?.close());
+
+  const active = async () => (await rest(gateway, account.token, '/dtt/templates/active')).body.data;
+  const mutation = (id: number) => `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+
+  it.each([
+    [
+      'REST',
+      async (id: number) =>
+        (await postJson(gateway, account.token, `/dtt/templates/${id}`, { isActive: true })).status,
+    ],
+    [
+      'GraphQL, interpreted',
+      async (id: number) =>
+        (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code,
+    ],
+    [
+      'GraphQL, compiled',
+      async (id: number) => {
+        // As it is the second time.
+        fails = false;
+        await graphqlOnce(gateway, account.token, mutation(id));
+        await graphqlOnce(gateway, account.token, mutation(account.dttTemplates[0]));
+        await active();
+        fails = true;
+        return (await graphqlOnce(gateway, account.token, mutation(id))).errors?.[0]?.extensions.code;
+      },
+    ],
+  ])('is seen by what is read next: %s', async (_, activate) => {
+    const [before, after] = account.dttTemplates;
+    fails = false;
+    await postJson(gateway, account.token, `/dtt/templates/${before}`, { isActive: true });
+    for (let time = 0; time < 2; time++) expect(await active()).toMatchObject({ id: before });
+    fails = true;
+    expect([500, 'INTERNAL_SERVER_ERROR']).toContain(await activate(after));
+    expect(await active()).toMatchObject({ id: after });
+  });
+});

@@ -1,0 +1,194 @@
+/** What becomes of connections, on a clock of the test's own. That HTTP is spoken well is tested in http/hostile. */
+
+import { EventEmitter } from 'node:events';
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { timeouts as usual, watchConnections } from '../../src/http/timeouts.ts';
+
+const timeouts = { head: 1, request: 2, silence: 3, closing: 1_000 };
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** As much of a server as connections are watched at. */
+function open() {
+  const server = Object.assign(new EventEmitter(), { headersTimeout: 0, requestTimeout: 0, timeout: 0 });
+  const closing = new AbortController();
+  const connections = watchConnections(server as unknown as Server, timeouts, closing.signal);
+  /** As much of a socket as is used. */
+  const connect = () => {
+    const socket = Object.assign(new EventEmitter(), {
+      writable: true,
+      written: '',
+      end: vi.fn(),
+      resume: vi.fn(),
+      destroy: vi.fn(),
+    });
+    server.emit('connection', socket);
+    return socket;
+  };
+  type FakeSocket = ReturnType<typeof connect>;
+  const begin = (socket: FakeSocket, request: object, response: object = {}) => {
+    const given = Object.assign(new EventEmitter(), {
+      headersSent: false,
+      writableEnded: false,
+      writableFinished: false,
+      getHeader: () => undefined,
+      writeHead: vi.fn().mockReturnThis(),
+      end: vi.fn(),
+      ...response,
+    });
+    const asked = { socket: socket as unknown as Socket, headers: {}, complete: true, ...request };
+    // As much of an exchange as is looked at.
+    const exchange = { endpoint: 'rest', headers: {}, request: asked, response: given };
+    connections.begin(exchange as unknown as Exchange);
+    return given;
+  };
+  return { server, closing, connect, begin };
+}
+
+it('a client is waited for so long', () => {
+  expect(open().server).toMatchObject({ headersTimeout: 1, requestTimeout: 2, timeout: 3 });
+  // As the README has it, where it says it.
+  expect(usual).toEqual({ head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 });
+});
+
+describe('when the gateway closes', () => {
+  it('who has nothing to wait for any more is cut off, after a while', () => {
+    const { closing, connect, begin } = open();
+    const silent = connect();
+    const answered = connect();
+    begin(answered, {}, { headersSent: true, writableEnded: true });
+    const streaming = connect();
+    begin(streaming, { complete: false }, { headersSent: true });
+    closing.abort();
+    vi.advanceTimersByTime(timeouts.closing - 1);
+    for (const socket of [silent, answered, streaming]) expect(socket.destroy).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(101);
+    for (const socket of [silent, answered, streaming]) expect(socket.destroy).toHaveBeenCalled();
+  });
+
+  it('who has sent half of a request is told that it took too long', () => {
+    const { closing, connect, begin } = open();
+    const socket = connect();
+    const { writeHead } = begin(socket, { complete: false });
+    closing.abort();
+    vi.advanceTimersByTime(timeouts.closing + 100);
+    expect(writeHead).toHaveBeenCalledWith(408, expect.objectContaining({ Connection: 'close' }));
+  });
+
+  it('who waits for an answer gets it, however long it takes', () => {
+    const { closing, connect, begin } = open();
+    const socket = connect();
+    // Of several on a connection it is the last that counts.
+    begin(socket, {}, { headersSent: true, writableEnded: true });
+    const { writeHead } = begin(socket, {});
+    closing.abort();
+    vi.advanceTimersByTime(10 * timeouts.closing);
+    expect(writeHead).not.toHaveBeenCalled();
+    expect(socket.destroy).not.toHaveBeenCalled();
+  });
+
+  it('who has left is looked at no more', () => {
+    const { closing, connect } = open();
+    const socket = connect();
+    socket.emit('close');
+    closing.abort();
+    vi.advanceTimersByTime(10 * timeouts.closing);
+    expect(socket.destroy).not.toHaveBeenCalled();
+  });
+
+  it('nothing is looked at any more once it has closed', () => {
+    const { server, closing } = open();
+    closing.abort();
+    expect(vi.getTimerCount()).toBe(1);
+    server.emit('close');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('what is no HTTP', () => {
+  const fail = (server: EventEmitter, socket: object, code = 'HPE_INVALID_METHOD') =>
+    server.emit('clientError', Object.assign(new Error(), { code }), socket);
+
+  it.each([
+    ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+    ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+    ['HPE_INVALID_METHOD', '400 Bad Request'],
+    ['ECONNRESET', '400 Bad Request'],
+  ])('is answered on a connection without a request: %s', (code, status) => {
+    const { server, connect } = open();
+    const socket = connect();
+    fail(server, socket, code);
+    expect(socket.end).toHaveBeenCalledTimes(1);
+    const [head = '', body = ''] = String(socket.end.mock.calls[0]?.[0]).split('\r\n\r\n');
+    const [start, ...headers] = head.split('\r\n');
+    expect(start).toBe(`HTTP/1.1 ${status}`);
+    expect(headers).toContain('Connection: close');
+    expect(headers).toContain(`Content-Length: ${body.length}`);
+    expect(headers).toContainEqual(expect.stringMatching(/^Date: \w{3}, \d\d \w{3} \d{4} .* GMT$/));
+    expect(JSON.parse(body)).toEqual({ ok: false, error: expect.any(String) });
+  });
+
+  it('is cut off when it goes on for a second after that, unless it has left', () => {
+    const { server, connect } = open();
+    const [staying, leaving] = [connect(), connect()];
+    for (const socket of [staying, leaving]) {
+      fail(server, socket);
+      expect(socket.resume).toHaveBeenCalled();
+    }
+    leaving.emit('close');
+    vi.advanceTimersByTime(999);
+    expect(staying.destroy).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    expect(staying.destroy).toHaveBeenCalled();
+    expect(leaving.destroy).not.toHaveBeenCalled();
+  });
+
+  it('is not answered where nobody can hear it', () => {
+    const { server, connect } = open();
+    const socket = Object.assign(connect(), { writable: false });
+    fail(server, socket);
+    expect(socket.end).not.toHaveBeenCalled();
+  });
+
+  it('behind a request is answered after it', () => {
+    const { server, connect, begin } = open();
+    const socket = connect();
+    const response = begin(socket, {});
+    fail(server, socket);
+    expect(socket.end).not.toHaveBeenCalled();
+    response.emit('finish');
+    expect(socket.end).toHaveBeenCalledTimes(1);
+    // At once when it is answered already.
+    begin(socket, {}, { writableFinished: true });
+    fail(server, socket);
+    expect(socket.end).toHaveBeenCalledTimes(2);
+  });
+
+  it('in the middle of a request ends it: with the reason, unless its answer has begun', () => {
+    const { server, connect, begin } = open();
+    const socket = connect();
+    const { writeHead } = begin(socket, { complete: false });
+    fail(server, socket);
+    expect(writeHead).toHaveBeenCalledWith(400, expect.objectContaining({ Connection: 'close' }));
+    expect(socket.destroy).not.toHaveBeenCalled();
+    begin(socket, { complete: false }, { headersSent: true });
+    fail(server, socket);
+    expect(socket.destroy).toHaveBeenCalled();
+    expect(socket.end).not.toHaveBeenCalled();
+  });
+
+  it('is refused where it is a tunnel', () => {
+    const { server, connect } = open();
+    const socket = connect();
+    server.emit('connect', {}, socket);
+    expect(socket.end).toHaveBeenCalledWith(expect.stringMatching(/^HTTP\/1\.1 405 Method Not Allowed\r\n/));
+  });
+});

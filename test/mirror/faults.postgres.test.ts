@@ -1,0 +1,526 @@
+/** A mirror whose upstream, database or process fails: it is right in the end, or whole as far as it goes. */
+
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sync } from '../../src/mirror/sync.ts';
+import { Unauthorized } from '../../src/mirror/upstream.ts';
+import { behave, contents, openScene, pathOf, reply, type Scene, unchanged } from '../support/upstream.ts';
+
+let scene: Scene;
+
+/** What a mirror that nothing interfered with holds. */
+let undisturbed: unknown;
+
+beforeAll(async () => {
+  scene = await openScene();
+  await scene.syncOnce();
+  undisturbed = await contents(scene.target);
+});
+beforeEach(() => scene.renew());
+afterAll(() => scene?.close());
+
+async function expectCorrect() {
+  expect(undated(await contents(scene.target))).toEqual(undated(undisturbed));
+}
+
+/** Rows of what cannot be read, and imports, are dated by when they were first seen. */
+function undated(everything: unknown): unknown {
+  return JSON.parse(JSON.stringify(everything), (key, value) =>
+    ['importedAt', 'createdDate', 'updatedAt'].includes(key) && Date.parse(value) > Date.parse('2026-03-01')
+      ? 'recent'
+      : value,
+  );
+}
+
+/** Sessions that are there at all are there with all of their segments. */
+async function expectWholeSessions() {
+  const sessions = await scene.target.client.dttSession.findMany({ include: { segments: true } });
+  for (const { segments } of sessions) {
+    expect(segments).toHaveLength(4);
+    for (const segment of segments) expect(segment.repsTarget).toBe(20);
+  }
+  return sessions.length;
+}
+
+/**
+ * Misbehaves towards every so many paths, the first time that each is asked for. Counting requests alone, the same one
+ * could be unlucky more often than it is tried again.
+ */
+function towardsEvery(
+  count: number,
+  misbehave: (response: ServerResponse, time: number) => boolean,
+): Scene['proxy']['misbehave'] {
+  const asked = new Set<string | undefined>();
+  return ({ url }, response) => {
+    if (asked.has(url)) return false;
+    asked.add(url);
+    return asked.size % count === 0 && misbehave(response, asked.size / count);
+  };
+}
+
+describe('the mirror of an upstream', () => {
+  it('that fails one request in five is correct', async () => {
+    // Every fourth path, and once more when it is asked for again: one request in five.
+    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+      time % 2 === 0
+        ? Boolean(response.destroy())
+        : reply(response, 500, { ok: false, error: 'Internal server error' }),
+    );
+    const { notes } = await scene.sync();
+    expect(notes).toEqual([]);
+    await expectCorrect();
+  });
+
+  it('that throttles is correct', async () => {
+    let free = Date.now();
+    let throttled = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      if (Date.now() >= free) {
+        // Thirty requests go through between two pauses.
+        if (scene.proxy.requests.length % 30 === 0) free = Date.now() + 300;
+        return false;
+      }
+      throttled++;
+      return reply(response, 429, { ok: false, error: 'Too many requests' }, { 'Retry-After': '1' });
+    };
+    await scene.sync();
+    expect(throttled).toBeGreaterThan(0);
+    await expectCorrect();
+  });
+
+  it('that hangs now and then is correct', async () => {
+    scene.proxy.misbehave = towardsEvery(30, () => true);
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('that now and then responds with nonsense is correct', async () => {
+    const nonsense = ['<html>', '{"ok":true', '', 'null', '{"ok":"yes"}', '[]'];
+    scene.proxy.misbehave = towardsEvery(4, (response, time) =>
+      reply(response, 200, nonsense[time % nonsense.length] ?? ''),
+    );
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('that disappears half-way is whole as far as it goes, and the next run goes on', async () => {
+    scene.proxy.misbehave = (request) =>
+      scene.proxy.requests.length > 40 && Boolean(request.socket.destroy());
+    await expect(scene.sync()).rejects.toThrow(/Gave up after 5 attempts/);
+    await expectWholeSessions();
+
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('is not left with a gap by a run that was cut off while it caught up', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    const late = await client.dttSession.createManyAndReturn({
+      data: Array.from({ length: 130 }, (_, index) => ({
+        bubbleId: `late-${index}`,
+        ownerId: 1,
+        trainerId: 1,
+        createdAt: new Date(Date.parse('2026-05-01') + index),
+      })),
+      select: { id: true },
+    });
+    await client.trainerSegment.createMany({
+      data: late.flatMap(({ id }) =>
+        [0, 1, 2, 3].map((order) => ({ sessionId: id, type: 'bounce' as const, order, repsTarget: 20 })),
+      ),
+    });
+    // The first page of 100 gets through, and a part of the second.
+    const before = scene.proxy.requests.length;
+    scene.proxy.misbehave = (request) =>
+      scene.proxy.requests.length > before + 125 && Boolean(request.socket.destroy());
+    await expect(scene.sync()).rejects.toThrow(/Gave up/);
+    expect(await expectWholeSessions()).toBe(160);
+
+    scene.proxy.misbehave = behave;
+    // One that cannot be read for now leaves a gap as well.
+    spoil('/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null });
+    const report = await scene.sync();
+    expect(await expectWholeSessions()).toBe(189);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 29, unchanged: 160, skipped: 1 });
+
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await expectWholeSessions()).toBe(190);
+    expect((await scene.sync()).requests).toBeLessThanOrEqual(12);
+  });
+
+  it('is untouched when the token is not accepted, after one request', async () => {
+    const before = await contents(scene.target);
+    scene.proxy.misbehave = (_request, response) =>
+      reply(response, 401, { ok: false, error: 'Unauthorized' });
+    await expect(scene.sync()).rejects.toThrow(Unauthorized);
+    expect(scene.proxy.requests).toHaveLength(1);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('can be cut off by the one who runs it, and gone on with', async () => {
+    const end = new AbortController();
+    scene.proxy.misbehave = () => {
+      if (scene.proxy.requests.length === 45) end.abort();
+      return false;
+    };
+    await expect(scene.sync({ signal: end.signal })).rejects.toThrow();
+    await expectWholeSessions();
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('survives the loss of its connection to the database at any point, and is made whole by a later run', async () => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => uncaught.push(error);
+    process.on('uncaughtException', note);
+    const admin = await scene.target.pool.connect();
+    /** The statement of a run before which its connection is ended: of all of them one in so many, to be quick. */
+    let fatal = 1;
+    const stride = 7;
+    let statements = 0;
+    const ask = pg.Client.prototype.query;
+    const spy = vi.spyOn(pg.Client.prototype, 'query');
+    // Of the many forms of the method, those with a promise and those with a callback both pass through here.
+    spy.mockImplementation(async function (this: pg.Client & { processID?: number }, ...given: unknown[]) {
+      if (this.processID !== Object(admin).processID && ++statements === fatal) {
+        const ended = new Promise<void>((settle) => this.once('end', settle));
+        await Reflect.apply(ask, admin, ['SELECT pg_terminate_backend($1)', [this.processID]]);
+        await ended;
+      }
+      return Reflect.apply(ask, this, given);
+    } as () => void);
+    try {
+      const outcomes = new Set<string>();
+      // Each time from the beginning, until a run has fewer statements than that.
+      for (; statements >= fatal - stride; fatal += stride) {
+        await Reflect.apply(ask, admin, ['TRUNCATE "Mirror", "User" CASCADE']);
+        statements = 0;
+        await scene.sync().then(
+          () => outcomes.add('went on'),
+          (error: unknown) => outcomes.add(error instanceof Error ? error.message : String(error)),
+        );
+        expect(uncaught, `at statement ${fatal}`).toEqual([]);
+      }
+      expect(fatal).toBeGreaterThan(50);
+      expect(outcomes).toContain('terminating connection due to administrator command');
+    } finally {
+      spy.mockRestore();
+      admin.release();
+      process.off('uncaughtException', note);
+    }
+    await scene.sync();
+    await expectCorrect();
+  }, 60_000);
+
+  it('is written no more by a run that has lost its lease in the middle, which does not end the lease of the other', async () => {
+    let taken: unknown;
+    const { pool } = scene.target;
+    // A page of sessions is read by then, of which the next record is written after the other has taken over.
+    scene.proxy.misbehave = (request, response) => {
+      if (taken !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
+      taken = pool
+        .query(`UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`)
+        .then(async () => {
+          taken = await contents(scene.target);
+          response.socket?.destroy();
+        });
+      return true;
+    };
+    await expect(scene.sync()).rejects.toThrow('Another run has taken over the mirror.');
+    expect(taken).toEqual(await contents(scene.target));
+    expect(await scene.target.client.dttSession.count()).toBe(0);
+    expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
+  });
+
+  it('stays with a run that waits for its upstream for longer than its lease', async () => {
+    const { pool } = scene.target;
+    let other: Promise<unknown> | undefined;
+    scene.proxy.misbehave = (request, response) => {
+      if (other !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
+      other = sleep(300)
+        .then(() => sync({ pool, upstream: scene.upstream }))
+        .finally(() => response.destroy());
+      return true;
+    };
+    await scene.sync({ lease: 150 });
+    expect(await other).toBeUndefined();
+    await expectCorrect();
+  });
+
+  it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
+    await scene.syncOnce();
+    await scene.target.pool.query(
+      `UPDATE "Mirror" SET "heldBy" = 'killed', "heldUntil" = now() + interval '500 ms'`,
+    );
+    await expect(scene.sync()).rejects.toThrow('another run is under way');
+    await sleep(600);
+    await scene.sync();
+  });
+});
+
+/** Records of a list, and single records, are changed on the way by their id. */
+function spoil(path: string, id: number, change: Record<string, unknown>) {
+  scene.proxy.rewrite = (at, data) => {
+    const spoilOne = (record: unknown) =>
+      typeof record === 'object' && record !== null && 'id' in record && record.id === id
+        ? { ...record, ...change }
+        : record;
+    if (!at.startsWith(path) || typeof data !== 'object' || data === null) return data;
+    return 'data' in data && Array.isArray(data.data)
+      ? { ...data, data: data.data.map(spoilOne) }
+      : spoilOne(data);
+  };
+}
+
+describe('a bad record', () => {
+  it.each([
+    ['/dtt', 1, { macAddress: 7 }, '/dtt/1: macAddress: Invalid input: expected string, received number'],
+    ['/dtt', 1, { ownerId: 2 }, "/dtt/1: ownerId: is not the account's, which is 1"],
+    ['/dtt', 1, { lastVisited: 'yesterday' }, '/dtt/1: lastVisited: Invalid ISO datetime'],
+    ['/dtt', 1, { apiHits: 1e12 }, '/dtt/1: apiHits: Too big: expected number to be <=2147483647'],
+    ['/dtt', 1, { serialNumber: 'a\0b' }, '/dtt/1: serialNumber: has characters that cannot be stored'],
+    [
+      '/dtt/templates',
+      1,
+      { Segment: null },
+      '/dtt/templates/1: Segment: Invalid input: expected array, received null',
+    ],
+    [
+      '/dtt/templates',
+      1,
+      { isActive: 'yes' },
+      '/dtt/templates, record 1: isActive: Invalid input: expected boolean, received string',
+    ],
+    [
+      '/dtt/sessions/',
+      30,
+      { TrainerSegment: [{ id: 1, type: 'jump' }] },
+      '/dtt/sessions/30: TrainerSegment.0.type: Invalid option: expected one of "repetition"|"endurance"|"freeform"|"bounce"',
+    ],
+    [
+      '/dtt/sessions',
+      30,
+      { trainer_id: null },
+      '/dtt/sessions, record 30: trainer_id: Invalid input: expected number, received null',
+    ],
+    ['/dtt/sessions/', 30, { id: 5 }, '/dtt/sessions/30: id: is 5'],
+    ['/ossm', 1, { id: '1' }, '/ossm, a record: id: Invalid input: expected number, received string'],
+    [
+      '/lkbx/sessions',
+      2,
+      { LockSegment: [{ id: 1 }] },
+      '/lkbx/sessions/2: LockSegment.0.type: Invalid input: expected string, received undefined',
+    ],
+  ])(
+    'of %s %i with %j is reported and skipped, and read when it is good again',
+    async (path, id, change, report) => {
+      spoil(path, id, change);
+      const { notes } = await scene.sync();
+      expect(notes).toEqual([`${report}; skipped.`]);
+
+      scene.proxy.rewrite = unchanged;
+      expect((await scene.sync()).notes).toEqual([]);
+      await expectCorrect();
+    },
+  );
+
+  it('is one that the upstream does not give out, and stays as it was, though no list has it', async () => {
+    await scene.syncOnce();
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
+    await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toEqual(['/dtt/3: it responded with 403; skipped.']);
+    expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
+  });
+
+  it('is none that a list has twice', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: unknown[] };
+      return path === '/ossm' ? { data: [...(items ?? []), ...(items ?? [])] } : data;
+    };
+    expect((await scene.sync()).notes).toEqual([]);
+    await expectCorrect();
+  });
+
+  it('is none that lacks something in a list, as long as it has it by itself', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: { chip: string }[] };
+      return path === '/ossm' ? { data: items?.map(({ chip: _, ...item }) => item) } : data;
+    };
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toEqual([]);
+    expect(tallies.get('OSSM devices')).toMatchObject({ fetched: 1, created: 1 });
+    expect(scene.proxy.requests).toContain('GET /ossm/1');
+    await expectCorrect();
+  });
+
+  it('keeps the records of its list from being removed', async () => {
+    await scene.syncOnce();
+    await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
+    spoil('/dtt', 1, { macAddress: 7 });
+    await scene.sync();
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
+    // The record itself stays as it was.
+    expect(await scene.target.client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      macAddress: '02:00:00:00:00:01',
+    });
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(1);
+  });
+
+  it('that claims the identifier or the segments of another is left out', async () => {
+    spoil('/dtt/sessions/', 30, { TrainerSegment: [{ id: 5, type: 'bounce' }] });
+    const { notes } = await scene.sync();
+    expect(notes).toEqual([
+      expect.stringMatching(/^\/dtt\/sessions\/30: Key \(id\)=\(5\) already exists\.; skipped\.$/),
+    ]);
+    expect(await scene.target.client.dttSession.count()).toBe(59);
+    spoil('/dtt/sessions/', 30, { bubble_id: 'session-demo-1' });
+    expect((await scene.sync()).notes).toEqual([
+      expect.stringMatching(/Key \("bubbleId"\)=\(session-demo-1\)/),
+    ]);
+    await expectWholeSessions();
+  });
+
+  it('is one of many that are counted rather than reported', async () => {
+    scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
+    const { notes, tallies } = await scene.sync();
+    expect(notes).toHaveLength(21);
+    expect(notes.at(-1)).toBe('… and 40 more; skipped.');
+    expect(tallies.get('DTT sessions')).toMatchObject({ created: 0, skipped: 60 });
+  });
+});
+
+describe('an upstream with only the thirteen documented operations', () => {
+  const documented = [
+    /^\/dtt$/,
+    /^\/dtt\/(templates|settings|sessions)\/\d+$/,
+    /^\/dtt\/(templates|sessions|\d+)$/,
+    /^\/users\/\d+$/,
+    /^\/lkbx\/\d+$/,
+    /^\/lkbx\/templates\/(\d+|active)$/,
+    /^\/lkbx\/sessions\/\d+$/,
+  ];
+
+  beforeEach(() => {
+    scene.proxy.misbehave = (request, response) => {
+      const path = pathOf(request);
+      if (documented.some((pattern) => pattern.test(path))) return false;
+      // `/lkbx/templates` looks like `/lkbx/{id}` to a service that does not know it.
+      return /^\/(users|dtt|lkbx)\/\w+$/.test(path)
+        ? reply(response, 400, { ok: false, error: 'Invalid ID' })
+        : reply(response, 404, '<h1>Not Found</h1>');
+    };
+  });
+
+  it('is enough, with the records named that it does not list', async () => {
+    const report = await scene.sync({
+      named: { lkbxDevices: [1, 9], lockTemplates: [2], lockSessions: [1, 2, 3, 4, 5, 6] },
+    });
+    expect(report.notes).toEqual([
+      'GET /lkbx is not offered: it responded with 404.',
+      'GET /lkbx/9: the upstream has no such record.',
+      'GET /lkbx/templates is not offered: it responded with 400.',
+      'GET /lkbx/sessions is not offered: it responded with 400.',
+      'GET /ossm is not offered: it responded with 404.',
+    ]);
+    expect(await scene.target.client.ossmDevice.count()).toBe(0);
+    scene.proxy.misbehave = behave;
+    await scene.sync();
+    await expectCorrect();
+  });
+
+  it('is not enough if it does not even list trainers', async () => {
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt' && reply(response, 404, '<h1>Not Found</h1>');
+    await expect(scene.sync()).rejects.toThrow('GET /dtt?limit=100&offset=0: it responded with 404');
+    expect(await scene.target.client.dttTemplate.count()).toBe(0);
+  });
+
+  it('keeps fresh what was named once', async () => {
+    await scene.sync({ named: { lkbxDevices: [1] } });
+    await scene.source.database.client.lkbxDevice.update({ where: { id: 1 }, data: { locked: false } });
+    await scene.sync();
+    expect(await scene.target.client.lkbxDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      locked: false,
+    });
+    await scene.source.database.client.lkbxDevice.delete({ where: { id: 1 } });
+    const { notes } = await scene.sync();
+    expect(notes).toContain('GET /lkbx/1: the upstream has no such record.');
+    expect(await scene.target.client.lkbxDevice.count()).toBe(1);
+  });
+});
+
+describe('the account of an upstream', () => {
+  /** Has the list of users be these. Of single users, only the account's can be read. */
+  function listUsers(users: unknown) {
+    scene.proxy.misbehave = (request, response) => {
+      const path = pathOf(request);
+      if (path === '/users/me') return reply(response, 404, { ok: false, error: 'User not found' });
+      if (path === '/users') return reply(response, 200, { ok: true, data: { data: users } });
+      return (
+        path.startsWith('/users/') &&
+        path !== '/users/1' &&
+        reply(response, 400, { ok: false, error: 'Invalid ID' })
+      );
+    };
+  }
+  const demo = { id: 1, username: 'demo', subscriptionTier: 'ultra' };
+
+  it('is the one user in its list', async () => {
+    listUsers([demo]);
+    expect((await scene.sync()).account).toEqual(demo);
+    expect(scene.proxy.requests).not.toContain('GET /users/1');
+  });
+
+  it.each([
+    ['several', [{ ...demo, id: 2, username: 'coach' }, demo]],
+    ['none', []],
+    ['no list', {}],
+  ])(
+    'is the owner of its records, who can be asked for, if the list of users has %s',
+    async (_name, users) => {
+      listUsers(users);
+      expect((await scene.sync()).account).toMatchObject({ id: 1, username: 'demo' });
+      expect(scene.proxy.requests).toContain('GET /users/1');
+      await expectCorrect();
+    },
+  );
+
+  it('is asked for by the records that are named, where there are no others', async () => {
+    listUsers([]);
+    const respondWithout = scene.proxy.misbehave;
+    scene.proxy.misbehave = (request, response) =>
+      /^\/dtt(\/templates)?$/.test(pathOf(request))
+        ? reply(response, 200, { ok: true, data: { data: [] } })
+        : respondWithout(request, response);
+    await expect(scene.sync()).rejects.toThrow(
+      /^The upstream does not tell whose account it is: .* --lkbx, /,
+    );
+    for (const named of [{ lkbxDevices: [9, 1] }, { lockTemplates: [1] }, { lockSessions: [1] }]) {
+      await scene.target.pool.query('TRUNCATE "Mirror", "User" CASCADE');
+      expect((await scene.sync({ named })).account).toMatchObject({ id: 1, username: 'demo' });
+    }
+  });
+
+  it('fails the run if it cannot be read, and says where', async () => {
+    listUsers([{ id: 1 }]);
+    await expect(scene.sync()).rejects.toThrow(
+      'GET /users: username: Invalid input: expected string, received undefined',
+    );
+    scene.proxy.misbehave = behave;
+    scene.proxy.rewrite = (path, data) => (path === '/users/me' ? null : data);
+    await expect(scene.sync()).rejects.toThrow(
+      'GET /users/me: Invalid input: expected object, received null',
+    );
+  });
+});

@@ -1,0 +1,541 @@
+/** A mirror shows what its upstream does, and keeps up with it. */
+
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createUpstreamAccount } from '../../src/mirror/activation.ts';
+import { describeChanges, reportTable } from '../../src/mirror/report.ts';
+import { createUpstream } from '../../src/mirror/upstream.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphql, postJson, type TestGateway } from '../support/gateway.ts';
+import {
+  behave,
+  contents,
+  openScene,
+  pathOf,
+  reply,
+  type Scene,
+  shortTiming,
+  unchanged,
+} from '../support/upstream.ts';
+
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene();
+});
+beforeEach(() => scene.renew());
+afterAll(() => scene?.close());
+
+/** Every read of the REST interface, with these queries for lists and these ids for records. */
+const pathsWith = (queries: readonly string[], ids: readonly number[]) =>
+  routes
+    .filter(({ method }) => method === 'GET')
+    .flatMap(({ path, isList }) => {
+      if (isList) return queries.map((query) => path + query);
+      return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
+    });
+/** Lists in three pages, and records by ids that exist, are foreign, or do not. */
+const everything = pathsWith(
+  ['', '?limit=100', '?limit=7&offset=3'],
+  [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999],
+);
+/** What shows every kind of change. */
+const enough = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
+
+async function responsesOf(gateway: TestGateway, token: string, paths: readonly string[]) {
+  const responses: Record<string, string> = {};
+  for (const path of paths) {
+    const response = await fetch(`${gateway.url}/api/v1${path}`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    responses[path] = `${response.status} ${await response.text()}`;
+  }
+  return responses;
+}
+
+/** Opens the mirror with the way back to the upstream. */
+async function openMirror() {
+  const { target, upstream } = scene;
+  const logger = pino({ level: 'silent' });
+  return scene.openMirror({
+    upstream: createUpstreamAccount({ pool: target.pool, upstream, logger }),
+    status: () => 'test',
+  });
+}
+
+async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
+  expect(await responsesOf(mirror.gateway, mirror.token, paths)).toEqual(
+    await responsesOf(scene.source, scene.sourceToken, paths),
+  );
+}
+
+describe('a mirror', () => {
+  it('responds to every REST route byte for byte as the upstream does', async () => {
+    expect(everything.length).toBeGreaterThan(100);
+    const advanced: unknown[] = [];
+    const finished: string[] = [];
+    const report = await scene.sync({
+      listener: {
+        advanced: (...step) => advanced.push(step),
+        finished: (kind) => finished.push(kind),
+      },
+    });
+    expect(report.requests).toBe(scene.proxy.requests.length);
+    expect(reportTable(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        1        0          0     0        0
+      DTT devices           2        2        0          0     0        0
+      DTT templates         3        3        0          0     0        0
+      LKBX devices          1        1        0          0     0        0
+      lock templates        2        2        0          0     0        0
+      lock sessions         6        6        0          0     0        0
+      OSSM devices          1        1        0          0     0        0
+      DTT sessions         60       60        0          0     0        0
+      "
+    `);
+    expect(finished).toEqual([...report.tallies.keys()]);
+    // The user says how many sessions there are.
+    expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
+    expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
+    expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
+    await expectEqual(await openMirror(), everything);
+  });
+
+  it('links what the account can read, and nothing else', async () => {
+    await scene.syncOnce();
+    const { gateway, token } = await openMirror();
+    const { data, errors } = await graphql(
+      gateway,
+      token,
+      `{ dttTemplate(databaseId: 4) { ownerId isActive owner { username } }
+         unreadable: dttTemplate(databaseId: 3) { name }
+         dttSessions(first: 100) { nodes { trainerId trainer { databaseId } templateId template { databaseId } } }
+         activeLockSession { template { name } }
+         lockSessions { nodes { isActive template { name } } }
+         viewer { username dttDevices { totalCount } dttTemplates { totalCount } } }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data.dttTemplate).toEqual({ ownerId: 2, isActive: false, owner: null });
+    expect(data.unreadable).toBeNull();
+    expect(data.activeLockSession).toEqual({ template: { name: 'Weekend Lock' } });
+    // What the others were started from the upstream does not tell.
+    expect(data.lockSessions.nodes.filter(({ template }: { template: unknown }) => template)).toEqual([
+      { isActive: true, template: { name: 'Weekend Lock' } },
+    ]);
+    expect(data.viewer).toEqual({
+      username: 'demo',
+      dttDevices: { totalCount: 2 },
+      dttTemplates: { totalCount: 3 },
+    });
+    for (const { trainerId, trainer, templateId, template } of data.dttSessions.nodes) {
+      expect(trainer?.databaseId ?? null).toBe(trainerId === 2 ? null : trainerId);
+      expect(template?.databaseId ?? null).toBe(templateId === 3 ? null : templateId);
+    }
+  });
+
+  it('is not changed by a second run, which says so and takes a handful of requests', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
+    // Another request of the same client's, which is none of the run.
+    await scene.upstream.get('/users/me');
+    const asked = scene.upstream.requestCount();
+    const report = await scene.sync();
+    expect(await contents(scene.target)).toEqual(before);
+    expect(report.requests).toBe(scene.upstream.requestCount() - asked);
+    expect(report.requests).toBeLessThanOrEqual(12);
+    expect(describeChanges(report)).toBeUndefined();
+    expect(reportTable(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        0        0          1     0        0
+      DTT devices           2        0        0          2     0        0
+      DTT templates         3        0        0          3     0        0
+      LKBX devices          1        0        0          1     0        0
+      lock templates        2        0        0          2     0        0
+      lock sessions         6        0        0          6     0        0
+      OSSM devices          1        0        0          1     0        0
+      DTT sessions         60        0        0         60     0        0
+      "
+    `);
+  });
+
+  it('follows what is added, changed and removed upstream', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
+    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
+    await client.dttSession.create({
+      data: {
+        bubbleId: 'new',
+        ownerId: 1,
+        trainerId: 1,
+        segments: { create: [{ type: 'bounce', order: 0, speedTarget: 1.5 }] },
+      },
+    });
+    await client.dttTemplate.update({
+      where: { id: 2 },
+      data: { name: 'Other', segments: { updateMany: { where: {}, data: { duration: 5 } } } },
+    });
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
+    await client.dttTemplateImport.deleteMany();
+    // Nothing refers to device 3; template 4 stays in sessions.
+    await client.dttDevice.delete({ where: { id: 3 } });
+    // One lock session ends, and another begins.
+    await client.lockSession.update({ where: { id: 1 }, data: { isActive: false, lockState: 'completed' } });
+    await client.lockSession.create({
+      data: {
+        bubbleId: 'new',
+        publicId: 'new',
+        ownerId: 1,
+        lockState: 'locked',
+        duration: 60,
+        isActive: true,
+        templateId: 2,
+      },
+    });
+    await client.lockSession.delete({ where: { id: 6 } });
+    await client.ossmDevice.updateMany({ data: { pairingCode: 'ABC', pairingExpires: new Date(0) } });
+    await client.lkbxDevice.deleteMany();
+
+    const report = await scene.sync();
+    expect(report.notes).toEqual([]);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
+    expect(report.tallies.get('DTT devices')).toMatchObject({ gone: 1 });
+    expect(report.tallies.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
+    await expectEqual(await openMirror());
+  });
+
+  it('follows what is active no more, which counts as a change of what it was', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: null } });
+    await client.lockSession.update({ where: { id: 1 }, data: { templateId: null } });
+    const report = await scene.sync();
+    expect(describeChanges(report)).toBe('DTT templates: 1 updated; lock sessions: 1 updated');
+    expect(report.tallies.get('DTT templates')).toMatchObject({ fetched: 3, updated: 1, unchanged: 2 });
+    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: null,
+    });
+    expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
+      isActive: true,
+      templateId: null,
+    });
+    expect(describeChanges(await scene.sync())).toBeUndefined();
+  });
+
+  it.each([
+    ['two say that they are', 2, { isActive: true }, 0],
+    ['the one that is cannot be read', 1, { isActive: 'yes' }, 1],
+  ])('has the same template active as before while %s', async (_name, id, change, skipped) => {
+    await scene.syncOnce();
+    scene.proxy.rewrite = (path, data) => {
+      if (path !== '/dtt/templates') return data;
+      const list = data as { data: { id: number }[] };
+      return { ...list, data: list.data.map((item) => (item.id === id ? { ...item, ...change } : item)) };
+    };
+    expect((await scene.sync()).tallies.get('DTT templates')).toMatchObject({ updated: 0, skipped });
+    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 1,
+    });
+  });
+
+  it('is not told which lock template is in use by an upstream that changes its mind', async () => {
+    await scene.syncOnce();
+    let asked = 0;
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/lkbx/templates/active' &&
+      reply(response, 200, { ok: true, data: ++asked === 1 ? { id: 2 } : null });
+    await scene.sync();
+    expect(asked).toBe(2);
+    expect(await scene.target.client.lockSession.findUnique({ where: { id: 1 } })).toMatchObject({
+      templateId: 1,
+    });
+  });
+
+  it('has what the account could not read before as soon as it can', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.dttTemplateImport.deleteMany();
+    await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: 1 } });
+    await client.dttTemplate.updateMany({ where: { id: { in: [3, 4] } }, data: { ownerId: 1 } });
+    const report = await scene.sync();
+    expect(report.tallies.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
+    expect(report.tallies.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
+    expect(await scene.target.client.dttTemplateImport.count()).toBe(0);
+    await expectEqual(await openMirror());
+  });
+
+  it('keeps that there was a trainer or a template which sessions name, and nothing else of it', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
+    const isGone = (path: string) => ['/dtt/1', '/dtt/templates/1'].includes(path);
+    scene.proxy.misbehave = (request, response) =>
+      isGone(pathOf(request)) && reply(response, 404, { ok: false, error: 'It was not found' });
+    scene.proxy.rewrite = (path, data) => {
+      const { data: items } = data as { data?: { id: number }[] };
+      return Array.isArray(items) ? { data: items.filter(({ id }) => !isGone(`${path}/${id}`)) } : data;
+    };
+    const report = await scene.sync();
+    expect(describeChanges(report)).toBe('DTT devices: 1 gone; DTT templates: 1 gone');
+    const { client } = scene.target;
+    expect(await client.user.findUnique({ where: { id: 1 } })).toMatchObject({ activeTemplateId: null });
+    expect(await client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
+      ownerId: 0,
+      bubbleId: 'upstream-dtt-1',
+      macAddress: '',
+      serialNumber: null,
+    });
+    expect(await client.dttTemplate.findUnique({ where: { id: 1 } })).toMatchObject({
+      ownerId: 0,
+      bubbleId: 'upstream-template-1',
+      name: '',
+      description: null,
+      tagline: null,
+      message: null,
+    });
+    expect(await client.dttSession.count({ where: { trainerId: 1 } })).toBe(30);
+    scene.proxy.misbehave = behave;
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('loses a session that is gone upstream with a full run, and no sooner', async () => {
+    await scene.syncOnce();
+    await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
+    await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
+    await scene.sync();
+    expect(await scene.target.client.dttSession.count()).toBe(60);
+    let underWay = 0;
+    let most = 0;
+    scene.proxy.misbehave = (_request, response) => {
+      most = Math.max(most, ++underWay);
+      response.on('close', () => underWay--);
+      return false;
+    };
+    const report = await scene.sync({ full: true });
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 1 });
+    // Several at once, but no more than an upstream can be asked to bear.
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(4);
+    await expectEqual(await openMirror());
+  });
+
+  it('gives out new ids behind those that came from upstream', async () => {
+    await scene.sync();
+    const { client } = scene.target;
+    const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
+    expect(id).toBe(61);
+    await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1, macAddress: '' } });
+    await client.user.create({ data: { username: 'x' } });
+  });
+
+  it('fails on a database that holds another account, and leaves it alone', async () => {
+    await createAccount(scene.target.client, 'alice');
+    const before = await contents(scene.target);
+    await expect(scene.sync()).rejects.toThrow(/holds the account "alice".*set DATA_DIR to an empty folder/);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('stays that of one account and one upstream', async () => {
+    await scene.syncOnce();
+    const other = await createAccount(scene.source.database.client, 'alice');
+    const before = await contents(scene.target);
+    const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
+    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors user 1, but the token is that of user 3/);
+    const elsewhere = createUpstream({
+      base: `${scene.source.url}/api/v1`,
+      token: scene.sourceToken,
+      timing: shortTiming,
+    });
+    await expect(scene.sync({ upstream: elsewhere })).rejects.toThrow(/The database mirrors http/);
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('is written by one run at a time', async () => {
+    const [first, second] = await Promise.allSettled([scene.sync(), scene.sync()]);
+    expect([first.status, second.status].sort()).toEqual(['fulfilled', 'rejected']);
+    await expectEqual(await openMirror());
+  });
+});
+
+describe('an activation on a mirror', () => {
+  it('shows on both, through either API', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: true } });
+    await expectEqual(mirror);
+    const { data } = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged template { isActive } } }',
+    );
+    expect(data.activateTemplate).toEqual({ scheduleTypeChanged: false, template: { isActive: true } });
+    await expectEqual(mirror);
+  });
+
+  it('says whether the schedule type changed where the account lives, whatever it is here', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    const schedule = { where: { id: 1 }, data: { scheduleType: 'single' } } as const;
+    await scene.source.database.client.user.update(schedule);
+    await scene.target.client.user.update({ ...schedule, data: { scheduleType: 'auto' } });
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { scheduleTypeChanged: false } });
+  });
+
+  it('of a template that is too new for the mirror brings it in', async () => {
+    await scene.syncOnce();
+    const { id } = await scene.source.database.client.dttTemplate.create({
+      data: { bubbleId: 'new', ownerId: 1, name: 'New', targetDepth: 1, targetWindow: 1 },
+    });
+    const mirror = await openMirror();
+    const { status } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
+      isActive: true,
+    });
+    expect(status).toBe(200);
+    await expectEqual(mirror);
+  });
+
+  it('is rejected as the upstream rejects it', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    for (const id of [3, 4, 999]) {
+      const { status, body } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
+        isActive: true,
+      });
+      expect({ status, body }).toEqual({
+        status: 404,
+        body: { ok: false, error: 'Template not found or not owned by user' },
+      });
+    }
+    // Ids begin at 1, which needs no asking.
+    const before = scene.proxy.requests.length;
+    for (const id of [0, -1]) {
+      const { errors } = await graphql(
+        mirror.gateway,
+        mirror.token,
+        `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`,
+      );
+      expect(errors?.[0]?.message).toBe('Template not found or not owned by user');
+    }
+    expect(scene.proxy.requests).toHaveLength(before);
+    // Deleted upstream, but not here yet.
+    await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
+    const { errors } = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+    );
+    expect(errors?.[0]).toMatchObject({
+      message: 'Template not found or not owned by user',
+      extensions: { code: 'NOT_FOUND' },
+    });
+    expect((await scene.target.client.user.findUniqueOrThrow({ where: { id: 1 } })).activeTemplateId).toBe(1);
+  });
+
+  it('fails and changes nothing while the upstream is away', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    const before = await contents(scene.target);
+    scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
+    const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
+      isActive: true,
+    });
+    const error = 'The upstream cannot be reached; nothing was changed here';
+    expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
+    const response = await graphql(
+      mirror.gateway,
+      mirror.token,
+      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+    );
+    expect(response.errors?.[0]).toMatchObject({ message: error, extensions: { code: 'BAD_GATEWAY' } });
+    expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('fails and changes nothing when the upstream no longer accepts the token', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    scene.proxy.misbehave = (_request, response) =>
+      reply(response, 401, { ok: false, error: 'Unauthorized' });
+    const { status, body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', {
+      isActive: true,
+    });
+    expect(status).toBe(502);
+    expect(body.error).toBe('The upstream cannot be used; nothing was changed here');
+  });
+
+  it.each([
+    ['that is another one', { id: 3 }, 'GET /dtt/templates/9: not valid'],
+    ['that cannot be read', { Segment: 'none' }, 'GET /dtt/templates/9: not valid'],
+    [
+      'that the database does not take',
+      { bubbleId: 'prog-demo-1' },
+      '/dtt/templates/9: Key ("bubbleId")=(prog-demo-1) already exists.',
+    ],
+  ])('fails, and says so in the log, when it would bring in a template %s', async (_name, change, line) => {
+    await scene.syncOnce();
+    const log: string[] = [];
+    const { target, upstream } = scene;
+    const logger = pino({ level: 'warn' }, { write: (text) => log.push(text) });
+    const account = createUpstreamAccount({ pool: target.pool, upstream, logger });
+    const { gateway, token } = await scene.openMirror({ upstream: account, status: () => 'test' });
+    const good = await fetch(`${scene.source.url}/api/v1/dtt/templates/1`, {
+      headers: { Authorization: `Bearer ${scene.sourceToken}` },
+    }).then((response) => response.json());
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt/templates/9' &&
+      reply(response, 200, {
+        ok: true,
+        data: { ...good.data, id: 9, bubbleId: 'new', Segment: [], ...change },
+      });
+    const { status, body } = await postJson(gateway, token, '/dtt/templates/9', { isActive: true });
+    const error = 'The upstream cannot be used; nothing was changed here';
+    expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
+    expect(log.map((text) => JSON.parse(text))).toMatchObject([{ upstream: line, msg: 'activation failed' }]);
+    expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+  });
+
+  it('of the template of a user whom the mirror is not of is no business of the upstream', async () => {
+    await scene.syncOnce();
+    const { gateway } = await openMirror();
+    const other = await createAccount(scene.target.client, 'alice');
+    const [templateId] = other.dttTemplates;
+    const { status } = await postJson(gateway, other.token, `/dtt/templates/${templateId}`, {
+      isActive: true,
+    });
+    expect(status).toBe(200);
+    expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+  });
+
+  it('succeeds whatever else the upstream says', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    scene.proxy.misbehave = ({ method }, response) =>
+      method === 'POST' && reply(response, 200, { ok: true, data: 7 });
+    const { body } = await postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true });
+    expect(body).toMatchObject({ ok: true, data: { id: 2, isActive: true, scheduleTypeChanged: false } });
+  });
+
+  it('is not undone by a refresh that read the templates before it', async () => {
+    await scene.syncOnce();
+    const mirror = await openMirror();
+    let activated = false;
+    // The list is held back until the activation is through.
+    const list = await fetch(`${scene.source.url}/api/v1/dtt/templates?limit=100&offset=0`, {
+      headers: { Authorization: `Bearer ${scene.sourceToken}` },
+    }).then((response) => response.text());
+    scene.proxy.misbehave = (request, response) => {
+      if (request.method !== 'GET' || !request.url?.startsWith('/api/v1/dtt/templates?')) return false;
+      postJson(mirror.gateway, mirror.token, '/dtt/templates/2', { isActive: true }).then(() => {
+        activated = true;
+        reply(response, 200, list);
+      });
+      return true;
+    };
+    await scene.sync();
+    expect(activated).toBe(true);
+    await expectEqual(mirror);
+  });
+});

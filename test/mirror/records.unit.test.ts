@@ -1,0 +1,366 @@
+/** How the records of an upstream read: what they become, and what is said of those that are not as they must be. */
+
+import { describe, expect, it } from 'vitest';
+import { firstIssue } from '../../src/mirror/pull.ts';
+import { kindsOf, user } from '../../src/mirror/records.ts';
+
+const account = 7;
+const kinds = kindsOf(account);
+type Name = keyof typeof kinds;
+
+const time = '2026-02-17T12:00:00.000Z';
+const other = '2026-01-01T00:00:00.000Z';
+
+/** A record of each kind that says all there is to say, and the fields that it need not say. */
+const records: Record<Name, { whole: Record<string, unknown>; optional: readonly string[] }> = {
+  dttDevices: {
+    whole: {
+      id: 1,
+      bubbleId: 'one',
+      ownerId: account,
+      macAddress: '02:00',
+      serialNumber: '1001',
+      softwareVersion: '2.1',
+      lastVisited: time,
+      lastLogAt: other,
+      createdDate: time,
+      apiHits: 5,
+    },
+    optional: ['serialNumber', 'softwareVersion', 'lastVisited', 'lastLogAt', 'createdDate', 'apiHits'],
+  },
+  dttTemplates: {
+    whole: {
+      id: 1,
+      bubbleId: 'one',
+      ownerId: 9,
+      name: 'Name',
+      description: 'Description',
+      tagline: 'Tagline',
+      message: 'Message',
+      isPublic: true,
+      isActive: true,
+      handsFreeMode: false,
+      targetDepth: 50.5,
+      targetWindow: 0.5,
+      toyId: 'toy',
+      createdDate: time,
+      updatedAt: other,
+      Segment: [],
+    },
+    optional: ['description', 'tagline', 'message', 'toyId'],
+  },
+  lkbxDevices: {
+    whole: {
+      id: 1,
+      bubbleId: 'one',
+      macAddress: '02:00',
+      ownerId: account,
+      locked: false,
+      hueShift: 0.5,
+      lastVisited: time,
+      lastLogAt: other,
+    },
+    optional: ['lastVisited', 'lastLogAt'],
+  },
+  lockTemplates: {
+    whole: {
+      id: 1,
+      ownerId: account,
+      name: 'Name',
+      duration: 60,
+      isRandomDuration: false,
+      isBreakEnabled: true,
+      breakRegularity: 10,
+      isEmergencyUnlockEnabled: false,
+      createdAt: time,
+    },
+    optional: ['breakRegularity'],
+  },
+  lockSessions: {
+    whole: {
+      id: 1,
+      bubbleId: 'one',
+      publicId: 'public',
+      ownerId: account,
+      name: 'Name',
+      lockState: 'locked',
+      duration: 60,
+      startDate: time,
+      isActive: false,
+      LockSegment: [],
+    },
+    optional: ['name'],
+  },
+  ossmDevices: {
+    whole: {
+      id: 1,
+      bubbleId: 'one',
+      macAddress: '02:00',
+      chip: 'ESP32',
+      ownerId: account,
+      pairingCode: 'ABC',
+      pairingExpires: time,
+      lastVisited: other,
+      OSSMFirmwareId: 5,
+    },
+    optional: ['pairingCode', 'pairingExpires', 'lastVisited', 'OSSMFirmwareId'],
+  },
+  dttSessions: {
+    whole: {
+      id: 1,
+      bubble_id: 'one',
+      name: 'Name',
+      passed: false,
+      created_at: time,
+      trainer_id: 2,
+      settings_id: 3,
+      TrainerSegment: [],
+    },
+    optional: ['name', 'passed', 'settings_id'],
+  },
+};
+// `Object.keys` does not know that these are all the keys there are.
+const names = Object.keys(records) as Name[];
+
+/** What a record with these changes reads as; fields changed to undefined are left out. */
+function read(name: Name, change: Record<string, unknown> = {}, schema = kinds[name].record) {
+  const record = JSON.parse(JSON.stringify({ ...records[name].whole, ...change }));
+  const { data, error } = schema.safeParse(record);
+  return data ?? firstIssue(error);
+}
+const readRow = (name: Name, change: Record<string, unknown> = {}) => {
+  const data = read(name, change);
+  if (typeof data === 'string') throw new Error(data);
+  return data.row;
+};
+
+const trainerSegment = {
+  id: 1,
+  type: 'endurance',
+  passed: true,
+  percentGrade: 55.5,
+  points: 5,
+  durationMeasured: 1,
+  durationTarget: 2,
+  repsMeasured: 3,
+  repsTarget: 4,
+  speedMeasured: 1.5,
+  speedTarget: 2.5,
+  targetDepth: 3.5,
+  targetWindow: 4.5,
+  longestDeepthroat: 5.5,
+  strokeLength: 6.5,
+  distanceTravelled: 7.5,
+  order: 3,
+  createdAt: other,
+};
+
+describe('a record of an upstream', () => {
+  it.each(names.filter((name) => name !== 'dttSessions'))('becomes a row with all its fields: %s', (name) => {
+    const { isActive, Segment: _, LockSegment: __, ...whole } = records[name].whole;
+    expect(readRow(name)).toEqual({ ...whole, ...(name === 'lockSessions' && { isActive }) });
+  });
+
+  it('becomes a row of the account, if it is a session, which calls its fields otherwise', () => {
+    expect(readRow('dttSessions')).toEqual({
+      id: 1,
+      bubbleId: 'one',
+      ownerId: account,
+      name: 'Name',
+      passed: false,
+      createdAt: time,
+      trainerId: 2,
+      templateId: 3,
+    });
+    // What a session left out it does not have: it has it no more, if it had it before.
+    expect(readRow('dttSessions', { name: undefined, passed: null, settings_id: undefined })).toMatchObject({
+      name: null,
+      passed: null,
+      templateId: null,
+    });
+    expect(readRow('dttSessions', { name: '' })).toMatchObject({ name: '' });
+  });
+
+  it.each(names)('needs what every record has, and nothing else: %s', (name) => {
+    const { whole, optional } = records[name];
+    const needed = Object.keys(whole).filter((field) => {
+      const data = read(name, { [field]: undefined });
+      if (typeof data === 'string') expect(data).toMatch(new RegExp(`^${field}: `));
+      return typeof data === 'string';
+    });
+    expect(needed).toEqual(Object.keys(whole).filter((field) => !optional.includes(field)));
+    for (const field of optional) expect(read(name, { [field]: null })).toHaveProperty('row');
+  });
+
+  it.each(names.filter((name) => !['dttTemplates', 'dttSessions'].includes(name)))(
+    'belongs to the account: %s',
+    (name) => {
+      expect(read(name, { ownerId: 8 })).toBe("ownerId: is not the account's, which is 7");
+    },
+  );
+
+  it('leaves what the mirror has always as it is there, where an upstream says null', () => {
+    const { createdDate, apiHits, serialNumber } = readRow('dttDevices', {
+      createdDate: null,
+      apiHits: null,
+      serialNumber: null,
+    });
+    expect({ createdDate, apiHits, serialNumber }).toEqual({
+      createdDate: undefined,
+      apiHits: undefined,
+      serialNumber: null,
+    });
+    expect(readRow('dttDevices', { apiHits: 0 })).toMatchObject({ apiHits: 0 });
+  });
+
+  it.each<[Name, Record<string, unknown>, string | undefined]>([
+    ['dttDevices', { id: 0 }, 'id: Too small: expected number to be >=1'],
+    ['dttDevices', { id: 2147483647 }, undefined],
+    ['dttDevices', { id: 2147483648 }, 'id: Too big: expected number to be <=2147483647'],
+    ['dttDevices', { bubbleId: 'x'.repeat(255) }, undefined],
+    [
+      'dttDevices',
+      { bubbleId: 'x'.repeat(256) },
+      'bubbleId: Too big: expected string to have <=255 characters',
+    ],
+    ['dttDevices', { serialNumber: 'x'.repeat(10_000) }, undefined],
+    [
+      'dttDevices',
+      { serialNumber: 'x'.repeat(10_001) },
+      'serialNumber: Too big: expected string to have <=10000 characters',
+    ],
+    ['dttTemplates', { name: 'x'.repeat(10_000) }, undefined],
+    ['dttTemplates', { ownerId: 0 }, 'ownerId: Too small: expected number to be >=1'],
+    ['dttTemplates', { toyId: 1.5 }, 'toyId: Invalid input'],
+    ['dttSessions', { trainer_id: 0 }, 'trainer_id: Too small: expected number to be >=1'],
+    ['dttSessions', { settings_id: 0 }, 'settings_id: Too small: expected number to be >=1'],
+    [
+      'lockSessions',
+      {
+        LockSegment: Array.from({ length: 1001 }, (_, id) => ({
+          id: id + 1,
+          type: 'start',
+          createdAt: time,
+          isLocked: true,
+        })),
+      },
+      'LockSegment: Too big: expected array to have <=1000 items',
+    ],
+  ])('has borders, which %s has with %o', (name, change, issue) => {
+    const data = read(name, change);
+    if (issue === undefined) expect(data).toHaveProperty('row');
+    else expect(data).toBe(issue);
+  });
+
+  it('has its instants in UTC, whatever their offset', () => {
+    expect(readRow('dttDevices', { lastVisited: '2026-02-17T13:00:00+01:00' })).toMatchObject({
+      lastVisited: time,
+    });
+  });
+
+  it('may have a number for the identifier of a toy', () => {
+    expect(readRow('dttTemplates', { toyId: 5 })).toMatchObject({ toyId: '5' });
+    expect(readRow('dttTemplates', { toyId: null })).toMatchObject({ toyId: null });
+  });
+
+  it('says whether a template is the active one, in a list and by itself, beside the row', () => {
+    for (const schema of [kinds.dttTemplates.record, kinds.dttTemplates.summary]) {
+      for (const isActive of [true, false]) {
+        const data = read('dttTemplates', { isActive }, schema);
+        expect(data).toMatchObject({ isActive });
+        expect(data).not.toHaveProperty('row.isActive');
+      }
+    }
+  });
+});
+
+describe('the segments of a record', () => {
+  it('of a template have its order, and are done once unless they say otherwise', () => {
+    const Segment = [
+      { id: 5, type: 'training', duration: 60, repeat: 3 },
+      { id: 4, type: 'warmup', duration: 30 },
+      { id: 6, type: 'rest', duration: 0, repeat: 0 },
+      { id: 7, type: 'rest', duration: 1, repeat: null },
+    ];
+    expect(read('dttTemplates', { Segment })).toMatchObject({
+      children: [
+        { id: 5, type: 'training', duration: 60, repeat: 3, position: 0, templateId: 1 },
+        { id: 4, type: 'warmup', duration: 30, repeat: 1, position: 1, templateId: 1 },
+        { id: 6, type: 'rest', duration: 0, repeat: 0, position: 2, templateId: 1 },
+        { id: 7, repeat: 1, position: 3 },
+      ],
+    });
+  });
+
+  it('of a template are not in the list', () => {
+    const data = read('dttTemplates', { Segment: undefined }, kinds.dttTemplates.summary);
+    expect(data).toHaveProperty('row.name', 'Name');
+    expect(data).not.toHaveProperty('children');
+  });
+
+  it('of a lock session belong to it', () => {
+    const LockSegment = [{ id: 5, type: 'start', createdAt: time, isLocked: true }];
+    const data = read('lockSessions', { LockSegment });
+    expect(data).toHaveProperty('children', [
+      { id: 5, type: 'start', createdAt: time, isLocked: true, sessionId: 1 },
+    ]);
+  });
+
+  it('of a session have the order and the time that they say, whatever order they come in', () => {
+    const TrainerSegment = [trainerSegment, { ...trainerSegment, id: 2, order: 0 }];
+    expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
+      { ...trainerSegment, sessionId: 1 },
+      { ...trainerSegment, id: 2, order: 0, sessionId: 1 },
+    ]);
+  });
+
+  it('of a session that say neither have the order that they come in, and the time of the session', () => {
+    const TrainerSegment = [
+      { id: 2, type: 'bounce' },
+      { id: 1, type: 'freeform', order: null, createdAt: null },
+    ];
+    expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
+      { id: 2, type: 'bounce', sessionId: 1, order: 0, createdAt: time },
+      { id: 1, type: 'freeform', sessionId: 1, order: 1, createdAt: time },
+    ]);
+  });
+
+  it('of a session in a list say what the list has of them, and no more', () => {
+    const data = read('dttSessions', { TrainerSegment: [trainerSegment] }, kinds.dttSessions.summary);
+    const { id, type, passed, percentGrade, points } = trainerSegment;
+    expect(data).toHaveProperty('children', [{ id, type, passed, percentGrade, points, sessionId: 1 }]);
+    expect(data).toHaveProperty('row', readRow('dttSessions'));
+  });
+});
+
+describe('the account of an upstream', () => {
+  const whole = {
+    id: account,
+    username: 'demo',
+    accountType: 'standard',
+    subscriptionTier: 'ultra',
+    league: 1,
+    rank: 2,
+    totalPoints: 3,
+    matchPoints: 4,
+    profileImage: 'https://example.com/x.jpg',
+    profileDescription: 'Description',
+    profileTitle: 'Title',
+    dttTotalReps: 5,
+    dttTotalSessions: 6,
+  };
+
+  it('is read with all its fields, of which it needs two', () => {
+    expect(user.parse(whole)).toEqual(whole);
+    const bare = { id: account, username: 'd' };
+    expect(user.parse(bare)).toEqual(bare);
+    expect(user.safeParse({ ...bare, username: '' }).success).toBe(false);
+    const nulls = Object.fromEntries(Object.keys(whole).map((field) => [field, null]));
+    expect(user.parse({ ...nulls, ...bare })).toEqual({
+      ...bare,
+      profileImage: null,
+      profileDescription: null,
+      profileTitle: null,
+    });
+  });
+});

@@ -1,0 +1,218 @@
+/** A gateway that keeps a mirror fresh, and what it says of it. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { readConfig } from '../../src/config.ts';
+import { openClient } from '../../src/database/client.ts';
+import { SetupError } from '../../src/errors.ts';
+import { type Refresh, startRefresh } from '../../src/mirror/refresh.ts';
+import { upstreamOf } from '../../src/mirror/service.ts';
+import { type Gateway, openGateway } from '../../src/server/gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import { behave, openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
+
+let scene: Scene;
+let gateway: Gateway | undefined;
+
+beforeAll(async () => {
+  scene = await openScene();
+});
+beforeEach(() => scene.renew());
+afterEach(async () => {
+  await gateway?.close();
+  gateway = undefined;
+});
+afterAll(() => scene?.close());
+
+const settings = (more: Record<string, string> = {}) =>
+  readConfig({
+    PORT: '0',
+    DATABASE_URL: scene.target.pool.options.connectionString ?? '',
+    LOG_LEVEL: 'silent',
+    UPSTREAM_URL: scene.proxy.base,
+    UPSTREAM_TOKEN: scene.sourceToken,
+    UPSTREAM_INTERVAL: '1',
+    ...more,
+  });
+
+async function statusOf({ url }: Gateway): Promise<string> {
+  const response = await fetch(`${url}/readyz`);
+  expect(response.status).toBe(200);
+  return response.text();
+}
+
+describe('a gateway with an upstream', () => {
+  it('mirrors the account instead of loading the demo account, and keeps it fresh', async () => {
+    /** How long, in milliseconds, nothing was asked before each run. */
+    const rests: number[] = [];
+    let last = Number.NEGATIVE_INFINITY;
+    scene.proxy.misbehave = (request) => {
+      const now = performance.now();
+      if (pathOf(request) === '/users/me') rests.push(now - last);
+      last = now;
+      return false;
+    };
+    const opened = await openGateway(settings());
+    gateway = opened;
+    expect(opened.demoToken).toBeUndefined();
+    await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
+      timeout: 20_000,
+    });
+    const { token } = await createToken(openClient(opened.database.pool), 'demo', 'test');
+    const name = async () => {
+      const response = await fetch(`${opened.url}/api/v1/users/me`, {
+        headers: { Authorization: `Bearer ${token}` },
+      });
+      return (await response.json()).data.profileTitle;
+    };
+    expect(await name()).toBe('Explorer');
+    await scene.source.database.client.user.update({ where: { id: 1 }, data: { profileTitle: 'Changed' } });
+    await vi.waitFor(async () => expect(await name()).toBe('Changed'), { timeout: 20_000 });
+    expect(rests.length).toBeGreaterThan(1);
+    // A timer may come a little early.
+    expect(Math.min(...rests)).toBeGreaterThan(990);
+  });
+
+  it('goes on without its upstream, and says so', async () => {
+    // A mirror of the same upstream, however its address is written.
+    await scene.syncOnce();
+    scene.proxy.misbehave = (_request, response) =>
+      reply(response, 401, { ok: false, error: 'Unauthorized' });
+    const opened = await openGateway(settings({ UPSTREAM_URL: `${scene.proxy.base}/` }));
+    gateway = opened;
+    await vi.waitFor(
+      async () =>
+        expect(await statusOf(opened)).toMatch(
+          /^ready\nupstream: last success never, last error 2\S+ GET \/users\/me: the upstream does not accept the token\n$/,
+        ),
+      { timeout: 20_000 },
+    );
+  });
+
+  it('does not have a client wait for as long as a run would', async () => {
+    await scene.syncOnce();
+    gateway = await openGateway(settings());
+    const { url } = gateway;
+    const { token } = await createToken(scene.target.client, 'demo', 'test');
+    scene.proxy.misbehave = ({ method }, response) =>
+      method === 'POST' && reply(response, 429, { ok: false, error: 'Too many' }, { 'Retry-After': '2' });
+    const response = await fetch(`${url}/api/v1/dtt/templates/2`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ isActive: true }),
+    });
+    expect(response.status).toBe(502);
+    expect(scene.proxy.requests.filter((line) => line.startsWith('POST'))).toHaveLength(1);
+  });
+
+  it('closes in the middle of a run', async () => {
+    scene.proxy.misbehave = () => true;
+    const opened = await openGateway(settings());
+    await vi.waitFor(() => expect(scene.proxy.requests).not.toEqual([]));
+    const start = Date.now();
+    await opened.close();
+    expect(Date.now() - start).toBeLessThan(3000);
+  });
+
+  it('does not start without a token, or on a database that holds another account', async () => {
+    expect(() => upstreamOf({ UPSTREAM_URL: undefined, UPSTREAM_TOKEN: undefined })).toThrow(
+      new SetupError('Say where the account is, with --from or UPSTREAM_URL.'),
+    );
+    await expect(openGateway(settings({ UPSTREAM_TOKEN: '' }))).rejects.toThrow(
+      new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${scene.proxy.base}.`),
+    );
+    await createAccount(scene.target.client, 'alice');
+    await expect(openGateway(settings())).rejects.toThrow(/holds the account "alice".*set DATA_DIR/);
+  });
+
+  it('never shows its token', () => {
+    expect(() => settings({ UPSTREAM_TOKEN: 'my secret' })).toThrow(
+      new SetupError('UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.'),
+    );
+  });
+});
+
+describe('the refresh of a mirror', () => {
+  /** What it logs at `info` and above, without what every line has. */
+  const lines: unknown[] = [];
+  let refresh: Refresh | undefined;
+  const start = () => {
+    lines.length = 0;
+    const write = (text: string) => {
+      const { level, time: _time, pid: _pid, hostname: _hostname, ...line } = JSON.parse(text);
+      lines.push([pino.levels.labels[level], line]);
+    };
+    const logger = pino({ level: 'debug' }, { write });
+    refresh = startRefresh({ pool: scene.target.pool, upstream: scene.upstream, interval: 5, logger });
+    return refresh;
+  };
+  /** Waits for so many more runs. */
+  async function runs(count: number): Promise<void> {
+    const starts = () => scene.proxy.requests.filter((line) => line === 'GET /users/me').length;
+    const before = starts();
+    await expect.poll(starts, { interval: 5, timeout: 10_000 }).toBeGreaterThan(before + count);
+  }
+  afterEach(async () => {
+    await refresh?.stop();
+    refresh = undefined;
+  });
+
+  it('logs its first success with the next step, and from then on what has changed', async () => {
+    await scene.syncOnce();
+    const { status } = start();
+    expect(status()).toBe('last success never, last error none');
+    await runs(2);
+    const next = 'dovetail token create --user demo --name mirror';
+    expect(lines).toEqual([['info', { next, msg: 'mirror in step' }]]);
+    await scene.source.database.client.dttDevice.update({ where: { id: 1 }, data: { apiHits: 9 } });
+    await runs(2);
+    expect(lines.slice(1)).toEqual([
+      ['info', { changes: 'DTT devices: 1 updated', requests: expect.any(Number), msg: 'mirror refreshed' }],
+    ]);
+    expect(status()).toMatch(/^last success 2\S+Z, last error none$/);
+  });
+
+  it('logs what it left out for whoever wants to know, and every failure, and goes on', async () => {
+    await scene.syncOnce();
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
+    const { status } = start();
+    await runs(1);
+    expect(lines[0]).toEqual([
+      'debug',
+      { note: 'GET /ossm is not offered: it responded with 404.', msg: 'mirror' },
+    ]);
+    scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
+    const error = 'GET /users/me: the upstream does not accept the token';
+    await runs(2);
+    expect(lines.at(-1)).toEqual(['error', { upstream: error, msg: 'mirror not refreshed' }]);
+    expect(status()).toMatch(new RegExp(`^last success 2\\S+Z, last error 2\\S+Z ${error}$`));
+    const success = status().split(',', 1)[0];
+    scene.proxy.misbehave = behave;
+    await expect.poll(() => status().split(',', 1)[0], { interval: 5 }).not.toBe(success);
+  });
+
+  it('says nothing of a run that another process is at, nor of one that it ends itself', async () => {
+    await scene.syncOnce();
+    await scene.target.pool.query(
+      `UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
+    );
+    const { status, stop } = start();
+    await runs(2);
+    const hanging = new Promise((settle) => {
+      scene.proxy.misbehave = (request) => {
+        settle(request);
+        return true;
+      };
+    });
+    await hanging;
+    await stop();
+    expect(lines).toEqual([]);
+    expect(status()).toBe('last success never, last error none');
+    const { length } = scene.proxy.requests;
+    await sleep(20);
+    expect(scene.proxy.requests).toHaveLength(length);
+  });
+});

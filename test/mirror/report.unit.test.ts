@@ -1,0 +1,65 @@
+/** What a run says of itself. */
+
+import { describe, expect, it } from 'vitest';
+import { user } from '../../src/mirror/records.ts';
+import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
+import type { SyncReport } from '../../src/mirror/sync.ts';
+import { emptyTally } from '../../src/mirror/tally.ts';
+
+const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
+const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });
+
+const changed = report(
+  new Map([
+    ['user', { ...emptyTally(), fetched: 1, unchanged: 1 }],
+    ['DTT devices', { fetched: 12345678, created: 1, updated: 2, unchanged: 3, gone: 4, skipped: 5 }],
+    ['lock templates', { ...emptyTally(), gone: 1 }],
+    ['OSSM devices', { ...emptyTally(), fetched: 2, skipped: 2 }],
+  ]),
+);
+
+describe('the report of a run', () => {
+  it('is a table, as wide as what is in it', () => {
+    expect(reportTable(changed)).toMatchInlineSnapshot(`
+      "                 fetched  created  updated  unchanged  gone  skipped
+      user                   1        0        0          1     0        0
+      DTT devices     12345678        1        2          3     4        5
+      lock templates         0        0        0          0     1        0
+      OSSM devices           2        0        0          0     0        2
+      "
+    `);
+  });
+
+  it('names what has changed, and nothing else', () => {
+    expect(describeChanges(changed)).toBe(
+      'DTT devices: 1 created, 2 updated, 4 gone; lock templates: 1 gone',
+    );
+    expect(describeChanges(report(new Map([['user', { ...emptyTally(), unchanged: 1, skipped: 1 }]])))).toBe(
+      undefined,
+    );
+  });
+});
+
+describe('the next step after a run', () => {
+  it.each([
+    ['demo', 'demo'],
+    ['a.b@c-d_9', 'a.b@c-d_9'],
+    ['two words', "'two words'"],
+    ['$(reboot)', "'$(reboot)'"],
+    ["it's", "'it'\\''s'"],
+    ['a\nb\u001b', "'a b '"],
+    ['é', "'é'"],
+  ])('is a command that a shell takes literally, for %j', (username, word) => {
+    expect(nextStep({ ...account, username })).toBe(`dovetail token create --user ${word} --name mirror`);
+  });
+
+  it.each([
+    ['free', '"free"'],
+    ['ul\ntra', '"ul tra"'],
+    [undefined, '"none"'],
+  ])('is none with the tier %j, which it says', (subscriptionTier, said) => {
+    expect(nextStep({ ...account, username: 'a\nb', subscriptionTier })).toBe(
+      `A token needs the tier ultra, but the upstream says that "a b" has ${said}: the mirror cannot be queried until it says otherwise.`,
+    );
+  });
+});

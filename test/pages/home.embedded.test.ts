@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { homePage, places } from '../../src/pages/home.ts';
+import { createAccount } from '../support/accounts.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  const { token } = await createAccount(database.client, 'alice');
+  gateway = await openTestGateway(database, { demoToken: token });
+});
+afterAll(() => gateway?.close());
+
+const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+it('leads a browser to everything that is there', async () => {
+  const response = await fetch(gateway.url, { headers: browser });
+  expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
+  const page = await response.text();
+  const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path);
+  expect(links).toEqual(places.map(({ path }) => path));
+  const responses = await Promise.all(
+    links.map((path) => fetch(`${gateway.url}${path}`, { headers: browser })),
+  );
+  expect(responses.map(({ status }) => status)).toEqual(links.map(() => 200));
+});
+
+it('runs no script, loads nothing, and is framed by nobody', async () => {
+  const { headers } = await fetch(gateway.url, { headers: browser });
+  expect(headers.get('Content-Security-Policy')).toMatch(
+    /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-[\w+/]{43}='; img-src data:$/,
+  );
+  expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
+});
+
+it('is laid out by the one style that its policy names', async () => {
+  const response = await fetch(gateway.url, { headers: browser });
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(await response.text()) ?? [];
+  const digest = createHash('sha256').update(style).digest('base64');
+  expect(response.headers.get('Content-Security-Policy')).toContain(`style-src 'sha256-${digest}'`);
+});
+
+describe('for whoever asks', () => {
+  /** The response where neither the reference nor its document is. */
+  function responseTo(method: string, headers: Record<string, string>, token?: string) {
+    // What the page reads of a request.
+    const exchange = { request: { method, headers } } as unknown as Exchange;
+    const { status, headers: sent, body } = homePage(exchange, token, (path) => !/docs|openapi/.test(path));
+    return { status, headers: sent, text: body.toString() };
+  }
+
+  it.each([
+    ['GET', browser.Accept, 'text/html; charset=utf-8'],
+    ['HEAD', browser.Accept, 'text/html; charset=utf-8'],
+    ['GET', '*/*', 'text/plain; charset=utf-8'],
+  ])('has with %s as %s what there is, and the address that was asked', async (method, accept, type) => {
+    const { status, headers, text } = responseTo(method, { accept, host: '[::1]:4321' });
+    expect({ status, headers }).toEqual({
+      status: 200,
+      headers: expect.objectContaining({
+        'Content-Type': type,
+        'Content-Length': Buffer.byteLength(text),
+        'Cache-Control': 'private, no-cache',
+        Vary: 'Accept, Host',
+      }),
+    });
+    for (const { path } of places) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
+    expect(text).toContain('curl [::1]:4321/graphql');
+    expect(text.match(/Bearer YOUR_API_TOKEN/g)).toHaveLength(2);
+  });
+
+  it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
+    'has an address that will do for the host %j',
+    (host) => {
+      const { text } = responseTo('GET', { ...(host !== undefined && { host }) }, 'dvt_x');
+      expect(text).toContain("curl localhost:4000/graphql \\\n  -H 'Authorization: Bearer dvt_x'");
+    },
+  );
+});
+
+it('is stored by no cache that others share, since the token of the demo account stands in it', async () => {
+  const response = await fetch(gateway.url, { headers: browser });
+  expect(await response.text()).toMatch(/Bearer dvt_/);
+  expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
+});
+
+it('is plain text in a terminal, with commands that work as they are', async () => {
+  const response = await fetch(gateway.url);
+  expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
+  const page = await response.text();
+  for (const { path } of places) expect(page).toContain(`  ${path} `);
+  const commands = page.match(/^curl .*(?:\n {2}.*)*$/gm) ?? [];
+  const responses = await Promise.all(
+    commands.map((command) => promisify(execFile)('sh', ['-c', command.replace('curl', 'curl -sS')])),
+  );
+  expect(responses.map(({ stdout }) => JSON.parse(stdout))).toEqual([
+    { data: { viewer: { username: 'alice' } } },
+    { ok: true, data: null },
+  ]);
+});
+
+it('repeats no host that does not look like one', async () => {
+  const page = await new Promise<string>((settle, fail) => {
+    request(gateway.url, { headers: { ...browser, Host: '"><script>' } }, (response) =>
+      settle(text(response)),
+    )
+      .on('error', fail)
+      .end();
+  });
+  expect(page).not.toContain('<script>');
+  expect(page).toContain('localhost:4000');
+});
+
+it('has the schema as a text', async () => {
+  const response = await fetch(`${gateway.url}/schema.graphql`);
+  expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
+  expect(await response.text()).toBe(await readFile('schema.graphql', 'utf8'));
+});

@@ -1,0 +1,225 @@
+/** Deprecated routes: every response of theirs says so (RFC 9745, RFC 8594), and so does the OpenAPI document. */
+
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openExchange } from '../../src/http/exchange.ts';
+import { send } from '../../src/http/response.ts';
+import { createRestHandler } from '../../src/rest/handler.ts';
+import { describeRest } from '../../src/rest/openapi.ts';
+import { loadRoutes } from '../../src/rest/routes.ts';
+import { createContext } from '../../src/schema/context.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { createJudge } from '../support/openapiDocument.ts';
+
+const routes = loadRoutes(
+  parse(`
+    query Devices($limit: Int!, $offset: Int!)
+    @http(method: GET, path: "/devices")
+    @http(
+      method: GET
+      path: "/old"
+      deprecated: "2026-01-01"
+      sunset: "2027-01-01"
+      link: "https://example.com/news?a=1"
+      successor: "/api/v1/devices"
+    ) {
+      data: dttDevices(first: $limit, offset: $offset) {
+        data: nodes {
+          id: databaseId
+        }
+      }
+    }
+
+    query Device($id: Int!) @http(method: GET, path: "/old/{id}", missing: "No device", deprecated: "1969-12-31") {
+      data: dttDevice(databaseId: $id) {
+        id: databaseId
+      }
+    }
+
+    mutation Activate($id: Int!)
+    @http(method: POST, path: "/old/{id}", missing: "No template", body: { isActive: true }, deprecated: "2026-06-30") {
+      data: activateTemplate(databaseId: $id) {
+        scheduleTypeChanged
+      }
+    }
+  `),
+);
+
+let gateway: TestGateway;
+let server: Server;
+let alice: Account;
+/** What the next operation is to fail with. */
+let fault: Error | undefined;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  const { database, responseCache } = gateway;
+  alice = await createAccount(database.client, 'alice');
+  const viewer = { id: alice.userId, tokenId: 1 };
+  const handler = createRestHandler({
+    routes,
+    createContext: (each) => {
+      if (fault) throw fault;
+      return createContext(database.sql, each, async function* () {}, undefined);
+    },
+  });
+  server = createServer(async (request, response) => {
+    const exchange = openExchange(request, response, { failed: () => {}, ended: () => {} });
+    const task = await handler(exchange, viewer);
+    // As the pipeline does it.
+    if ('status' in task) return send(exchange, task);
+    const { cacheKey = '' } = task;
+    const cached = responseCache.get(viewer.id, cacheKey);
+    if (cached) return send(exchange, cached);
+    const work = task.prepare();
+    if (work.kind === 'query') send(exchange, await responseCache.compute(viewer.id, cacheKey, work.run));
+    else await work.run().then((made) => 'body' in made && send(exchange, made));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(async () => {
+  server?.close();
+  await gateway?.close();
+});
+
+async function ask(path: string, options: RequestInit = {}) {
+  const { port } = server.address() as AddressInfo;
+  const response = await fetch(`http://127.0.0.1:${port}/api/v1${path}`, options);
+  await response.text();
+  const named = ['Deprecation', 'Sunset', 'Link'].flatMap((name) => {
+    const value = response.headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+  return { status: response.status, told: Object.fromEntries(named), etag: response.headers.get('ETag') };
+}
+
+const toldOfList = {
+  Deprecation: '@1767225600',
+  Sunset: 'Fri, 01 Jan 2027 00:00:00 GMT',
+  Link: '<https://example.com/news?a=1>; rel="deprecation"; type="text/html", </api/v1/devices>; rel="successor-version"',
+};
+const post = (body: unknown): RequestInit => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify(body),
+});
+
+describe('a response of a deprecated route', () => {
+  it('says so, computed or cached, whole or not', async () => {
+    const computed = await ask('/old');
+    expect(computed).toMatchObject({ status: 200, told: toldOfList });
+    const { hits } = gateway.responseCache.counters;
+    expect(await ask('/old')).toEqual(computed);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 1);
+    const conditional = { headers: { 'If-None-Match': computed.etag ?? '' } };
+    expect(await ask('/old', conditional)).toMatchObject({ status: 304, told: toldOfList });
+    expect(await ask('/old', { method: 'HEAD' })).toMatchObject({ status: 200, told: toldOfList });
+  });
+
+  it.each<[string, number, RequestInit, string]>([
+    ['/old/x', 400, {}, '@-86400'],
+    ['/old/2147483647', 404, {}, '@-86400'],
+    ['/old/2147483648', 404, {}, '@-86400'],
+    ['/old/1', 400, post({}), '@1782777600'],
+    ['/old/x', 404, post({ isActive: true }), '@1782777600'],
+    ['/old/2147483647', 404, post({ isActive: true }), '@1782777600'],
+    ['/old/1', 413, post('x'.repeat(70_000)), '@1782777600'],
+  ])('says so when it is an error: %s, %d', async (path, status, options, Deprecation) => {
+    expect(await ask(path, options)).toMatchObject({ status, told: { Deprecation } });
+  });
+
+  it('says so when something unexpected happened', async () => {
+    fault = new Error('expected by the test');
+    try {
+      expect(await ask('/old?limit=2')).toMatchObject({ status: 500, told: toldOfList });
+    } finally {
+      fault = undefined;
+    }
+  });
+
+  it('says so after a change', async () => {
+    const response = await ask(`/old/${alice.dttTemplates[0]}`, post({ isActive: true }));
+    expect(response).toMatchObject({ status: 200, told: { Deprecation: '@1782777600' } });
+  });
+
+  it('is the only one that does', async () => {
+    expect(await ask('/devices')).toMatchObject({ status: 200, told: {} });
+    expect(await ask('/devices?limit=0')).toMatchObject({ status: 400, told: {} });
+    expect(await ask('/old', { method: 'PUT' })).toMatchObject({ status: 405, told: {} });
+  });
+});
+
+describe('a deprecated route', () => {
+  it('is deprecated in the OpenAPI document, with its headers', () => {
+    const document = describeRest({ routes, schema, version: '1.0.0', examples: {} });
+    const { get } = document.paths?.['/old'] ?? {};
+    expect(get?.deprecated).toBe(true);
+    expect(get?.description).toContain(
+      'Deprecated since 2026-01-01. May be gone from 2027-01-01 on. ' +
+        '[What takes its place](/api/v1/devices). [More about it](https://example.com/news?a=1).',
+    );
+    expect(document.paths?.['/devices']?.get).not.toHaveProperty('deprecated');
+
+    const headers = { 'content-type': 'application/json; charset=utf-8', etag: '"x"', sunset: 'never' };
+    const body = '{"ok":true,"data":{"data":[],"pagination":{"limit":1,"offset":0}}}';
+    expect(createJudge(document)({ method: 'GET', target: '/old', status: 200, headers, body })).toBe(
+      'Deprecation is missing',
+    );
+  });
+
+  it.each(['http://example.com/', 'https://example.com/a-b_c.~d/?e=f&g=%20#h', '/api/v1/dtt', '/'])(
+    'may have a link to %s',
+    (link) => {
+      const [route] = loadRoutes(
+        parse(
+          `query X @http(method: GET, path: "/x", deprecated: "2026-01-02", link: "${link}") { data: viewer { id } }`,
+        ),
+      );
+      expect(route?.deprecation?.headers).toEqual({
+        Deprecation: '@1767312000',
+        Link: `<${link}>; rel="deprecation"; type="text/html"`,
+      });
+    },
+  );
+
+  it('may end on the day on which it begins', () => {
+    const [route] = loadRoutes(
+      parse(
+        'query X @http(method: GET, path: "/x", deprecated: "2026-01-02", sunset: "2026-01-02") { data: viewer { id } }',
+      ),
+    );
+    expect(route?.deprecation?.headers).toEqual({
+      Deprecation: '@1767312000',
+      Sunset: 'Fri, 02 Jan 2026 00:00:00 GMT',
+    });
+  });
+
+  it.each([
+    ['deprecated: "soon"', 'deprecated: "soon" is not a day such as "2026-01-31"'],
+    ['deprecated: "2026-02-30"', 'deprecated: "2026-02-30" is not a day such as "2026-01-31"'],
+    ['deprecated: "2026-1-1"', 'deprecated: "2026-1-1" is not a day such as "2026-01-31"'],
+    ['deprecated: "2026-01-01T00:00:00Z"', 'is not a day such as "2026-01-31"'],
+    ['deprecated: "2026-01-02", sunset: ""', 'sunset: "" is not a day'],
+    [
+      'deprecated: "2026-01-02", sunset: "2026-01-01"',
+      'sunset: "2026-01-01" is before deprecated: "2026-01-02"',
+    ],
+    ['sunset: "2026-01-01"', 'sunset needs deprecated, the day since which it is'],
+    ['link: "/news"', 'link needs deprecated'],
+    ['successor: "/news"', 'successor needs deprecated'],
+    ['deprecated: "2026-01-01", link: "news"', 'link: "news" is not a URL'],
+    ['deprecated: "2026-01-01", link: "javascript:x"', 'link: "javascript:x" is not a URL'],
+    ['deprecated: "2026-01-01", link: "/a>; rel=x"', 'link: "/a>; rel=x" is not a URL'],
+    ['deprecated: "2026-01-01", successor: "/é"', 'successor: "/é" is not a URL'],
+    ['deprecated: "2026-01-01", successor: "/dtt/{id}"', 'successor: "/dtt/{id}" is not a URL'],
+  ])('stops the start with a line that names it for what cannot be told: %s', (given, complaint) => {
+    const text = `query X @http(method: GET, path: "/x", ${given}) { data: viewer { id } }`;
+    expect(() => loadRoutes(parse(text))).toThrow('operations.graphql: @http(path: "/x"): ');
+    expect(() => loadRoutes(parse(text))).toThrow(complaint);
+  });
+});

@@ -1,0 +1,127 @@
+/** The OpenAPI document: what it says, and that it is worth reading. Every response of the suite is held against it. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { parse } from 'graphql';
+import type { OpenAPIObject } from 'openapi3-ts/oas31';
+import { describe, expect, it } from 'vitest';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { describeRest } from '../../src/rest/openapi.ts';
+import { loadRoutes, routes } from '../../src/rest/routes.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { openTestGateway, rest } from '../support/gateway.ts';
+import { createJudge, describeShipped } from '../support/openapiDocument.ts';
+import { withId } from '../support/restAnswers.ts';
+import type { SentResponse } from '../support/watchAnswers.ts';
+
+/** The document of operations that are written in a test. */
+const describeText = (text: string) =>
+  describeRest({ routes: loadRoutes(parse(text)), schema, version: '1.0.0', examples: {} });
+
+/** What Redocly's strict rules have to say, in lines. */
+async function lint(document: OpenAPIObject): Promise<string[]> {
+  const config = await createConfig({ extends: ['recommended-strict'] });
+  const problems = await lintFromString({ source: JSON.stringify(document), config });
+  return problems.map(({ ruleId, location }) => `${ruleId} ${location[0]?.pointer}`);
+}
+
+describe('the document', () => {
+  it('is printed in openapi.json, with responses of the demo account (npx vitest run -u writes both anew)', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-examples-'));
+    const gateway = await openTestGateway();
+    try {
+      const token = await prepareDemo(gateway.database, folder);
+      const examples: Record<string, unknown> = {};
+      for (const { method, path, operation, isList, body } of routes) {
+        const given = await rest(gateway, token, withId(path, 1) + (isList ? '?limit=1' : ''), {
+          method,
+          ...(body && {
+            headers: { 'Content-Type': 'application/json' },
+            body: JSON.stringify(body.values),
+          }),
+        });
+        examples[operation.name?.value ?? ''] = given.body.data;
+      }
+      await expect(`${JSON.stringify(examples, null, 2)}\n`).toMatchFileSnapshot(
+        '../../src/rest/examples.json',
+      );
+      await expect(`${JSON.stringify(describeShipped(examples), null, 2)}\n`).toMatchFileSnapshot(
+        '../../openapi.json',
+      );
+    } finally {
+      await gateway.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('passes the strict rules of Redocly', async () => {
+    expect(await lint(describeShipped())).toEqual([]);
+    // The rules are at work: they see what is left out.
+    const { tags: _, servers: __, ...poorer } = describeShipped();
+    expect(await lint(poorer)).not.toEqual([]);
+  });
+
+  it('has every route, and an example for every response', () => {
+    const { paths = {} } = describeShipped();
+    for (const { method, path } of routes) {
+      const success = paths[path]?.[method === 'GET' ? 'get' : 'post']?.responses?.['200'];
+      expect(success, path).toHaveProperty(['content', 'application/json', 'example', 'ok'], true);
+    }
+  });
+
+  it('cannot be made of what only some records have', () => {
+    const devices = 'query X @http(method: GET, path: "/x") { data: node(id: "x") { ... on User { rank } } }';
+    expect(() => describeText(devices)).toThrow('X selects Node, which has no type in JSON');
+    const named = `query X @http(method: GET, path: "/x") { data: viewer { ...Name } }
+      fragment Name on Node { id }`;
+    expect(() => describeText(named)).toThrow('X selects what only some of its records have');
+    const nothing = 'query X @http(method: GET, path: "/x") { ... { data: viewer { id } } }';
+    expect(() => describeText(nothing)).toThrow('X does not select its data first');
+    const value = 'query X @http(method: GET, path: "/x") { data: __typename }';
+    expect(() => describeText(value)).toThrow('X does not select its data first');
+  });
+});
+
+describe('what holds responses against the document', () => {
+  const judge = createJudge(describeShipped());
+  const json = { 'content-type': 'application/json; charset=utf-8' };
+  const right: SentResponse = {
+    method: 'GET',
+    target: '/lkbx/templates/active',
+    status: 200,
+    headers: { ...json, etag: '"x"' },
+    body: '{"ok":true,"data":{"id":1,"name":"n","duration":1,"isBreakEnabled":true}}',
+  };
+
+  it.each<[string, Partial<SentResponse>]>([
+    ['a response with data', {}],
+    ['a response to HEAD', { method: 'HEAD' }],
+    ['null where null is data', { body: '{"ok":true,"data":null}' }],
+    ['a response without a body', { status: 304, body: '' }],
+    ['an error', { status: 500, body: '{"ok":false,"error":"Internal server error"}' }],
+    ['an unknown path', { target: '/x', status: 404, body: '{"ok":false,"error":"Not found"}' }],
+  ])('lets pass %s', (_, given) => {
+    expect(judge({ ...right, ...given })).toBeUndefined();
+  });
+
+  it.each<[string, Partial<SentResponse>]>([
+    ['a field that is missing', { body: right.body.replace('"duration":1,', '') }],
+    ['a field too many', { body: right.body.replace('"id":1', '"id":1,"x":1') }],
+    ['a field of another type', { body: right.body.replace('"id":1', '"id":"1"') }],
+    ['a number beyond 32 bits', { body: right.body.replace('"id":1', '"id":3000000000') }],
+    ['null where there must be a value', { body: right.body.replace('"n"', 'null') }],
+    ['null where null is an error', { target: '/lkbx/1', body: '{"ok":true,"data":null}' }],
+    ['another envelope', { body: '{"data":null}' }],
+    ['a header that is missing', { headers: json }],
+    ['a media type of something else', { headers: { ...right.headers, 'content-type': 'text/html' } }],
+    ['another status', { status: 204, body: '' }],
+    ['a status that only other routes have', { status: 404, body: '{"ok":false,"error":"Not found"}' }],
+    ['a message that is not told of', { status: 500, body: '{"ok":false,"error":"Oh"}' }],
+    ['a response with data from nowhere', { target: '/x' }],
+    ['a body that is not empty', { status: 304 }],
+  ])('rejects %s', (_, given) => {
+    expect(judge({ ...right, ...given })).toBeDefined();
+  });
+});

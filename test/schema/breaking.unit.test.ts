@@ -1,0 +1,67 @@
+/** The check of `schema.graphql` in a repository of the test's own. */
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+
+let folder: string;
+let schema: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-schema-'));
+  schema = await readFile('schema.graphql', 'utf8');
+  await run('git', 'init', '--quiet');
+  await commit(schema, 'Begin');
+  await commit(schema, 'Go on');
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+function run(command: string, ...args: string[]): Promise<{ code: number; stdout: string }> {
+  return new Promise((settle) => {
+    const child = execFile(command, args, { cwd: folder }, (_, stdout) =>
+      settle({ code: child.exitCode ?? -1, stdout }),
+    );
+  });
+}
+
+async function commit(text: string, message: string): Promise<void> {
+  await writeFile(join(folder, 'schema.graphql'), text);
+  await run('git', 'add', '.');
+  const author = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false'];
+  const { code } = await run('git', ...author, 'commit', '--quiet', '--allow-empty', '--message', message);
+  expect(code).toBe(0);
+}
+
+const check = (...args: string[]) => run(process.execPath, resolve('.ci/schema.mjs'), ...args);
+
+it('says that nothing broke', async () => {
+  await writeFile(join(folder, 'schema.graphql'), `${schema}\ntype Added { id: ID! }\n`);
+  expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('No breaking changes') });
+});
+
+it('names each breaking change, unless a commit allows it', async () => {
+  const broken = schema
+    .replace('  serialNumber: String\n', '  serial: String\n')
+    .replace('viewer: User!', 'viewer: User');
+  await writeFile(join(folder, 'schema.graphql'), broken);
+  const found = await check();
+  expect(found).toMatchObject({ code: 1, stdout: expect.stringContaining('2 breaking changes') });
+  const descriptions = found.stdout.match(/(?<=breaking: ).*/g) ?? [];
+  expect(descriptions).toEqual([
+    'DttDevice.serialNumber was removed.',
+    'Query.viewer changed type from User! to User.',
+  ]);
+
+  const trailers = descriptions.map((description) => `Breaking-Change: ${description}`);
+  await commit(broken, ['Break things', '', ...trailers].join('\n'));
+  expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('breaking, allowed: ') });
+});
+
+it('compares with the commit that it is given, and rejects one that is not there', async () => {
+  await commit(schema.replace('viewer: User!', 'viewer: User'), 'Break things');
+  await commit(schema.replace('viewer: User!', 'viewer: User'), 'Go on');
+  expect(await check()).toMatchObject({ code: 0 });
+  expect(await check('HEAD~2')).toMatchObject({ code: 1 });
+  expect(await check('nowhere')).toMatchObject({ code: 2 });
+});

@@ -1,0 +1,160 @@
+/** Operations that come again get the response of the first time, whatever their conditions and names. */
+
+import { parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { countVersions, executions, prepare } from '../../src/schema/compile.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+const user = { username: 'alice', rank: 0 };
+
+/** Each is asked with its variables one after the other: what was right for one must not tell on the next. */
+const conditional: [name: string, document: string, responses: [variables: object, data: object][]][] = [
+  [
+    'a fragment that is conditional in one place, and not in another',
+    `query ($a: Boolean!) { viewer { league ...F @include(if: $a) } users(first: 1) { nodes { ...F } } }
+     fragment F on User { username rank }`,
+    [
+      [{ a: false }, { viewer: { league: 0 }, users: { nodes: [user] } }],
+      [{ a: true }, { viewer: { league: 0, ...user }, users: { nodes: [user] } }],
+      [{ a: false }, { viewer: { league: 0 }, users: { nodes: [user] } }],
+    ],
+  ],
+  [
+    'a field that is both skipped and not',
+    'query ($a: Boolean = true) { viewer { rank @skip(if: $a) username rank @include(if: $a) @skip(if: false) } }',
+    [
+      [{}, { viewer: { username: 'alice', rank: 0 } }],
+      [{ a: false }, { viewer: { rank: 0, username: 'alice' } }],
+    ],
+  ],
+  [
+    'a field of which nothing is left',
+    'query ($a: Boolean!) { viewer { ... on User @skip(if: $a) { ...F } } } fragment F on User { rank @skip(if: $a) }',
+    [
+      [{ a: true }, { viewer: {} }],
+      [{ a: false }, { viewer: { rank: 0 } }],
+      [{ a: true }, { viewer: {} }],
+    ],
+  ],
+  [
+    'a response of which nothing is left',
+    'query ($a: Boolean!) { viewer @include(if: $a) { rank } }',
+    [
+      [{ a: false }, {}],
+      [{ a: true }, { viewer: { rank: 0 } }],
+    ],
+  ],
+];
+
+/** The same for the names that every object has. */
+const oddlyNamed = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'].map(
+  (name): (typeof conditional)[0] => [
+    `what is called ${name}`,
+    `query ($${name}: Boolean = true) { ${name}: viewer { ${name}: rank ...${name} @skip(if: $${name}) } }
+     fragment ${name} on User { username }`,
+    [
+      [{}, { [name]: { [name]: 0 } }],
+      [{ [name]: false }, { [name]: { [name]: 0, username: 'alice' } }],
+    ],
+  ],
+);
+
+describe('an operation', () => {
+  it('is called by its kind and its one root field', () => {
+    const labels = [
+      '{ viewer { id } }',
+      'mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
+      '{ v: viewer { id rank } }',
+      '{ viewer { id } users { totalCount } }',
+      '{ ... { viewer { id } } }',
+      '{ ...F } fragment F on Query { viewer { id } }',
+    ].map((text) => prepare(parse(text))?.label);
+    expect(labels).toEqual([
+      'query viewer',
+      'mutation activateTemplate',
+      'query viewer',
+      'query of several fields',
+      'query of several fields',
+      'query of several fields',
+    ]);
+  });
+
+  it('is not prepared when it is a subscription, or there is none of that name', () => {
+    expect(prepare(parse('subscription { activeDttTemplate { name } }'))).toBeUndefined();
+    expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
+    expect(prepare(parse('query A { viewer { id } }'), 'B')).toBeUndefined();
+    const both = parse(
+      'query A { viewer { id } } mutation B { activateTemplate(databaseId: 1) { template { id } } }',
+    );
+    expect(prepare(both, 'A')?.type).toBe('query');
+    expect(prepare(both, 'B')?.type).toBe('mutation');
+  });
+});
+
+describe('an operation that comes again', () => {
+  it.each([...conditional, ...oddlyNamed])(
+    'gets the response of the first time: %s',
+    async (_, document, responses) => {
+      for (const [variables, data] of responses) {
+        const response = await graphql(gateway, alice.token, document, { ...variables });
+        expect(response.errors).toBeUndefined();
+        expect(JSON.stringify(response.data)).toBe(JSON.stringify(data));
+      }
+    },
+  );
+
+  it('fails as at first where a variable with a default is given null', async () => {
+    const document = 'query ($a: Boolean = true) { viewer { username @include(if: $a) } }';
+    expect((await graphql(gateway, alice.token, document)).data).toEqual({ viewer: { username: 'alice' } });
+    const { errors } = await graphql(gateway, alice.token, document, { a: null });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: expect.stringContaining('Argument "if" of non-null type "Boolean!" must not be null'),
+        extensions: { code: 'BAD_USER_INPUT' },
+      }),
+    ]);
+    const list = 'query ($n: Int = 1) { dttSessions(first: $n) { nodes { databaseId } } }';
+    for (const [n, length] of [
+      [undefined, 1],
+      [null, 6],
+      [2, 2],
+    ]) {
+      const { data } = await graphql(gateway, alice.token, list, { n });
+      expect(data.dttSessions.nodes).toHaveLength(Number(length));
+    }
+  });
+
+  it('is compiled for a few combinations of its conditions, and interpreted for the others', async () => {
+    const names = ['a', 'b', 'c', 'd'];
+    const document = `query (${names.map((name) => `$${name}: Boolean!`).join()}) {
+      viewer { databaseId ${names.map((name) => `${name}: username @include(if: $${name})`).join(' ')} } }`;
+    const combinations = Array.from({ length: 16 }, (_, bits) =>
+      Object.fromEntries(names.map((name, index) => [name, (bits & (1 << index)) > 0])),
+    );
+    await graphqlOnce(gateway, alice.token, document, { ...combinations[0], unused: true });
+    const before = { ...executions };
+    for (const variables of combinations) {
+      const { data } = await graphqlOnce(gateway, alice.token, document, variables);
+      const named = names.filter((name) => variables[name]).map((name) => [name, 'alice']);
+      expect(data).toEqual({ viewer: { databaseId: alice.userId, ...Object.fromEntries(named) } });
+    }
+    expect(executions.compiled - before.compiled).toBe(8);
+    expect(executions.interpreted - before.interpreted).toBe(8);
+    expect(countVersions(parse(document))).toBe(8);
+    expect(countVersions(parse('query ($a: Boolean!) { viewer { rank @skip(if: $a) } }'))).toBe(2);
+    expect(countVersions(parse('{ viewer { rank @skip(if: true) } }'))).toBe(1);
+    const several = 'query A { viewer { id } } query B($a: Boolean!) { viewer { rank @skip(if: $a) } }';
+    expect(countVersions(parse(several))).toBe(2);
+    expect(countVersions(parse('fragment F on User { rank }'))).toBe(1);
+  });
+});

@@ -1,0 +1,36 @@
+/** What an operation asks for together, and what it asks for once. */
+
+import { describe, expect, it } from 'vitest';
+import { createLoaders } from '../../../src/schema/loading/loaders.ts';
+
+describe('a place', () => {
+  it('has its ids looked up together, each once, and an id without a value has none', async () => {
+    const loaders = createLoaders();
+    const batches: (readonly number[])[] = [];
+    const at = (place: string) =>
+      loaders.at(place, () => async (ids) => {
+        batches.push(ids);
+        return new Map(ids.filter((id) => id !== 3).map((id) => [id, `${place} ${id}`]));
+      });
+    const values = [at('a').load(2), at('a').load(1), at('b').load(1), at('a').load(3), at('a').load(2)];
+    expect(await Promise.all(values)).toEqual(['a 2', 'a 1', 'b 1', undefined, 'a 2']);
+    expect(batches).toEqual([[2, 1, 3], [1]]);
+    expect(await at('a').load(1)).toBe('a 1');
+    expect(batches).toHaveLength(2);
+    loaders.clear();
+    expect(await at('a').load(1)).toBe('a 1');
+    expect(batches).toHaveLength(3);
+  });
+});
+
+describe('a name', () => {
+  it('is read once, for all who ask while it is read and later, until everything is forgotten', async () => {
+    const loaders = createLoaders();
+    let reads = 0;
+    const read = (name: string) => loaders.once(name, async () => `${name} ${++reads}`);
+    expect(await Promise.all([read('a'), read('a'), read('b')])).toEqual(['a 1', 'a 1', 'b 2']);
+    expect(await read('a')).toBe('a 1');
+    loaders.clear();
+    expect(await read('a')).toBe('a 3');
+  });
+});

@@ -1,0 +1,105 @@
+/** What a page is planned to be. What lists make of it is for test/graphql/connections.test.ts to see. */
+
+import { describe, expect, it } from 'vitest';
+import { type Order, planPage } from '../../../src/schema/loading/pagination.ts';
+
+const byTime: Order = { by: 'createdAt' };
+const byVisit: Order = { by: 'lastVisited', nullable: true };
+const rows = (count: number) => Array.from({ length: count }, (_, index) => ({ id: index + 1 }));
+
+describe('a page', () => {
+  it('has 50 rows unless told otherwise, and 100 at most', () => {
+    for (const [args, size] of [
+      [{}, 50],
+      [{ first: null, last: null, after: null, before: null, offset: null }, 50],
+      [{ first: 1 }, 1],
+      [{ first: 100 }, 100],
+      [{ last: 100 }, 100],
+    ] as const) {
+      const { query, connect } = planPage({}, args);
+      // One more, to know whether the list goes on.
+      expect(query.take).toBe(size + 1);
+      const further = 'last' in args && args.last ? 'hasPreviousPage' : 'hasNextPage';
+      for (const [count, goesOn] of [
+        [size, false],
+        [size + 1, true],
+      ] as const) {
+        const { edges, pageInfo } = connect(rows(count));
+        expect(edges).toHaveLength(size);
+        expect(pageInfo[further]).toBe(goesOn);
+      }
+    }
+  });
+
+  it('skips what its offset says, and knows what comes before it', () => {
+    const pageAt = (offset: number | undefined) => {
+      const { query, connect } = planPage({}, { offset });
+      return { skip: query.skip, hasPreviousPage: connect([]).pageInfo.hasPreviousPage };
+    };
+    expect(pageAt(undefined)).toEqual({ hasPreviousPage: false });
+    expect(pageAt(0)).toEqual({ hasPreviousPage: false });
+    expect(pageAt(1)).toEqual({ skip: 1, hasPreviousPage: true });
+  });
+
+  it('begins and ends in the order of the list, whichever end it is counted from', () => {
+    const order = (args: object, each: Order) => planPage(each, args).query.orderBy;
+    expect(order({}, {})).toEqual([{ id: 'desc' }]);
+    expect(order({ last: 1 }, {})).toEqual([{ id: 'asc' }]);
+    expect(order({}, byTime)).toEqual([{ createdAt: 'desc' }, { id: 'desc' }]);
+    expect(order({}, byVisit)).toEqual([{ lastVisited: { sort: 'desc', nulls: 'last' } }, { id: 'desc' }]);
+    expect(order({ last: 1 }, byVisit)).toEqual([
+      { lastVisited: { sort: 'asc', nulls: 'first' } },
+      { id: 'asc' },
+    ]);
+    const ids = planPage({}, { last: 2 })
+      .connect(rows(3))
+      .edges.map(({ node }) => node.id);
+    expect(ids).toEqual([2, 1]);
+  });
+});
+
+describe('a cursor', () => {
+  const cursor = (text: string) => Buffer.from(text).toString('base64url');
+  const [earliest, latest] = [-210_863_520_000_000, 8_640_000_000_000_000];
+
+  it.each<[string, Order]>([
+    ['/1', {}],
+    ['/2147483647', {}],
+    ['0/1', byTime],
+    [`${earliest}/1`, byTime],
+    [`${latest}/1`, byTime],
+    ['Infinity/1', byTime],
+    ['-Infinity/1', byVisit],
+    ['/1', byVisit],
+    ['1767225600000/1', byVisit],
+  ])('may be %s in a list by %j', (text, order) => {
+    for (const args of [{ after: cursor(text) }, { before: cursor(text) }])
+      expect(planPage(order, args).query.where).toEqual({ AND: [expect.any(Object)] });
+    const both = planPage(order, { after: cursor(text), before: cursor(text) });
+    expect(both.query.where).toEqual({ AND: [expect.any(Object), expect.any(Object)] });
+    // It is what the list itself would write.
+    const [, time = '', id] = /^(.*)\/(.*)$/.exec(text) ?? [];
+    const value = time === '' ? null : Number.isFinite(Number(time)) ? new Date(Number(time)) : Number(time);
+    const [edge] = planPage(order, {}).connect([{ id: Number(id), [order.by ?? 'x']: value }]).edges;
+    expect(edge?.cursor).toBe(cursor(text));
+  });
+
+  it.each<[string, Order]>([
+    ['/2147483648', {}],
+    ['0/1', {}],
+    ['Infinity/1', {}],
+    ['/1', byTime],
+    ['0/2147483648', byTime],
+    [`${earliest - 1}/1`, byTime],
+    [`${latest + 1}/1`, byTime],
+    [`${latest + 1}/1`, byVisit],
+    ['0/', byTime],
+    ['0/1 ', byTime],
+    [' 0/1', byTime],
+  ])('may not be %j in a list by %j', (text, order) => {
+    for (const argument of ['after', 'before'])
+      expect(() => planPage(order, { [argument]: cursor(text) })).toThrow(
+        `${argument} must be a cursor that this list has given`,
+      );
+  });
+});

@@ -1,0 +1,152 @@
+import { assertObjectType, execute, getNamedType, graphql, isLeafType, parse } from 'graphql';
+import { describe, expect, it } from 'vitest';
+import { prepare } from '../../../src/schema/compile.ts';
+import type { Context } from '../../../src/schema/context.ts';
+import { visible } from '../../../src/schema/loading/reads.ts';
+import { needsOf } from '../../../src/schema/loading/selection.ts';
+import { schema } from '../../../src/schema/schema.ts';
+
+describe('what a field needs of its row', () => {
+  it.each(Object.keys(visible))('is known for every field of %s', (name) => {
+    const type = assertObjectType(schema.getType(name));
+    for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
+  });
+
+  it('is asked of no field that does not say it', () => {
+    const pageInfo = assertObjectType(schema.getType('PageInfo'));
+    expect(() => needsOf(pageInfo, 'nothing')).toThrow(
+      'PageInfo.nothing does not say what it needs of its row',
+    );
+  });
+
+  it.each(Object.keys(visible))('is, for a value of %s, the column of the same name', (name) => {
+    const type = assertObjectType(schema.getType(name));
+    const renamed: Record<string, string> = { databaseId: 'id', firmwareId: 'OSSMFirmwareId' };
+    const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
+    // A global id is made of the id, which every row has, and which template is active depends on the viewer.
+    for (const field of values.map((value) => value.name))
+      expect(needsOf(type, field), field).toEqual(
+        field === 'id'
+          ? {}
+          : `${name}.${field}` === 'DttTemplate.isActive'
+            ? { forViewer: expect.any(Function) }
+            : { columns: [renamed[field] ?? field] },
+      );
+  });
+});
+
+describe('a read', () => {
+  /** A context for lists of nothing, which notes the `select` of each query. */
+  function noting() {
+    const selects: unknown[] = [];
+    const findMany = async (model: string, { select }: { select: unknown }) => {
+      // The imports are looked up for the templates that they make visible.
+      if (model !== 'DttTemplateImport') selects.push(select);
+      return [];
+    };
+    // What the resolver of a list uses of a context, and no more.
+    const context = {
+      viewer: { id: 7, tokenId: 1 },
+      sql: { findMany },
+      loaders: { once: (_name: string, read: () => unknown) => read() },
+    } as unknown as Context;
+    return { selects, context };
+  }
+
+  /** The `select` of each query that the operation sends, interpreted and then compiled. */
+  async function selectsOf(source: string): Promise<unknown[]> {
+    const { selects, context } = noting();
+    expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();
+    await prepare(parse(source))?.run({}, context);
+    return selects;
+  }
+
+  it.each([
+    ['columns', '{ dttSessions { nodes { name databaseId } } }', { id: true, name: true, createdAt: true }],
+    [
+      'the column of a link',
+      '{ dttSessions { edges { node { trainer { serialNumber } } } } }',
+      { id: true, createdAt: true, trainerId: true },
+    ],
+    [
+      'parts, in their order',
+      '{ dttSessions { nodes { ...S } edges { node { passed } } } } fragment S on DttSession { ... on Node { id } segments { points } }',
+      {
+        id: true,
+        createdAt: true,
+        passed: true,
+        segments: { orderBy: [{ order: 'asc' }, { id: 'asc' }], select: { id: true, points: true } },
+      },
+    ],
+    [
+      'a history, in its order',
+      '{ lockSessions { nodes { segments { type } } } }',
+      {
+        id: true,
+        startDate: true,
+        segments: { orderBy: [{ createdAt: 'asc' }, { id: 'asc' }], select: { id: true, type: true } },
+      },
+    ],
+    [
+      'a program, in its order',
+      '{ dttTemplates { nodes { __typename segments { __typename repeat } } } }',
+      {
+        id: true,
+        createdDate: true,
+        segments: { orderBy: { position: 'asc' }, select: { id: true, repeat: true } },
+      },
+    ],
+    ['what a cursor is made of', '{ lockTemplates { edges { cursor } } }', { id: true, createdAt: true }],
+    [
+      'what either of two equal fields asks for',
+      '{ dttSessions { nodes { name } nodes { passed } } }',
+      { id: true, createdAt: true, name: true, passed: true },
+    ],
+    [
+      'what either of two fragments on one connection asks for',
+      `{ dttSessions { ...A ...B } } fragment A on DttSessionConnection { nodes { name } }
+       fragment B on DttSessionConnection { nodes { passed } edges { node { bubbleId } } }`,
+      { id: true, createdAt: true, name: true, passed: true, bubbleId: true },
+    ],
+    [
+      'what depends on the viewer',
+      '{ dttTemplates { nodes { isActive } } }',
+      { id: true, createdDate: true, activeOf: { where: { id: 7 }, select: { id: true }, take: 1 } },
+    ],
+  ])('selects %s, and nothing else', async (_, source, select) => {
+    expect(await selectsOf(source)).toEqual([select, select]);
+  });
+
+  it('selects of each type what is asked of that type, where one field gives several', async () => {
+    const visited = { id: true, lastVisited: true };
+    const selects = [
+      { ...visited, bubbleId: true, serialNumber: true },
+      { ...visited, bubbleId: true, hueShift: true },
+      { ...visited, bubbleId: true, OSSMFirmwareId: true, chip: true, ownerId: true },
+    ];
+    const source = `{ devices { ...D ... on DttDevice { serialNumber } ... on OssmDevice { firmwareId chip owner { rank } } } }
+      fragment D on Device { bubbleId ... on LkbxDevice { hueShift } }`;
+    expect(await selectsOf(source)).toEqual([...selects, ...selects]);
+  });
+
+  it('selects what is asked for this time, whatever its conditions left out of the document before', async () => {
+    const document = parse(`query ($b: Boolean!, $c: Boolean!) {
+      dttSessions { nodes { name } }
+      dttSessions @include(if: $b) { nodes { passed } }
+      dttSessions @include(if: $c) { nodes { trainerId } }
+    }`);
+    const { selects, context } = noting();
+    const ways = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
+    for (const variableValues of ways)
+      await execute({ schema, document, variableValues, contextValue: context });
+    expect(selects).toEqual(
+      ways.map(({ b, c }) => ({
+        id: true,
+        createdAt: true,
+        name: true,
+        ...(b && { passed: true }),
+        ...(c && { trainerId: true }),
+      })),
+    );
+  });
+});

@@ -1,0 +1,269 @@
+/** How many SQL statements a response takes: as many for fifty records as for two. */
+
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createToken } from '../../../src/auth/tokens.ts';
+import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
+import { routes } from '../../../src/rest/routes.ts';
+import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+
+interface Owner {
+  readonly token: string;
+  /** Global ids of the owner's sessions. */
+  readonly sessions: readonly string[];
+}
+
+let gateway: TestGateway;
+let few: Owner;
+let many: Owner;
+let statements: string[];
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  few = await createOwner(gateway.database.client, 'few', 2);
+  many = await createOwner(gateway.database.client, 'many', 50);
+});
+afterAll(() => gateway?.close());
+
+beforeEach(() => {
+  statements = [];
+  const query = pg.Client.prototype.query;
+  vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
+    const [first] = given;
+    const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
+    // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
+    // feed, which announces something to itself now and then, or what a new connection begins with.
+    if (!/"ApiToken"|^(NOTIFY|SET) /.test(String(text))) statements.push(String(text));
+    return Reflect.apply(query, this, given);
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('the counter', () => {
+  it('counts each statement that Prisma or anybody else sends', async () => {
+    const { client, pool } = gateway.database;
+    await client.user.count();
+    await client.$queryRaw`SELECT 3`;
+    await pool.query('SELECT 2');
+    expect(statements).toHaveLength(3);
+    await client.$transaction(async (transaction) => [
+      await transaction.user.count(),
+      await transaction.dttDevice.count(),
+    ]);
+    expect(statements.slice(3)).toEqual(['BEGIN', expect.any(String), expect.any(String), 'COMMIT']);
+  });
+});
+
+/** The widest queries that a frontend would ask, each with the most statements that it may take. */
+const queries: readonly [string, number, string][] = [
+  [
+    'sessions with trainer, template and segments',
+    4,
+    `{ dttSessions(first: 50) { nodes {
+      name
+      segments { type points }
+      trainer { serialNumber }
+      template { name isActive segments { type duration } }
+    } } }`,
+  ],
+  [
+    'sessions through edges, with totalCount and owner',
+    3,
+    '{ dttSessions(first: 50) { totalCount edges { cursor node { owner { username } segments { type } } } } }',
+  ],
+  [
+    'devices with sessions with template with segments',
+    6,
+    `{ dttDevices(first: 50) { totalCount nodes {
+      owner { username }
+      sessions(first: 5) { totalCount nodes { segments { type } template { name segments { type } } } }
+    } } }`,
+  ],
+  [
+    'templates with sessions with trainer',
+    8,
+    `{ dttTemplates(first: 50) { nodes {
+      isActive
+      segments { type }
+      owner { username }
+      sessions(last: 3) { totalCount nodes { trainer { serialNumber sessions { totalCount } } } }
+    } } }`,
+  ],
+  [
+    'the same link with different selections at different places',
+    4,
+    `{ dttSessions(first: 50) { nodes {
+      one: template { name }
+      two: template { segments { type } }
+      three: template { isActive }
+    } } }`,
+  ],
+  [
+    'sessions with what their owner has',
+    12,
+    `{ dttSessions(first: 50) { nodes { owner {
+      activeDttTemplate { name }
+      dttDevices(first: 2) { totalCount nodes { serialNumber sessions(first: 1) { nodes { name } } } }
+      dttTemplates(first: 2) { nodes { segments { type } } }
+      lockSessions(first: 2) { totalCount nodes { segments { type } } }
+    } } } }`,
+  ],
+  [
+    'lock sessions with template with sessions',
+    6,
+    `{ lockSessions(first: 50) { totalCount nodes {
+      segments { type }
+      owner { username }
+      template { name sessions(first: 5) { totalCount nodes { segments { type } } } }
+    } } }`,
+  ],
+  [
+    'devices of all kinds with their owners',
+    6,
+    `{
+      dttDevices(first: 50) { nodes { ...Owned } }
+      lkbxDevices(first: 50) { nodes { ...Owned } }
+      ossmDevices(first: 50) { nodes { ...Owned } }
+    }
+    fragment Owned on Device { owner { username } }`,
+  ],
+  [
+    'everything of the viewer',
+    8,
+    `{ viewer {
+      username
+      dttSessions(first: 50) { nodes { segments { type } trainer { serialNumber } template { name } } }
+      lockTemplates(first: 50) { totalCount nodes { sessions { totalCount nodes { lockState } } } }
+    } }`,
+  ],
+];
+
+/** Asks twice, and counts each time: the first time the operation is interpreted, the second time it is compiled. */
+async function countStatements(owner: Owner, query: string, variables: Record<string, unknown> = {}) {
+  // The comment makes it another document, which nobody has asked for yet.
+  const document = `# ${owner.token}\n${query}`;
+  const interpreted = await countedResponse(owner, document, variables);
+  const compiled = await countedResponse(owner, document, variables);
+  expect(compiled.data).toEqual(interpreted.data);
+  return { data: interpreted.data, counts: [interpreted.count, compiled.count] };
+}
+
+async function countedResponse({ token }: Owner, query: string, variables: Record<string, unknown>) {
+  statements = [];
+  const { data, errors } = await graphqlOnce(gateway, token, query, variables);
+  expect(errors).toBeUndefined();
+  return { data, count: statements.length };
+}
+
+describe('a query', () => {
+  it.each(queries)('takes as many statements for 50 records as for 2: %s', async (_, most, query) => {
+    const { counts } = await countStatements(few, query);
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    expect(Math.max(...counts)).toBeLessThanOrEqual(most);
+    expect((await countStatements(many, query)).counts).toEqual(counts);
+  });
+
+  it('takes as many statements for 50 nodes as for 2', async () => {
+    const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttSession {
+      segments { type }
+      trainer { serialNumber }
+    } } }`;
+    const counts: number[][] = [];
+    for (const owner of [few, many]) {
+      const response = await countStatements(owner, query, { ids: owner.sessions });
+      expect(response.data.nodes).toHaveLength(owner.sessions.length);
+      expect(response.data.nodes).not.toContain(null);
+      counts.push(response.counts);
+    }
+    expect(counts[1]).toEqual(counts[0]);
+  });
+});
+
+describe('a REST route', () => {
+  it.each(routes.filter(({ isList }) => isList))(
+    'takes as many statements for 50 records as for 2: $path',
+    async ({ path }) => {
+      const counts: number[] = [];
+      for (const { token } of [few, many]) {
+        statements = [];
+        expect((await rest(gateway, token, `${path}?limit=50`)).status).toBe(200);
+        counts.push(statements.length);
+      }
+      // The imported templates are looked up first.
+      const expected = path === '/dtt/templates' ? 2 : 1;
+      expect(counts).toEqual([expected, expected]);
+    },
+  );
+});
+
+/** A user with `size` of everything: each session has a trainer and a template of its own, with segments. */
+async function createOwner(database: PrismaClient, username: string, size: number): Promise<Owner> {
+  const { id: ownerId } = await database.user.create({ data: { username, subscriptionTier: 'ultra' } });
+  const rows = <Row>(row: (name: string, index: number) => Row) =>
+    Array.from({ length: size }, (_, index) => row(`${username}-${index}`, index));
+  const select = { id: true };
+  const devices = await database.dttDevice.createManyAndReturn({
+    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId, serialNumber: bubbleId })),
+    select,
+  });
+  const templates = await database.dttTemplate.createManyAndReturn({
+    data: rows((name) => ({ ownerId, bubbleId: name, name, targetDepth: 50, targetWindow: 10 })),
+    select,
+  });
+  await database.dttTemplateSegment.createMany({
+    data: templates.flatMap(({ id: templateId }) =>
+      [0, 1].map((position) => ({ templateId, position, type: 'training', duration: 60 })),
+    ),
+  });
+  const sessions = await database.dttSession.createManyAndReturn({
+    data: rows((bubbleId, index) => ({
+      ownerId,
+      bubbleId,
+      trainerId: devices[index]?.id ?? 0,
+      templateId: templates[index]?.id ?? null,
+    })),
+    select,
+  });
+  await database.trainerSegment.createMany({
+    data: sessions.flatMap(({ id: sessionId }) =>
+      [0, 1].map((order) => ({ sessionId, order, type: 'endurance' as const })),
+    ),
+  });
+  await database.lkbxDevice.createMany({
+    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId })),
+  });
+  await database.ossmDevice.createMany({
+    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId, chip: 'ESP32-S3' })),
+  });
+  const lockTemplates = await database.lockTemplate.createManyAndReturn({
+    data: rows((name) => ({ ownerId, name, duration: 60 })),
+    select,
+  });
+  const lockSessions = await database.lockSession.createManyAndReturn({
+    data: rows((bubbleId, index) => ({
+      ownerId,
+      bubbleId,
+      publicId: bubbleId,
+      lockState: 'completed',
+      duration: 60,
+      templateId: lockTemplates[index]?.id ?? null,
+    })),
+    select,
+  });
+  await database.lockSegment.createMany({
+    data: lockSessions.flatMap(({ id: sessionId }) =>
+      [true, false].map((isLocked) => ({ sessionId, type: 'lock', isLocked })),
+    ),
+  });
+  await database.user.update({
+    where: { id: ownerId },
+    data: { activeTemplateId: templates[0]?.id ?? null },
+  });
+  const { token } = await createToken(database, username, 'test');
+  return {
+    token,
+    sessions: sessions.map(({ id }) => Buffer.from(`DttSession:${id}`).toString('base64url')),
+  };
+}

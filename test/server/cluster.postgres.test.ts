@@ -1,0 +1,246 @@
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter } from 'node:events';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startWorkers } from '../../src/server/cluster.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+const timeouts = { timeout: 30_000, interval: 50 };
+
+let database: TestDatabase;
+let alice: Account;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+});
+afterEach(endProcesses);
+afterAll(() => database?.close());
+
+/** On a connection of its own, since it is connections that are handed to the workers. */
+async function ask({ url }: ServedGateway, path: string, init: RequestInit = {}) {
+  const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
+  const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
+  return { status: response.status, body: await response.json() };
+}
+
+const linesOf = ({ output }: ServedGateway) =>
+  output.stderr
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
+/** The processes that have answered, as the log has them. */
+const answering = (gateway: ServedGateway) =>
+  new Set<number>(linesOf(gateway).flatMap(({ msg, pid }) => (msg === 'responded' ? [pid] : [])));
+
+async function askUntilAnsweredBy(gateway: ServedGateway, count: number): Promise<number[]> {
+  return vi.waitFor(async () => {
+    expect((await ask(gateway, '/users/me')).status).toBe(200);
+    const pids = [...answering(gateway)];
+    expect(pids).toHaveLength(count);
+    return pids;
+  }, timeouts);
+}
+
+describe('several workers', () => {
+  needsEngine('postgres', 'the embedded database belongs to one process');
+
+  it('share the port, tell each other of changes, count together, outlive one of them, and stop together', async () => {
+    const gateway = await serve(
+      {
+        DATABASE_URL: database.pool.options.connectionString ?? '',
+        LOG_LEVEL: 'info',
+        METRICS_PORT: '0',
+      },
+      '--workers',
+      '2',
+    );
+    expect(gateway.output.stdout).toContain('  Workers   2\n');
+    const [first] = await askUntilAnsweredBy(gateway, 2);
+    if (first === undefined) throw new Error('nobody answered');
+
+    const [template] = alice.dttTemplates;
+    const activation = await ask(gateway, `/dtt/templates/${template}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"isActive":true}',
+    });
+    expect(activation.status).toBe(200);
+    await vi.waitFor(async () => {
+      for (let asked = 0; asked < 6; asked++) {
+        const { body } = await ask(gateway, '/dtt/templates/active');
+        expect(body.data.id).toBe(template);
+      }
+    }, timeouts);
+
+    const metricsUrl = /Metrics {3}(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
+    const counted = async () => {
+      const text = await (await fetch(metricsUrl)).text();
+      const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
+      return lines.map((line) => Number(line.split(' ').at(-1)));
+    };
+    const asked = linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
+    await vi.waitFor(async () => expect(await counted()).toEqual([asked]), timeouts);
+
+    process.kill(first, 'SIGKILL');
+    await vi.waitFor(
+      () =>
+        expect(linesOf(gateway)).toContainEqual(
+          expect.objectContaining({
+            level: 50,
+            worker: first,
+            signal: 'SIGKILL',
+            msg: expect.stringMatching(/replaced/),
+          }),
+        ),
+      timeouts,
+    );
+    // The one that is left answers, and then the one in place of the dead.
+    await askUntilAnsweredBy(gateway, 3);
+
+    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
+
+    gateway.child.kill('SIGTERM');
+    expect(await gateway.exit).toMatchObject({ code: 0 });
+    for (const pid of answering(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+});
+
+describe('the process that starts workers', () => {
+  /** Workers that live and die as the test says. */
+  function open() {
+    const workers: FakeWorker[] = [];
+    vi.spyOn(cluster, 'fork').mockImplementation(() => {
+      const worker = new FakeWorker(1_000 + workers.length);
+      workers.push(worker);
+      // As much of a worker as is used.
+      return worker as unknown as Worker;
+    });
+    const log: string[] = [];
+    const logger = createLogger('info', { write: (line: string) => log.push(line) });
+    return { workers, logger, log: () => log.map((line) => JSON.parse(line)) };
+  }
+  class FakeWorker extends EventEmitter {
+    readonly process;
+    constructor(pid: number) {
+      super();
+      this.process = { pid, kill: vi.fn() };
+    }
+    /** Tells that it serves, and lets that be heard. */
+    async serve() {
+      this.emit('message', { url: `http://127.0.0.1:${this.process.pid}` });
+      await turn();
+    }
+  }
+  const turn = () => new Promise((settle) => setImmediate(settle));
+
+  async function openServing() {
+    const opened = open();
+    const starting = startWorkers(2, opened.logger);
+    for (let index = 0; index < 2; index++) await opened.workers[index]?.serve();
+    const serving = await starting;
+    if (!serving) throw new Error('they do not serve');
+    return { ...opened, serving };
+  }
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  it('starts one after the other, the first of which applies the migrations', async () => {
+    const { workers, logger } = open();
+    const starting = startWorkers(3, logger);
+    for (let count = 1; count <= 3; count++) {
+      await turn();
+      expect(workers).toHaveLength(count);
+      await workers[count - 1]?.serve();
+    }
+    expect(await starting).toMatchObject({ url: 'http://127.0.0.1:1002' });
+    expect(workers).toHaveLength(3);
+  });
+
+  it('gives up when one ends before it serves, and waits for the end of the others', async () => {
+    const { workers, logger, log } = open();
+    const settled = vi.fn();
+    const starting = startWorkers(3, logger).then(settled);
+    await workers[0]?.serve();
+    workers[1]?.emit('exit', 1, null);
+    await turn();
+    expect(workers).toHaveLength(2);
+    expect(workers[0]?.process.kill).toHaveBeenCalledWith('SIGTERM');
+    expect(workers[1]?.process.kill).not.toHaveBeenCalled();
+    expect(settled).not.toHaveBeenCalled();
+    workers[0]?.emit('exit', 0, null);
+    await starting;
+    expect(settled).toHaveBeenCalledWith(undefined);
+    // It has said why itself.
+    expect(log()).toEqual([]);
+  });
+
+  it('replaces one that died while the others started, once all of them serve', async () => {
+    const { workers, logger, log } = open();
+    const starting = startWorkers(2, logger);
+    await workers[0]?.serve();
+    workers[0]?.emit('exit', 1, null);
+    expect(workers).toHaveLength(2);
+    await workers[1]?.serve();
+    expect(await starting).toBeDefined();
+    expect(workers).toHaveLength(3);
+    expect(log()).toEqual([]);
+  });
+
+  it('replaces one that dies at once, and says so', async () => {
+    const { workers, log } = await openServing();
+    vi.advanceTimersByTime(1_000);
+    workers[0]?.emit('exit', null, 'SIGKILL');
+    vi.advanceTimersByTime(0);
+    expect(workers).toHaveLength(3);
+    workers[1]?.emit('exit', 7, null);
+    vi.advanceTimersByTime(0);
+    expect(workers).toHaveLength(4);
+    const msg = 'a worker died, and is replaced';
+    expect(log()).toMatchObject([
+      { level: 50, worker: 1_000, code: null, signal: 'SIGKILL', msg },
+      { level: 50, worker: 1_001, code: 7, signal: null, msg },
+    ]);
+  });
+
+  it('replaces one that did not live for a second a second later, again and again', async () => {
+    const { workers } = await openServing();
+    for (let count = 2; count < 6; count++) {
+      vi.advanceTimersByTime(999);
+      workers[count === 2 ? 0 : count - 1]?.emit('exit', 1, null);
+      vi.advanceTimersByTime(999);
+      expect(workers).toHaveLength(count);
+      vi.advanceTimersByTime(1);
+      expect(workers).toHaveLength(count + 1);
+    }
+  });
+
+  it('closes when the last of them has ended, and replaces none from then on', async () => {
+    const { workers, serving, log } = await openServing();
+    // In whose place there is nobody yet.
+    workers[0]?.emit('exit', 1, null);
+    const said = log().length;
+    const closed = vi.fn();
+    const closing = serving.close().then(closed);
+    expect(workers[0]?.process.kill).not.toHaveBeenCalled();
+    expect(workers[1]?.process.kill).toHaveBeenCalledWith('SIGTERM');
+    await turn();
+    expect(closed).not.toHaveBeenCalled();
+    workers[1]?.emit('exit', 0, null);
+    await closing;
+    vi.advanceTimersByTime(10_000);
+    expect(workers).toHaveLength(2);
+    expect(log()).toHaveLength(said);
+  });
+});

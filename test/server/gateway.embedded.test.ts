@@ -1,0 +1,209 @@
+/** The gateway as one thing: what it opens from its settings, and lets go of again. */
+
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { SetupError } from '../../src/errors.ts';
+import { listen, originOf } from '../../src/http/listen.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { release } from '../../src/version.ts';
+import { copyTemplate } from '../support/gateway.ts';
+
+let folder: string;
+let taken: Server;
+let takenPort: string;
+beforeAll(async () => {
+  folder = await copyTemplate();
+  taken = createServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  // A server that listens on a port has an address of this type.
+  takenPort = String((taken.address() as AddressInfo).port);
+});
+afterAll(async () => {
+  taken?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const open = (settings: Record<string, string>) =>
+  openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent', ...settings }));
+
+const isThere = (url: string) =>
+  fetch(url).then(
+    () => true,
+    () => false,
+  );
+
+async function freePort(): Promise<string> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return String(port);
+}
+
+describe('a start that cannot be', () => {
+  it.each([
+    [
+      { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
+      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1',
+    ],
+    [
+      { DATABASE_URL: 'postgresql://me:sec%ret@127.0.0.1:1/app' },
+      /^DATABASE_URL is "postgresql:\/\/me:\*\*\*@127.0.0.1:1\/app", but cannot be reached: (?!.*sec%ret).*$/,
+    ],
+    [{ DATA_DIR: '/dev/null' }, /^DATA_DIR is "\/dev\/null", but takes a folder that can be written to: .*$/],
+  ])('says why: %o', async (settings, message) => {
+    const opening = open(settings);
+    await expect(opening).rejects.toThrow(SetupError);
+    await expect(opening).rejects.toThrow(message);
+  });
+
+  it.each(['PORT', 'METRICS_PORT'])(
+    'since %s is taken says so, and lets go of all the rest',
+    async (name) => {
+      const port = await freePort();
+      const settings = { METRICS_PORT: port, [name]: takenPort };
+      await expect(open(settings)).rejects.toThrow(
+        `HOST 127.0.0.1 and ${name} ${takenPort} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${takenPort}`,
+      );
+      expect(await isThere(`http://127.0.0.1:${port}/metrics`)).toBe(false);
+      const gateway = await open({ PORT: port });
+      expect(gateway.url).toBe(`http://127.0.0.1:${port}`);
+      await gateway.close();
+    },
+  );
+});
+
+describe('a gateway', () => {
+  it('has what its settings say, and nothing of it any more when it is closed', async () => {
+    const gateway = await open({
+      METRICS_PORT: '0',
+      STATEMENT_TIMEOUT: '7',
+      DATABASE_CONNECTIONS: '3',
+      RESPONSE_CACHE_MB: '1',
+    });
+    const { url, metricsUrl = '', demoToken, database } = gateway;
+    // A second longer than the server is given, which is to say so first.
+    expect(database.pool.options).toMatchObject({ max: 3, query_timeout: 8_000 });
+    const headers = { Authorization: `Bearer ${demoToken}` };
+    // An answer of two and more kilobytes has its place.
+    for (let time = 0; time < 2; time++)
+      await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
+    expect(await (await fetch(metricsUrl)).text()).toMatch(
+      /^dovetail_response_cache_reads_total\{result="hit"\} 1$/m,
+    );
+    expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
+
+    await gateway.close();
+    expect(await isThere(url)).toBe(false);
+    expect(await isThere(metricsUrl)).toBe(false);
+    await expect(database.pool.query('SELECT 1')).rejects.toThrow();
+
+    const again = await open({ RESPONSE_CACHE_MB: '0', CACHE_MAX_AGE: '1', METRICS_PORT: '0' });
+    expect(again.demoToken).toBe(demoToken);
+    for (let time = 0; time < 2; time++)
+      await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
+    expect(await (await fetch(again.metricsUrl ?? '')).text()).toMatch(
+      /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
+    );
+    await again.close();
+  });
+
+  it('has no metrics unless it is told where, and is closed although connections are idle', async () => {
+    const gateway = await open({});
+    const { demoToken, metricsUrl } = gateway;
+    expect(metricsUrl).toBeUndefined();
+    // Left open, for the next request of the client.
+    const response = await fetch(`${gateway.url}/api/v1/dtt`, {
+      headers: { Authorization: `Bearer ${demoToken}` },
+    });
+    await response.text();
+    await gateway.close();
+  });
+});
+
+describe('the log', () => {
+  let log: Record<string, unknown>[];
+  beforeEach(() => {
+    log = [];
+    // As much of a destination as is used.
+    const destination = { write: (line: string) => log.push(JSON.parse(line)) };
+    vi.spyOn(pino, 'destination').mockReturnValue(
+      destination as unknown as ReturnType<typeof pino.destination>,
+    );
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  it('says where it serves, that it closes, and that it has', async () => {
+    const gateway = await open({ LOG_LEVEL: 'info' });
+    expect(log).toMatchObject([
+      { level: 30, msg: 'serving', url: gateway.url, release, database: 'embedded' },
+    ]);
+    await gateway.close();
+    expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
+  });
+
+  it('says that the engine failed, and that nothing is lost', async () => {
+    const own = await copyTemplate();
+    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
+    // PGlite has no programs to start, and breaks off.
+    await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
+    await gateway.failure;
+    expect(log).toMatchObject([
+      {
+        level: 60,
+        err: { message: expect.stringContaining('the engine broke off') },
+        msg: 'the embedded database failed; what it has acknowledged is there at the next start',
+      },
+    ]);
+    await gateway.close();
+    await rm(own, { recursive: true, force: true });
+  });
+});
+
+it('a server listens on HOST alone', async () => {
+  const server = createServer();
+  const url = await listen(server, { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: undefined }, 'PORT');
+  const { address, port } = server.address() as AddressInfo;
+  expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
+  server.close();
+});
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:4000'],
+  ['localhost', 'http://localhost:4000'],
+  ['::1', 'http://[::1]:4000'],
+  ['::', 'http://[::]:4000'],
+])('a server on %s is at %s', (host, origin) => {
+  expect(originOf(host, 4000)).toBe(origin);
+});
+
+it('no folder is made for a gateway with DATABASE_URL', async () => {
+  const DATA_DIR = join(tmpdir(), `dovetail-none-${process.pid}`);
+  await expect(open({ DATA_DIR, DATABASE_URL: 'postgresql://127.0.0.1:1/app' })).rejects.toThrow();
+  await expect(rm(DATA_DIR, { recursive: true })).rejects.toThrow('ENOENT');
+});
+
+it('has no demo account where it mirrors one, not even before anything was read', async () => {
+  const own = await copyTemplate();
+  const gateway = await open({
+    DATA_DIR: own,
+    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+    UPSTREAM_TOKEN: 'secret',
+  });
+  try {
+    expect(gateway.demoToken).toBeUndefined();
+    expect(await gateway.database.sql.count('User', {})).toBe(0);
+  } finally {
+    await gateway.close();
+    await rm(own, { recursive: true, force: true });
+  }
+});

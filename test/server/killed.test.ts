@@ -1,0 +1,81 @@
+/** A gateway whose process is killed while it activates templates: what it has acknowledged is there afterwards. */
+
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, inject, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import { openTestDatabase } from '../support/gateway.ts';
+import { endProcesses, serve } from '../support/processes.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+const cleanUps: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  await endProcesses();
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+/** The settings of a gateway, and whom it knows. */
+async function prepare() {
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-killed-'));
+    cleanUps.push(() => rm(folder, { recursive: true, force: true }));
+    await cp(engine.template, folder, { recursive: true });
+    return { settings: { DATA_DIR: folder }, token: undefined, templates: [1, 2] };
+  }
+  const database = await openTestDatabase();
+  cleanUps.push(database.close);
+  const { token, dttTemplates } = await createAccount(database.client, 'alice');
+  return {
+    settings: { DATABASE_URL: database.pool.options.connectionString ?? '' },
+    token,
+    templates: dttTemplates,
+  };
+}
+
+/** How many activations go before. */
+const enough = 20;
+
+it('has every activation that was acknowledged before it was killed', async () => {
+  const { settings, token: given, templates } = await prepare();
+  const limits = { RATE_LIMIT: '0', RATE_LIMIT_ANONYMOUS: '0' };
+  const first = await serve({ ...settings, ...limits });
+  const token = given ?? first.token;
+  const ask = async ({ url }: { url: string }, path: string, init: RequestInit = {}) => {
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
+    return { status: response.status, body: await response.json() };
+  };
+
+  let acknowledged: number | undefined;
+  let attempted: number | undefined;
+  let count = 0;
+  for (;;) {
+    const template = templates[count % templates.length];
+    attempted = template;
+    const asking = ask(first, `/dtt/templates/${template}`, { method: 'POST', body: '{"isActive":true}' });
+    // In the middle of it, with luck.
+    if (count === enough) setTimeout(() => first.child.kill('SIGKILL'), Math.random() * 3);
+    const status = await asking.then(
+      (response) => response.status,
+      () => undefined,
+    );
+    if (status === undefined) break;
+    expect(status).toBe(200);
+    acknowledged = template;
+    count++;
+  }
+  expect(count).toBeGreaterThanOrEqual(enough);
+
+  // In this process, which is faster to begin than another.
+  const second = await openGateway(readConfig({ ...settings, ...limits, PORT: '0', LOG_LEVEL: 'silent' }));
+  cleanUps.unshift(second.close);
+  const { status, body } = await ask(second, '/dtt/templates/active');
+  expect(status).toBe(200);
+  expect([acknowledged, attempted]).toContain(body.data.id);
+});

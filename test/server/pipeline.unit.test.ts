@@ -1,0 +1,272 @@
+/** The server over a database that does as the test says: what it makes of its settings, and of trouble. */
+
+import { once } from 'node:events';
+import { request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { digestOf } from '../../src/auth/tokens.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Database } from '../../src/database/database.ts';
+import { jsonResponse } from '../../src/http/response.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
+import { longestActivation } from '../../src/mirror/activation.ts';
+import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { createFakeFeed } from '../support/feed.ts';
+
+const token = `dvt_${'a'.repeat(43)}`;
+const viewerId = 1;
+
+let server: Server | undefined;
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** Serves one who has the token. */
+async function open(settings: Record<string, string> = {}, options: Partial<ServerOptions> = {}) {
+  const fake = createFakeFeed();
+  const log: string[] = [];
+  const row = { id: 7, userId: viewerId, lastUsedAt: new Date(), digest: digestOf(token) };
+  const pool = { waitingCount: 0, query: vi.fn(async () => ({ rows: [] })) };
+  const sql = {
+    /** Statements, by what they ask: tokens are found, and nothing else is ever answered. */
+    run: vi.fn(async (text: string) => (text.includes('"ApiToken"') ? [row] : new Promise(() => {}))),
+    findMany: vi.fn(() => new Promise(() => {})),
+    /** How many tokens still stand. */
+    count: vi.fn(async () => 1),
+  };
+  const responseCache = createResponseCache(fake.feed, { maxBytes: 1_000_000, maxAge: 300 });
+  const opened = createGatewayServer({
+    config: readConfig(settings),
+    // As much of a database as is used.
+    database: { embedded: true, pool, sql } as unknown as Database,
+    feed: fake.feed,
+    responseCache,
+    logger: createLogger('error', { write: (line: string) => log.push(line) }),
+    demoToken: undefined,
+    closing: new AbortController().signal,
+    ...options,
+  });
+  server = opened;
+  await once(opened.listen(0, '127.0.0.1'), 'listening');
+  // A server that listens on a port has an address of this type.
+  const url = `http://127.0.0.1:${(opened.address() as AddressInfo).port}`;
+  const ask = async (path: string, method = 'GET') => {
+    const headers = { Authorization: `Bearer ${token}` };
+    const response = await fetch(url + path, { method, headers });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  return { ...fake, server: opened, url, ask, log, pool, sql, responseCache };
+}
+
+it('waits for clients as long as usual, and probes connections that are silent', async () => {
+  expect((await open()).server).toMatchObject({
+    headersTimeout: 10_000,
+    requestTimeout: 30_000,
+    timeout: 120_000,
+    // How often it looks for those who were waited for long enough.
+    connectionsCheckingInterval: 1_000,
+    keepAlive: true,
+    // In seconds, as Node keeps it.
+    keepAliveInitialDelay: 30,
+  });
+});
+
+describe('/readyz', () => {
+  const mirror = { upstream: {} as NonNullable<ServerOptions['mirror']>['upstream'], status: () => 'well' };
+
+  it.each([
+    ['ready', true, true, undefined, 200, 'ready\n'],
+    ['deaf', true, false, undefined, 200, 'ready\nchange feed: not heard; nothing is cached\n'],
+    ['a mirror', true, true, mirror, 200, 'ready\nupstream: well\n'],
+    ['away', false, true, undefined, 503, 'the database cannot be reached\n'],
+  ] as const)('says how things are: %s', async (_, reachable, listens, given, status, text) => {
+    const { ask, pool, falter } = await open({}, { mirror: given });
+    falter(listens);
+    if (!reachable) pool.query.mockRejectedValue(new Error('away'));
+    expect(await ask('/readyz')).toMatchObject({ status, text });
+  });
+
+  it('asks the database once for all who ask meanwhile, and anew for who asks later', async () => {
+    const { ask, pool } = await open();
+    let response = () => {};
+    pool.query.mockImplementationOnce(
+      () =>
+        new Promise((resolve) => {
+          response = () => resolve({ rows: [] });
+        }),
+    );
+    const asking = Promise.all(Array.from({ length: 5 }, () => ask('/readyz')));
+    await vi.waitFor(() => expect(pool.query).toHaveBeenCalled());
+    // Answered behind those that came before.
+    for (let time = 0; time < 5; time++) await ask('/healthz');
+    response();
+    expect((await asking).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(pool.query).toHaveBeenCalledTimes(1);
+    pool.query.mockRejectedValueOnce(new Error('away'));
+    expect((await ask('/readyz')).status).toBe(503);
+    expect((await ask('/readyz')).status).toBe(200);
+    expect(pool.query).toHaveBeenCalledTimes(3);
+  });
+
+  it('does not wait for a database that does not answer', async () => {
+    const { ask, pool } = await open();
+    pool.query.mockReturnValue(new Promise(() => {}));
+    const began = performance.now();
+    expect((await ask('/readyz')).status).toBe(503);
+    expect(performance.now() - began).toBeGreaterThan(1_500);
+  });
+});
+
+describe('a path that is neither door’s', () => {
+  it.each([
+    ['/healthz', 200, 'alive\n'],
+    ['/healthz?x', 200, 'alive\n'],
+    ['/nothing', 404, 'Nothing is here. Try /graphql or /api/v1.\n'],
+    ['/docsx', 404, 'Nothing is here. Try /graphql or /api/v1.\n'],
+  ])('needs no token: %s', async (path, status, text) => {
+    const { url } = await open();
+    const response = await fetch(url + path);
+    expect({ status: response.status, text: await response.text() }).toEqual({ status, text });
+  });
+});
+
+describe('an answer in memory', () => {
+  it('is given to who reads, and to nobody who writes', async () => {
+    const { ask, responseCache } = await open();
+    await responseCache.compute(viewerId, '/users/me?x', async () => ({
+      response: jsonResponse(200, '"kept"'),
+      isCacheable: true,
+    }));
+    expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"kept"' });
+    expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
+    expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
+  });
+
+  it('is given also while the database is too busy for anything else', async () => {
+    const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
+    await responseCache.compute(viewerId, '/dtt', async () => ({
+      response: jsonResponse(200, '"kept"'),
+      isCacheable: true,
+    }));
+    // Finds out who it is that asks.
+    await ask('/api/v1/dtt');
+    pool.waitingCount = 15;
+    expect((await ask('/api/v1/dtt')).status).toBe(200);
+    const refused = await ask('/api/v1/lkbx');
+    expect(refused).toMatchObject({ status: 503, text: '{"ok":false,"error":"Too busy; try again"}' });
+    expect(refused.headers.get('Retry-After')).toBe('1');
+  });
+});
+
+describe('a request whose statement is not answered', () => {
+  it.each([
+    ['', {}, {}, 15_000],
+    [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
+    [
+      ' where an upstream may be asked',
+      { STATEMENT_TIMEOUT: '1' },
+      { mirror: { upstream: {}, status: () => '' } as ServerOptions['mirror'] },
+      6_000 + longestActivation,
+    ],
+  ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {
+    const { url, sql, log } = await open(settings, options);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const asking = request(`${url}/api/v1/dtt`, { headers: { Authorization: `Bearer ${token}` } }).end();
+    const answered = once(asking, 'response');
+    while (sql.findMany.mock.calls.length + sql.run.mock.calls.length < 2)
+      await new Promise((settle) => setImmediate(settle));
+    vi.advanceTimersByTime(longest - 1);
+    expect(log).toEqual([]);
+    vi.advanceTimersByTime(1);
+    const [response] = await answered;
+    expect(response.statusCode).toBe(500);
+    expect(log.join('')).toContain(`there was no response after ${longest} ms`);
+  });
+});
+
+describe('something unexpected', () => {
+  it.each([
+    ['/api/v1/dtt', { ok: false, error: 'Internal server error' }],
+    [
+      '/graphql?query={viewer{id}}',
+      {
+        errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+      },
+    ],
+  ])('is hidden, and logged under the id that the client has: %s', async (path, body) => {
+    const { ask, sql, log } = await open();
+    sql.run.mockRejectedValue(new Error('secret'));
+    const { status, text, headers } = await ask(path);
+    expect({ status, body: JSON.parse(text) }).toEqual({ status: 500, body });
+    expect(log.map((line) => JSON.parse(line))).toMatchObject([
+      { request: headers.get('X-Request-Id'), err: { message: 'secret' } },
+    ]);
+  });
+});
+
+it('an answer that breaks off is not taken for a whole one', async () => {
+  const { ask, responseCache, log } = await open();
+  // No body that could be sent, which is found out behind the head.
+  const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
+  const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
+  await responseCache.compute(viewerId, '/dtt', async () => ({ response, isCacheable: true }));
+  await expect(ask('/api/v1/dtt')).rejects.toThrow();
+  expect(log).toHaveLength(1);
+});
+
+it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', async () => {
+  const { ask, sql } = await open({ CACHE_MAX_AGE: '10' });
+  let later = 0;
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => now() + later);
+  const lookUps = () => sql.run.mock.calls.filter(([text]) => text.startsWith('SELECT')).length;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const counted = [];
+  for (later of [0, 0, 8_000, 12_000]) {
+    vi.advanceTimersByTime(5_000);
+    // No path of the door's, so that nothing but the token is looked up.
+    expect((await ask('/api/v1/nothing')).status).toBe(404);
+    counted.push(lookUps());
+  }
+  expect(counted).toEqual([1, 1, 1, 2]);
+});
+
+it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, whatever is heard of', async () => {
+  const { url, sql } = await open({ CACHE_MAX_AGE: '10' });
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
+  const subscribing = request(`${url}/graphql?query=subscription{activeDttTemplate{name}}`, { headers })
+    .on('error', () => {})
+    .end();
+  const asked = async (times: number) => {
+    while (sql.count.mock.calls.length < times) await new Promise((settle) => setImmediate(settle));
+    expect(sql.count).toHaveBeenCalledTimes(times);
+  };
+  await asked(1);
+  vi.advanceTimersByTime(9_999);
+  await asked(1);
+  vi.advanceTimersByTime(1);
+  await asked(2);
+  subscribing.destroy();
+});
+
+it('looks no token up while it sheds load, and lets through whose token is known', async () => {
+  const { ask, pool, sql } = await open({ MAX_WAITING: '1' });
+  pool.waitingCount = 3;
+  expect(await ask('/api/v1/nowhere')).toMatchObject({
+    status: 503,
+    text: expect.stringContaining('Too busy'),
+  });
+  expect(sql.run).not.toHaveBeenCalled();
+  pool.waitingCount = 0;
+  expect((await ask('/api/v1/nowhere')).status).toBe(404);
+  const { length } = sql.run.mock.calls;
+  pool.waitingCount = 3;
+  // It is known by now, and what was asked for needs the database, so this is as far as it gets.
+  expect((await ask('/api/v1/nowhere')).status).toBe(503);
+  expect(sql.run.mock.calls).toHaveLength(length);
+});

@@ -1,0 +1,319 @@
+import { spawn } from 'node:child_process';
+import cluster, { type Worker } from 'node:cluster';
+import { EventEmitter, once } from 'node:events';
+import { cp, mkdtemp, rm, stat } from 'node:fs/promises';
+import { type ClientRequest, createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { SetupError } from '../../src/errors.ts';
+import { openGateway } from '../../src/server/gateway.ts';
+import { serve as serveHere } from '../../src/server/serve.ts';
+import { release } from '../../src/version.ts';
+import { needsEngine, openTestDatabase } from '../support/gateway.ts';
+import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-main-'));
+});
+afterEach(async () => {
+  await endProcesses();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function shell(command: string): Promise<{ code: number | null; stdout: string }> {
+  const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let stdout = '';
+  child.stdout.on('data', (data) => {
+    stdout += data;
+  });
+  const [code] = await once(child, 'close');
+  return { code, stdout };
+}
+
+async function stop({ child, exit }: ServedGateway, signal: NodeJS.Signals = 'SIGTERM') {
+  child.kill(signal);
+  return exit;
+}
+
+/** Sends half of the body of an activation, so that the request is in flight until the rest is sent. */
+async function beginActivation({ url, token }: ServedGateway): Promise<ClientRequest> {
+  const half = request(`${url}/api/v1/dtt/templates/1`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', 'Content-Length': 17 },
+  });
+  half.write('{"isActive"');
+  // Another request's answer shows that the server has read what was sent before it.
+  await once(half, 'socket');
+  await fetch(`${url}/healthz`);
+  return half;
+}
+
+async function bodyOf(response: IncomingMessage): Promise<string> {
+  return Buffer.concat(await response.toArray()).toString();
+}
+
+/** Stops it while an activation is half sent, which is answered before it ends; returns what it wrote. */
+async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
+  const inFlight = await beginActivation(gateway);
+  const answered = once(inFlight, 'response');
+  gateway.child.kill(signal);
+  // It does not take new ones.
+  await expect
+    .poll(() =>
+      fetch(`${gateway.url}/healthz`).then(
+        () => 'taken',
+        () => 'refused',
+      ),
+    )
+    .toBe('refused');
+  expect(gateway.child.exitCode).toBeNull();
+  inFlight.end(':true}');
+  const [response] = await answered;
+  const ended = once(response.socket, 'close');
+  expect(response.statusCode).toBe(200);
+  expect(JSON.parse(await bodyOf(response))).toMatchObject({ ok: true, data: { id: 1, isActive: true } });
+  const started = performance.now();
+  await ended;
+  // It does not sit out the keep-alive of the connection.
+  expect(performance.now() - started).toBeLessThan(3_500);
+  return gateway.exit;
+}
+
+describe('a gateway with a database of its own', () => {
+  needsEngine('embedded', 'with DATABASE_URL there is no demo account, and no folder');
+
+  it('makes an empty DATA_DIR a database with a demo account, says how to ask it, and finds it again', async () => {
+    const dataDir = join(folder, 'data');
+    const first = await serve({ DATA_DIR: dataDir });
+    const { url, token } = first;
+    const commands = first.output.stdout.match(/^ {2}curl .*$/gm) ?? [];
+    expect(first.output.stdout).toBe(`
+Dovetail is running.
+
+  GraphiQL  ${url}/graphql
+  REST      ${url}/api/v1
+  Token     ${token}  (of the demo account)
+
+${commands.join('\n')}
+
+`);
+    const responses = await Promise.all(
+      commands.map((command) => shell(command.replace('curl', 'curl -sS'))),
+    );
+    expect(responses.map(({ code, stdout }) => [code, JSON.parse(stdout)])).toEqual([
+      [0, { data: { viewer: { username: 'demo' } } }],
+      [0, { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) }],
+    ]);
+    expect((await stat(join(dataDir, 'demo-token'))).mode & 0o777).toBe(0o600);
+    expect(await stop(first)).toMatchObject({ code: 0, stderr: '' });
+
+    const second = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', WORKERS: 'auto' });
+    expect(second.token).toBe(token);
+    const response = await fetch(`${second.url}/api/v1/dtt/sessions`, {
+      headers: { Authorization: `Bearer ${second.token}` },
+    });
+    expect(await response.json()).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
+    const { code, stdout, stderr } = await stopInFlight(second, 'SIGINT');
+    expect(code).toBe(0);
+    expect(stdout).toContain('  Workers   1: the embedded database belongs to one process.');
+    const log = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => msg !== 'responded');
+    expect(log).toMatchObject([
+      { level: 30, msg: 'serving', url: second.url, release, database: 'embedded' },
+      { level: 30, msg: 'closing' },
+      { level: 30, msg: 'closed' },
+    ]);
+  });
+
+  it('is alive and ready, refuses to share its folder, and ends for SIGTERM when all is answered', async () => {
+    const engine = inject('engine');
+    // A database that has its tables already is much faster than to create one.
+    if (engine.kind === 'embedded') await cp(engine.template, folder, { recursive: true });
+    const gateway = await serve(
+      { DATA_DIR: folder, METRICS_PORT: '0', WORKERS: '1' },
+      '--workers',
+      '2', // which goes before WORKERS
+    );
+    expect(gateway.output.stdout).toContain('  Workers   1: the embedded database belongs to one process.');
+    const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
+    expect(await Promise.all(statuses)).toEqual([200, 200]);
+    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(gateway.output.stdout) ?? [];
+    expect((await fetch(metricsUrl)).status).toBe(200);
+
+    expect(await runCli(['serve'], { DATA_DIR: folder, PORT: '0' })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `DATA_DIR ${JSON.stringify(folder)} is in use by process ${gateway.child.pid}. Stop it, or set DATA_DIR to another folder.\n`,
+    });
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+
+    const subscribed = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Accept: 'text/event-stream',
+        Authorization: `Bearer ${gateway.token}`,
+      },
+      body: '{"query":"subscription { activeDttTemplate { name } }"}',
+    });
+    let events = '';
+    const told = (async () => {
+      for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
+    })();
+    await expect.poll(() => events).toContain('Beginner Program');
+    expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({ code: 0, stderr: '' });
+    await told;
+  });
+
+  it('for a wrong setting exits 1 with one line', async () => {
+    expect(await runCli(['serve'], { DATA_DIR: folder, PORT: 'http' })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'PORT is "http", but takes an integer from 0 to 65535.\n',
+    });
+  });
+});
+
+describe('DATABASE_URL', () => {
+  needsEngine('postgres', 'it names a server');
+
+  async function query(url: string, sql: string) {
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query(sql);
+    await client.end();
+    return rows;
+  }
+
+  it('names a PostgreSQL that gets the migrations and no demo account, and may be gone for a while', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const name = `main_${process.pid}`;
+    const administer = (sql: string) => query(`${server}/postgres`, sql);
+    await administer(`CREATE DATABASE ${name}`);
+    const gateway = await serve({
+      DATABASE_URL: `${server}/${name}`,
+      DATA_DIR: folder,
+      LOG_LEVEL: 'silent',
+    });
+    expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
+    expect(gateway.output.stdout).not.toMatch(/demo|Workers|Metrics/);
+    expect(await query(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+
+    const readiness = async () => (await fetch(`${gateway.url}/readyz`)).status;
+    expect(await readiness()).toBe(200);
+    await administer(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+    await expect.poll(readiness).toBe(503);
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+    await administer(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+    await expect.poll(readiness).toBe(200);
+    expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
+    await administer(`DROP DATABASE ${name} WITH (FORCE)`);
+  });
+
+  it('that names no database of the server says so, without the password', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
+    const error: unknown = await openGateway(readConfig(settings)).catch((reason) => reason);
+    expect(error).toBeInstanceOf(SetupError);
+    expect(String(error)).toMatch(
+      /DATABASE_URL is .*, but cannot be reached: database "missing" does not exist$/,
+    );
+    expect(String(error)).not.toContain('postgres:postgres');
+  });
+
+  it('is let go of by workers when the port is taken, which is said once', async () => {
+    const database = await openTestDatabase();
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const url = database.pool.options.connectionString ?? '';
+    const settings = { DATABASE_URL: url, PORT: String(port), WORKERS: '3' };
+    const { code, stdout, stderr } = await runCli(['serve'], settings);
+    expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    taken.close();
+    await database.close();
+  });
+});
+
+describe('the process that starts workers', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+  });
+
+  /** Serves with workers that only say so, until it is told to stop. */
+  function startServing(settings: Record<string, string>) {
+    const ended = vi.fn();
+    const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
+      const worker = Object.assign(new EventEmitter(), {
+        process: {
+          pid: 1,
+          kill: (signal: string) => {
+            ended(signal);
+            setImmediate(() => worker.emit('exit', 0, null));
+          },
+        },
+      });
+      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711' }));
+      // As much of a worker as is used.
+      return worker as unknown as Worker;
+    });
+    const stops = new Map<string | symbol, () => void>();
+    vi.spyOn(process, 'once').mockImplementation((event, listener) => {
+      stops.set(event, listener);
+      return process;
+    });
+    let output = '';
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      output += text;
+      return true;
+    });
+    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+    const served = serveHere({ DATABASE_URL: 'postgresql://127.0.0.1:1/app', LOG_LEVEL: 'silent' });
+    return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
+  }
+
+  it('starts one for each core if it is told so, serves their metrics, and ends with all of them', async () => {
+    const { served, fork, ended, stop, output } = startServing({ WORKERS: 'auto', METRICS_PORT: '0' });
+    await vi.waitFor(() => expect(output()).toContain('curl'));
+    const cores = availableParallelism();
+    expect(fork).toHaveBeenCalledTimes(cores);
+    expect(output()).toContain('  GraphiQL  http://127.0.0.1:4711/graphql\n');
+    expect(output()).toContain(`  Workers   ${cores}\n`);
+    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(output()) ?? [];
+    // Nobody tells any here, but somebody is asked.
+    expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
+    stop('SIGINT');
+    await served;
+    expect(ended.mock.calls).toEqual(Array(cores).fill(['SIGTERM']));
+    await expect(fetch(metricsUrl)).rejects.toThrow();
+  });
+
+  it('ends them when their metrics cannot be served, and says why', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) });
+    await expect(served).rejects.toThrow(
+      `HOST 127.0.0.1 and METRICS_PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+    );
+    expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
+    expect(output()).toBe('');
+    taken.close();
+  });
+});

@@ -1,0 +1,45 @@
+/** Exchanges of a plain server, to see what the parts of the gateway do with them. */
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Exchange, type Outcome, openExchange } from '../../src/http/exchange.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { logOutcome } from '../../src/telemetry/requestLog.ts';
+
+export interface Exchanges {
+  readonly url: string;
+  readonly outcomes: readonly Outcome[];
+  /** The entries of the log. */
+  log(): Record<string, unknown>[];
+  close(): void;
+}
+
+export async function openExchanges(handle: (exchange: Exchange) => void): Promise<Exchanges> {
+  const outcomes: Outcome[] = [];
+  const lines: string[] = [];
+  const logger = createLogger('info', { write: (line: string) => lines.push(line) });
+  const server = createServer((request, response) =>
+    handle(
+      openExchange(request, response, {
+        failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+        ended(outcome) {
+          outcomes.push(outcome);
+          logOutcome(logger, outcome);
+        },
+      }),
+    ),
+  );
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  // A server that listens on a port has an address of this type.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    outcomes,
+    log: () => lines.map((line) => JSON.parse(line)),
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** A change feed for tests that does what the test says. */
+
+import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/changeFeed.ts';
+
+/** A feed whose connection and announcements are the test's. */
+export function createFakeFeed() {
+  const listeners = new Set<ChangeListener>();
+  let listening = true;
+  const tell = (change: Change) => {
+    for (const listener of listeners) listener(change);
+  };
+  const feed: ChangeFeed = {
+    get listening() {
+      return listening;
+    },
+    reconnects: 0,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+      };
+    },
+    close: async () => {},
+  };
+  return {
+    feed,
+    followers: () => listeners.size,
+    announce: (userId: number, table: Table = 'DttDevice') => tell({ kind: 'user', userId, table }),
+    announceAll: (table?: Table) => tell({ kind: 'all', ...(table && { table }) }),
+    lose() {
+      listening = false;
+      tell({ kind: 'all' });
+    },
+    /** Stops to listen, or begins to, without having told anybody yet. */
+    falter(listens = false) {
+      listening = listens;
+    },
+    regain() {
+      listening = true;
+      tell({ kind: 'all' });
+    },
+  };
+}

@@ -1,0 +1,252 @@
+/** A gateway for a test: over a database of its own, on a free port, spoken to over real HTTP. */
+
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { beforeEach, expect, inject } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import type { ChangeFeed } from '../../src/database/changeFeed.ts';
+import { openClient } from '../../src/database/client.ts';
+import { type Database, openDatabase } from '../../src/database/database.ts';
+import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
+import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { watchResponses } from './watchAnswers.ts';
+
+export interface TestGateway {
+  readonly url: string;
+  readonly database: TestDatabase;
+  readonly responseCache: ResponseCache;
+  readonly feed: ChangeFeed;
+  /** The lines that the gateway has logged: what it hid from clients. */
+  readonly log: readonly string[];
+  /** How many connections it has. */
+  connections(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** A folder that has its tables already, which is much faster than to create one. The caller removes it. */
+export async function copyTemplate(): Promise<string> {
+  const engine = inject('engine');
+  if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+  await cp(engine.template, folder, { recursive: true });
+  return folder;
+}
+
+/** A database, and Prisma's client for the tests to write and look with. */
+export interface TestDatabase extends Database {
+  readonly client: PrismaClient;
+}
+
+export const withClient = (database: Database): TestDatabase => ({
+  ...database,
+  client: openClient(database.pool),
+});
+
+/** Opens a database of the test's own on the engine of the run. */
+export async function openTestDatabase(): Promise<TestDatabase> {
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') {
+    const folder = await copyTemplate();
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+    return afterClosing(database, () => rm(folder, { recursive: true, force: true }));
+  }
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(engine.url, `CREATE DATABASE ${name} TEMPLATE ${engine.template}`);
+  const database = await openDatabase({ DATABASE_URL: `${engine.url}/${name}`, DATA_DIR: tmpdir() });
+  return afterClosing(database, () => administer(engine.url, `DROP DATABASE ${name} WITH (FORCE)`));
+}
+
+/**
+ * What another gateway over the same database has: on a server connections of its own, embedded the connections of
+ * the one process that may have the engine. Closing it leaves the database to the test that opened it.
+ */
+export async function openBeside(database: TestDatabase): Promise<TestDatabase> {
+  const { connectionString } = database.pool.options;
+  return connectionString === undefined
+    ? { ...database, close: async () => {} }
+    : withClient(await openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() }));
+}
+
+/** High enough for any test, and there: what a limit costs and says belongs to every answer. */
+const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000' };
+
+/**
+ * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
+ * the REST door's answers was not as the OpenAPI document has it.
+ */
+export async function openTestGateway(
+  given?: TestDatabase,
+  options: Partial<ServerOptions> & { settings?: Record<string, string>; logLevel?: string } = {},
+): Promise<TestGateway> {
+  const database = given ?? (await openTestDatabase());
+  const log: string[] = [];
+  const feed = await database.openChangeFeed();
+  const responseCache = createResponseCache(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
+  const closing = new AbortController();
+  const server = createGatewayServer({
+    config: readConfig({ ...highLimits, ...options.settings }),
+    database,
+    feed,
+    responseCache,
+    logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
+    demoToken: undefined,
+    closing: closing.signal,
+    ...options,
+  });
+  const responses = watchResponses(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    database,
+    feed,
+    responseCache,
+    log,
+    connections: promisify(server.getConnections.bind(server)),
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      closing.abort();
+      server.closeAllConnections();
+      await closed;
+      await feed.close();
+      await database.close();
+      if (responses.size === 0) return;
+      // Loaded when there is something to judge: most tests of GraphQL have nothing.
+      const { problemsOf } = await import('./openapiDocument.ts');
+      expect(problemsOf(responses.values()), 'what is not as the OpenAPI document has it').toEqual([]);
+    },
+  };
+}
+
+export interface DemoGateway extends TestGateway {
+  /** The token of the demo account. */
+  readonly token: string;
+}
+
+/** Serves a new database that has the demo account, as a gateway without settings does. */
+export async function openDemoGateway(): Promise<DemoGateway> {
+  const database = await openTestDatabase();
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
+  const demoToken = await prepareDemo(database, folder);
+  await rm(folder, { recursive: true });
+  return { ...(await openTestGateway(database, { demoToken })), token: demoToken ?? '' };
+}
+
+/** Skips the tests of a `describe`, saying why, unless the run has the engine that they need. */
+export function needsEngine(kind: 'embedded' | 'postgres', reason: string): void {
+  beforeEach(({ skip }) => {
+    skip(inject('engine').kind !== kind, reason);
+  });
+}
+
+export interface RestResponse {
+  status: number;
+  headers: Headers;
+  /** The JSON envelope. */
+  body: { ok: boolean; data?: unknown; error?: string };
+}
+
+/** Asks the REST door. The path is below `/api/v1`. */
+export async function rest(
+  gateway: TestGateway,
+  token: string | undefined,
+  path: string,
+  options: RequestInit = {},
+): Promise<RestResponse> {
+  const headers = new Headers(options.headers);
+  if (token !== undefined) headers.set('Authorization', `Bearer ${token}`);
+  const response = await fetch(`${gateway.url}/api/v1${path}`, { ...options, headers });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** The data of a REST list. */
+export interface List<Record> {
+  data: Record[];
+  pagination: { limit: number; offset: number };
+}
+
+/** Posts JSON to the REST door. */
+export function postJson(gateway: TestGateway, token: string | undefined, path: string, body: unknown) {
+  return rest(gateway, token, path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+export interface GraphqlResponse {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own query where it reads it.
+  data: any;
+  errors: { message: string; path?: (string | number)[]; extensions: { code: string } }[] | undefined;
+}
+
+/**
+ * Asks the GraphQL door. A query is asked three times, since each time takes another lane: Yoga, then compiled,
+ * then from memory. All of them must answer alike.
+ */
+export async function graphql(
+  gateway: TestGateway,
+  token: string | undefined,
+  query: string,
+  variables: Record<string, unknown> = {},
+): Promise<GraphqlResponse> {
+  const response = await graphqlOnce(gateway, token, query, variables);
+  if (!/\bmutation\b/.test(query)) {
+    for (const path of ['compiled', 'from memory']) {
+      const { headers: _, ...again } = await graphqlOnce(gateway, token, query, variables);
+      expect(again, path).toEqual({ status: response.status, data: response.data, errors: response.errors });
+    }
+  }
+  return response;
+}
+
+export async function graphqlOnce(
+  gateway: TestGateway,
+  token: string | undefined,
+  query: string,
+  variables: Record<string, unknown> = {},
+): Promise<GraphqlResponse> {
+  const response = await fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = await response.json();
+  return { status: response.status, headers: response.headers, data, errors };
+}
+
+function afterClosing(database: Database, cleanUp: () => Promise<unknown>): TestDatabase {
+  return {
+    ...withClient(database),
+    async close() {
+      await database.close();
+      await cleanUp();
+    },
+  };
+}
+
+async function administer(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${url}/postgres` });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}

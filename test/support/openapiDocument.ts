@@ -1,0 +1,109 @@
+/** Holds answers of the REST door against its OpenAPI document. */
+
+import { readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { OpenAPIObject, OperationObject, ResponseObject } from 'openapi3-ts/oas31';
+import { messages } from '../../src/errors.ts';
+import { describeRest } from '../../src/rest/openapi.ts';
+import { routes } from '../../src/rest/routes.ts';
+import { schema } from '../../src/schema/schema.ts';
+import type { SentResponse } from './watchAnswers.ts';
+
+const read = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
+
+/** The document of the shipped routes. */
+export function describeShipped(
+  examples: Readonly<Record<string, unknown>> = read('../../src/rest/examples.json'),
+): OpenAPIObject {
+  return describeRest({ routes, schema, version: read('../../package.json').version, examples });
+}
+
+/** @returns what is wrong with an answer by the document, or undefined if it is as it should be. */
+export function createJudge(document: OpenAPIObject): (response: SentResponse) => string | undefined {
+  // The document is no schema itself, so its keywords are not known. An offset may be more than a number can hold.
+  const ajv = new Ajv2020({ strict: false, strictNumbers: false });
+  ajv.addFormat(
+    'date-time',
+    (text: string) => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text,
+  );
+  ajv.addFormat('int32', { type: 'number', validate: (value) => Math.abs(value) <= 2 ** 31 });
+  ajv.addSchema(document, 'document');
+
+  return ({ method, target, status, headers, body }) => {
+    // What the document says of requests that get as far as no route.
+    if (beforeRoutes.get(status) === body) return undefined;
+    const path = pathOf(target);
+    const place = ['paths', path ?? '', method === 'HEAD' ? 'get' : method.toLowerCase()];
+    const operation = at(document, place) as OperationObject | undefined;
+    if (!operation) {
+      if (![401, 404, 405, 429, 500].includes(status)) return `${status} to what is not documented`;
+      return validate(['components', 'schemas', 'Error'], body);
+    }
+    const given: unknown = operation.responses?.[status];
+    if (!given) return `${status} is not documented`;
+    const responsePlace = placeOf(given) ?? [...place, 'responses', String(status)];
+    const response = at(document, responsePlace) as ResponseObject;
+    for (const [name, header] of Object.entries(response.headers ?? {})) {
+      const shared = placeOf(header);
+      const described = shared ? at(document, shared) : header;
+      const { required, schema: expected } = described as { required?: boolean; schema: { const?: unknown } };
+      const value = headers[name.toLowerCase()];
+      if (required && value === undefined) return `${name} is missing`;
+      if (value !== undefined && expected.const !== undefined && value !== expected.const)
+        return `${name} is ${value}`;
+    }
+    const content = response.content?.['application/json'];
+    if (!content) return body === '' ? undefined : 'a body is not documented';
+    if (headers['content-type'] !== 'application/json; charset=utf-8')
+      return `${headers['content-type']} is not JSON`;
+    const messages = Object.values(content.examples ?? {}).map((example) =>
+      JSON.stringify(at(example, ['value'])),
+    );
+    if (messages.length > 0 && !messages.includes(body)) return `${body} is not documented`;
+    return validate([...responsePlace, 'content', 'application/json', 'schema'], body);
+  };
+
+  function pathOf(target: string): string | undefined {
+    const [path = ''] = target.split('?', 1);
+    const withId = `${path.slice(0, path.lastIndexOf('/'))}/{id}`;
+    return [path, withId].find((each) => at(document, ['paths', each]));
+  }
+
+  function validate(place: readonly string[], body: string): string | undefined {
+    const pointer = place.map((name) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1')));
+    const check = ajv.getSchema(`document#/${pointer.join('/')}`);
+    if (!check) throw new Error(`there is no schema at ${place.join(' ')}`);
+    return check(JSON.parse(body)) ? undefined : ajv.errorsText(check.errors);
+  }
+}
+
+const beforeRoutes = new Map(
+  Object.entries({ 400: messages.badRequest, 408: messages.tooSlow, 431: messages.headersTooLarge }).map(
+    ([status, error]) => [Number(status), JSON.stringify({ ok: false, error })],
+  ),
+);
+
+/** What is wrong with answers of the shipped routes. */
+export function problemsOf(responses: Iterable<SentResponse>): string[] {
+  judgeShipped ??= createJudge(describeShipped());
+  const judge = judgeShipped;
+  return [...responses].flatMap((response) => {
+    const problem = judge(response);
+    return problem === undefined ? [] : [`${response.method} ${response.target}: ${problem}`];
+  });
+}
+
+/** The validators are compiled once, and only those that are needed. */
+let judgeShipped: ReturnType<typeof createJudge> | undefined;
+
+/** Where a reference leads. */
+function placeOf(value: unknown): string[] | undefined {
+  const reference = at(value, ['$ref']);
+  return typeof reference === 'string' ? reference.split('/').slice(1) : undefined;
+}
+
+function at(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined) return value;
+  if (typeof value !== 'object' || value === null) return undefined;
+  return at((value as Record<string, unknown>)[name], rest);
+}

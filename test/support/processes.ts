@@ -1,0 +1,99 @@
+/** Processes for tests: the built command line tool, or a script of the test's own, each ended with its test. */
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const cli = fileURLToPath(new URL('../../dist/cli/cli.js', import.meta.url));
+
+export interface Exit {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunningProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** What it has written so far. */
+  readonly output: { stdout: string; stderr: string };
+  readonly exit: Promise<Exit>;
+}
+
+const running = new Set<ChildProcessWithoutNullStreams>();
+
+/** Runs `dovetail` with the settings, and nothing of the settings of whoever runs the tests. */
+export function startCli(args: readonly string[], settings: Record<string, string>): RunningProcess {
+  return start([cli, ...args], settings);
+}
+
+/** Runs a script, written in JavaScript, that may import from `dist`. */
+export function startScript(source: string, ...args: string[]): RunningProcess {
+  return start(['--input-type=module', '--eval', source, ...args], {});
+}
+
+function start(args: readonly string[], settings: Record<string, string>): RunningProcess {
+  const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, ...env } = process.env;
+  const child = spawn(process.execPath, args, { env: { ...env, LOG_LEVEL: 'warn', ...settings } });
+  running.add(child);
+  const output = { stdout: '', stderr: '' };
+  child.stdout.on('data', (data) => {
+    output.stdout += data;
+  });
+  child.stderr.on('data', (data) => {
+    output.stderr += data;
+  });
+  child.stdin.on('error', () => {});
+  const exit = once(child, 'close').then(([code]: (number | null)[]) => {
+    running.delete(child);
+    return { code: code ?? null, ...output };
+  });
+  return { child, output, exit };
+}
+
+/** Runs `dovetail` to its end. */
+export function runCli(args: readonly string[], settings: Record<string, string>): Promise<Exit> {
+  const { child, exit } = startCli(args, settings);
+  child.stdin.end();
+  return exit;
+}
+
+/** Waits for the process to write the text on standard output, and returns all that it wrote. */
+export async function written(process: RunningProcess, pattern: RegExp): Promise<string> {
+  const { child, output, exit } = process;
+  const ended = exit.then(({ code, stderr }) => {
+    throw new Error(`it ended with ${code} before it wrote ${pattern}: ${output.stdout}${stderr}`);
+  });
+  ended.catch(() => {});
+  while (!pattern.test(output.stdout)) await Promise.race([once(child.stdout, 'data'), ended]);
+  return output.stdout;
+}
+
+/** Ends what is still running, for `afterEach`. */
+export async function endProcesses(): Promise<void> {
+  const ends = [...running].map((child) => {
+    const closed = once(child, 'close');
+    child.kill('SIGKILL');
+    return closed;
+  });
+  await Promise.all(ends);
+}
+
+export interface ServedGateway extends RunningProcess {
+  url: string;
+  /** The demo account's token; empty where there is none. */
+  token: string;
+}
+
+/** Starts `dovetail serve` on a free port, and waits until it says where it is. */
+export async function serve(
+  settings: Record<string, string>,
+  ...args: readonly string[]
+): Promise<ServedGateway> {
+  const process = startCli(['serve', ...args], { PORT: '0', ...settings });
+  const text = await written(process, /\n {2}curl .*\n {2}curl .*\n/);
+  return {
+    ...process,
+    url: /http:\/\/[^/\s]+/.exec(text)?.[0] ?? '',
+    token: /dvt_[\w-]+/.exec(text)?.[0] ?? '',
+  };
+}

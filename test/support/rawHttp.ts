@@ -1,0 +1,66 @@
+/** HTTP as it goes over the wire, so that a test can get it wrong. */
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { expect } from 'vitest';
+
+export interface RawResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A connection on which anything may be written. */
+export interface RawConnection {
+  readonly socket: Socket;
+  /** Everything that has come back so far, byte for byte. */
+  received(): string;
+  /** What has come back once the other side has ended. */
+  ended(): Promise<string>;
+}
+
+export async function openRaw(url: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  let received = '';
+  socket.setEncoding('latin1').on('data', (data) => {
+    received += data;
+  });
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  socket.on('error', () => {}).once('end', () => socket.end());
+  await once(socket, 'connect');
+  return {
+    socket,
+    received: () => received,
+    async ended() {
+      await closed;
+      return received;
+    },
+  };
+}
+
+/** Every answer in what was received; fails for anything that is none. Interim answers are left out. */
+export function parseResponses(received: string): RawResponse[] {
+  const responses: RawResponse[] = [];
+  for (let rest = received; rest !== ''; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    expect(end, `no end of a head in ${JSON.stringify(rest)}`).toBeGreaterThan(0);
+    const [start = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const status = Number(/^HTTP\/1\.1 (\d{3}) [\w ]+$/.exec(start)?.[1]);
+    expect(status, start).toBeGreaterThan(0);
+    const headers = Object.fromEntries(
+      lines.map((line) => {
+        const [, name = '', value = ''] = /^([\w-]+): (.*)$/.exec(line) ?? expect.fail(line);
+        return [name.toLowerCase(), value];
+      }),
+    );
+    const length = Number(headers['content-length'] ?? 0);
+    const body = rest.slice(end + 4, end + 4 + length);
+    if (status >= 200) {
+      expect(body).toHaveLength(length);
+      responses.push({ status, headers, body });
+    }
+    rest = rest.slice(end + 4 + length);
+  }
+  return responses;
+}

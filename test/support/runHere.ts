@@ -1,0 +1,53 @@
+/** The command line tool in the process of the test: a process of its own takes a second before it does anything. */
+
+import { vi } from 'vitest';
+import type { Exit } from './processes.ts';
+
+/** What a command ends the process with, where it does not leave that to Node. */
+class Ended extends Error {
+  readonly code: number;
+  constructor(code: number) {
+    super(`the process ends with ${code}`);
+    this.code = code;
+  }
+}
+
+/** What `startCli` keeps from a process as well. */
+const ofWhoeverTests = ['HOST', 'PORT', 'DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL'];
+
+let runs = 0;
+
+/** Runs `dovetail` to its end with the settings, like `runCli`, one after the other. */
+export async function runHere(args: readonly string[], settings: Record<string, string>): Promise<Exit> {
+  const output = { stdout: '', stderr: '' };
+  const spies = [
+    ...(['stdout', 'stderr'] as const).map((stream) =>
+      vi.spyOn(process[stream], 'write').mockImplementation((text) => {
+        output[stream] += text;
+        return true;
+      }),
+    ),
+    vi.spyOn(process, 'exit').mockImplementation((code) => {
+      throw new Ended(Number(code));
+    }),
+  ];
+  const { argv, exitCode } = process;
+  process.argv = [process.execPath, 'dovetail', ...args];
+  process.exitCode = undefined;
+  for (const name of ofWhoeverTests) vi.stubEnv(name, settings[name]);
+  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+  try {
+    // It begins when it is loaded, and is loaded again under another name.
+    const program = `../../src/cli/program.ts?run=${++runs}`;
+    await import(/* @vite-ignore */ program);
+    return { code: Number(process.exitCode ?? 0), ...output };
+  } catch (error) {
+    if (error instanceof Ended) return { code: error.code, ...output };
+    throw error;
+  } finally {
+    vi.unstubAllEnvs();
+    process.argv = argv;
+    process.exitCode = exitCode;
+    for (const spy of spies) spy.mockRestore();
+  }
+}

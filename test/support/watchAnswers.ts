@@ -1,0 +1,42 @@
+/** Notes what a gateway answers below `/api/v1`, to whoever asks and however. */
+
+import type { Server } from 'node:http';
+
+export interface SentResponse {
+  readonly method: string;
+  /** Below `/api/v1`. */
+  readonly target: string;
+  readonly status: number;
+  /** With their names in lower case. */
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+/** @returns the answers so far. Of those that are alike it has one: some tests ask the same many times. */
+export function watchResponses(server: Server): ReadonlyMap<string, SentResponse> {
+  const responses = new Map<string, SentResponse>();
+  server.prependListener('request', (request, response) => {
+    const { method = '', url = '' } = request;
+    const [, target] = /^\/api\/v1((?:[/?].*)?)$/s.exec(url) ?? [];
+    // What OPTIONS is answered is CORS, which the document does not describe.
+    if (target === undefined || method === 'OPTIONS') return;
+    const { writeHead, end } = response;
+    let headers: Readonly<Record<string, unknown>> = {};
+    Object.assign(response, {
+      writeHead(status: number, given: Readonly<Record<string, unknown>>) {
+        headers = Object.fromEntries(
+          Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]),
+        );
+        return Reflect.apply(writeHead, response, [status, given]);
+      },
+      end(...given: [(Buffer | string)?]) {
+        const { statusCode: status } = response;
+        const body = String(given[0] ?? '');
+        const [path] = target.split('?', 1);
+        responses.set([method, path, status, body].join(' '), { method, target, status, headers, body });
+        return Reflect.apply(end, response, given);
+      },
+    });
+  });
+  return responses;
+}

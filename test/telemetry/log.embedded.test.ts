@@ -1,0 +1,196 @@
+/** What the log has of errors: enough to find their cause, and nothing of anybody's data. */
+
+import { stripVTControlCharacters } from 'node:util';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createLogger, describeError } from '../../src/telemetry/log.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { setProperty } from '../support/property.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  await database.client.user.create({ data: { id: 1_000, username: 'secret' } });
+});
+afterAll(() => database?.close());
+
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => expect.fail('there was no error'),
+    (error: unknown) => error,
+  );
+const sql = (text: string, values: unknown[] = []) => database.pool.query(text, values);
+const prisma = () => database.client;
+
+describe('an error of the database', () => {
+  it.each<[string, () => Promise<unknown>, string, string]>([
+    [
+      'a row twice',
+      () => sql(`INSERT INTO "User" (username) VALUES ('secret')`),
+      '23505',
+      'duplicate key value violates unique constraint "User_username_key"',
+    ],
+    [
+      'a value that is none',
+      () => sql('SELECT $1::int', ['secret "x"\n\nsecret']),
+      '22P02',
+      'invalid input syntax for type integer: …',
+    ],
+    [
+      'a value of an enum',
+      () => sql(`UPDATE "User" SET "scheduleType" = 'secret'`),
+      '22P02',
+      'invalid input value for enum "ScheduleType": …',
+    ],
+    [
+      'a column without a value',
+      () => sql('INSERT INTO "User" (username) VALUES (NULL)'),
+      '23502',
+      'null value in column "username" of relation "User" violates not-null constraint',
+    ],
+    [
+      'a check',
+      () => sql(`INSERT INTO "Mirror" (id, source, "userId") VALUES (2, 'secret', 1000)`),
+      '23514',
+      'new row for relation "Mirror" violates check constraint "Mirror_only_one"',
+    ],
+    [
+      'a table that is missing',
+      () => sql('SELECT * FROM "Elsewhere"'),
+      '42P01',
+      'relation "Elsewhere" does not exist',
+    ],
+    [
+      'Prisma: a row twice',
+      () => prisma().user.create({ data: { username: 'secret' } }),
+      'P2002',
+      'Unique constraint failed on the constraint: `User_username_key`',
+    ],
+    [
+      'Prisma: a check',
+      () => prisma().mirror.create({ data: { id: 2, source: 'secret', userId: 1_000 } }),
+      'P2039',
+      'Database error. Code: `23514`. Message: `new row for relation "Mirror" violates check constraint "Mirror_only_one"`',
+    ],
+    [
+      'Prisma: SQL',
+      () => prisma().$queryRawUnsafe(`SELECT 'secret'::int`),
+      'P2010',
+      'Raw query failed. Code: `22P02`. Message: `invalid input syntax for type integer: …`',
+    ],
+    [
+      'Prisma: a number out of range',
+      () => prisma().user.update({ where: { id: 1_000 }, data: { rank: 7_777_777_777 } }),
+      'P2020',
+      'Value out of range for the type: value … is out of range for type integer',
+    ],
+  ])(
+    'is described by its kind, code, message and place, without values: %s',
+    async (_, fail, code, message) => {
+      const described = describeError(await failureOf(fail()));
+      expect(described).toMatchObject({ code, message });
+      expect(described.type).toMatch(/^(DatabaseError|PrismaClientKnownRequestError)$/);
+      expect(described.stack).toMatch(/^ +at /);
+      expect(JSON.stringify(described)).not.toMatch(/secret|7777777777/);
+    },
+  );
+
+  it('that Prisma found before it asked says nothing of what it was called with', async () => {
+    // The types would not let the call pass.
+    const where = { id: 'secret', username: 'secret' } as unknown as { id: number };
+    const described = describeError(await failureOf(prisma().user.findMany({ where })));
+    expect(described.type).toBe('PrismaClientValidationError');
+    expect(described.message).toMatch(/^Argument `id`: Invalid value provided\./);
+    expect(JSON.stringify(described)).not.toContain('secret');
+  });
+});
+
+it('the cause of an error is described like the error', async () => {
+  const cause = await failureOf(sql('SELECT $1::int', ['secret']));
+  const described = describeError(Object.assign(new Error('it failed', { cause }), { detail: 'secret' }));
+  expect(described).toMatchObject({ type: 'Error', message: 'it failed', cause: { code: '22P02' } });
+  expect(JSON.stringify(described)).not.toContain('secret');
+});
+
+it('causes are described three deep, and causes that are no errors are not', () => {
+  const chain = [1, 2, 3, 4, 5].reduceRight<unknown>(
+    (cause, depth) => new TypeError(`number ${depth}`, { cause }),
+    { token: 'secret' },
+  );
+  const messages: string[] = [];
+  type Described = Partial<ReturnType<typeof describeError>>;
+  for (let each: Described | undefined = describeError(chain); each; each = each.cause)
+    messages.push(`${each.type}: ${each.message}`);
+  expect(messages).toEqual([1, 2, 3, 4].map((depth) => `TypeError: number ${depth}`));
+  expect(describeError(new Error('it failed', { cause: 'secret' }))).not.toHaveProperty('cause');
+});
+
+it('what is not there is left out, and the message is not told again by the stack', () => {
+  const stack = 'Error: secret\n  secret at home\n    at here (a.js:1)\n    at there (b.js:2)';
+  const error = Object.assign(new Error('it failed'), { stack, code: 7 });
+  expect(describeError(error)).toEqual({
+    type: 'Error',
+    message: 'it failed',
+    stack: '    at here (a.js:1)\n    at there (b.js:2)',
+  });
+  expect(describeError(Object.assign(new Error('it failed'), { stack: undefined }))).toMatchObject({
+    stack: '',
+  });
+});
+
+it.each([
+  ['relation "A" has no column "B"', 'relation "A" has no column "B"'],
+  [
+    'index "A", type "B", function "C", table "D" of "secret"',
+    'index "A", type "B", function "C", table "D" of …',
+  ],
+  ['it is \'secret\' or "secret"', 'it is …'],
+  ["a 'secret\nsecret'", 'a …'],
+  ['called with\n\nwhat it was', 'what it was'],
+])('the message %j is told as %j', (message, told) => {
+  expect(describeError(new Error(message)).message).toBe(told);
+});
+
+it('what is thrown but is no error is not shown', () => {
+  expect(describeError({ token: 'secret' })).toEqual({ type: 'object', message: '', stack: '' });
+});
+
+it('the log describes every error so', async () => {
+  const lines: string[] = [];
+  const logger = createLogger('info', { write: (line) => lines.push(line) });
+  logger.debug('not said');
+  logger.error({ err: await failureOf(sql('SELECT $1::int', ['secret'])) }, 'request failed');
+  expect(lines).toHaveLength(1);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ msg: 'request failed', err: { code: '22P02' } });
+  expect(lines[0]).not.toContain('secret');
+});
+
+describe('where the log goes', () => {
+  /** Creates a logger where standard error is a terminal or not, and tells what the test has it do. */
+  function withStandardError(isTTY: boolean, run: (written: readonly unknown[][]) => void): void {
+    const restore = setProperty(process.stderr, 'isTTY', isTTY);
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      run(written.mock.calls);
+    } finally {
+      written.mockRestore();
+      restore();
+    }
+  }
+
+  it('is standard error as a person reads it where that is a terminal', () => {
+    withStandardError(true, (written) => {
+      createLogger('info').info({ a: 1 }, 'said');
+      expect(written.map(([text]) => stripVTControlCharacters(String(text)))).toEqual([
+        expect.stringMatching(/^[\d:]{8} info {2}said a=1\n$/),
+      ]);
+    });
+  });
+
+  it('is standard error in the background where it is none', () => {
+    withStandardError(false, () => {
+      // It is written past the stream of the process; pino has what it writes to under this name.
+      expect(Reflect.get(createLogger('info'), pino.symbols.streamSym)).toMatchObject({ fd: 2, sync: false });
+    });
+  });
+});

@@ -1,0 +1,281 @@
+import { readFile, rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { openClient } from '../../src/database/client.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { createResponseCache } from '../../src/http/responseCache.ts';
+import { type Gateway, openGateway } from '../../src/server/gateway.ts';
+import { createMetrics, type MetricsOptions } from '../../src/telemetry/metrics.ts';
+import { serveMetrics } from '../../src/telemetry/metricsServer.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { copyTemplate } from '../support/gateway.ts';
+
+let folder: string;
+let gateway: Gateway;
+let alice: Account;
+
+beforeAll(async () => {
+  folder = await copyTemplate();
+  gateway = await openGateway(
+    readConfig({
+      PORT: '0',
+      METRICS_PORT: '0',
+      LOG_LEVEL: 'silent',
+      DATA_DIR: folder,
+      // Every request of the test is to be answered, and not to be turned away.
+      RATE_LIMIT: '0',
+      RATE_LIMIT_ANONYMOUS: '0',
+    }),
+  );
+  alice = await createAccount(openClient(gateway.database.pool), 'alice');
+});
+afterAll(async () => {
+  await gateway?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The value of each series, by its name and labels. */
+async function series(): Promise<ReadonlyMap<string, number>> {
+  const response = await fetch(gateway.metricsUrl ?? '');
+  expect(response.headers.get('Content-Type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+}
+
+const requests = (endpoint: string, operation: string, status: number) =>
+  `dovetail_requests_total{endpoint="${endpoint}",operation="${operation}",status="${status}"}`;
+
+async function ask(path: string, init: RequestInit = {}): Promise<void> {
+  const headers = { Authorization: `Bearer ${alice.token}`, ...init.headers };
+  await (await fetch(gateway.url + path, { ...init, headers })).text();
+}
+
+const post = (query: string) => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify({ query }),
+});
+
+describe('/metrics', () => {
+  it('counts requests by door, operation and status, and how long they took', async () => {
+    await ask('/api/v1/dtt/2147483647');
+    await ask('/api/v1/users/me');
+    await ask('/api/v1/users/me');
+    await ask('/graphql', post('{ viewer { id } }'));
+    await ask('/healthz');
+    await vi.waitFor(async () => {
+      const found = await series();
+      expect(found.get(requests('rest', 'GET /dtt/{id}', 404))).toBe(1);
+      expect(found.get(requests('rest', 'GET /users/me', 200))).toBe(2);
+      expect(found.get(requests('graphql', 'query viewer', 200))).toBe(1);
+      expect(found.get(requests('page', '/healthz', 200))).toBe(1);
+      const taken = 'dovetail_request_duration_seconds';
+      expect(found.get(`${taken}_count{endpoint="rest",operation="GET /users/me"}`)).toBe(2);
+      expect(found.get(`${taken}_sum{endpoint="rest",operation="GET /users/me"}`)).toBeGreaterThan(0);
+    });
+  });
+
+  it('tells of the database, the answers in memory, the change feed, the process and the release', async () => {
+    await ask('/api/v1/lkbx');
+    await ask('/api/v1/lkbx');
+    const found = await series();
+    const value = (name: string) => found.get(name) ?? Number.NaN;
+    expect(value('dovetail_response_cache_reads_total{result="hit"}')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_reads_total{result="miss"}')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_entries')).toBeGreaterThan(0);
+    expect(value('dovetail_response_cache_bytes')).toBeGreaterThan(1_000);
+    expect(value('dovetail_database_connections')).toBeGreaterThan(0);
+    expect(value('dovetail_database_waiting')).toBe(0);
+    expect(value('dovetail_feed_listening')).toBe(1);
+    expect(value('dovetail_feed_reconnects_total')).toBe(0);
+    expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7);
+    expect([...found.keys()]).toContainEqual(
+      expect.stringMatching(/^dovetail_build_info{version="\d.*",node="v\d/),
+    );
+  });
+
+  it('has exactly what there is to tell, the same each time it is asked', async () => {
+    const metrics = createMetrics({
+      // What the metrics read of them.
+      pool: { totalCount: 7, idleCount: 6, waitingCount: 5 } as unknown as MetricsOptions['pool'],
+      responseCache: {
+        counters: { hits: 11, misses: 12, shared: 13, overtaken: 14 },
+        usage: () => ({ entries: 15, bytes: 16 }),
+      } as unknown as MetricsOptions['responseCache'],
+      feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
+    });
+    const [rest, left, stream] = [
+      { endpoint: 'rest', operation: 'GET /dtt' },
+      { endpoint: 'page' },
+      { endpoint: 'graphql', operation: 'subscription devices' },
+    ] as Exchange[];
+    for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
+    const own = async () => {
+      const lines = (await metrics.print()).split('\n');
+      return lines.filter((line) => /^dovetail_(?!build_info|request_duration)/.test(line)).sort();
+    };
+    const standing = [
+      'dovetail_database_connections 7',
+      'dovetail_database_connections_idle 6',
+      'dovetail_database_waiting 5',
+      'dovetail_feed_listening 0',
+      'dovetail_feed_reconnects_total 2',
+    ];
+    const cached = [
+      'dovetail_response_cache_bytes 16',
+      'dovetail_response_cache_entries 15',
+      'dovetail_response_cache_reads_total{result="hit"} 11',
+      'dovetail_response_cache_reads_total{result="miss"} 12',
+      'dovetail_response_cache_reads_total{result="overtaken"} 14',
+      'dovetail_response_cache_reads_total{result="shared"} 13',
+    ];
+    for (let time = 0; time < 2; time++)
+      expect(await own()).toEqual([
+        ...standing,
+        'dovetail_requests_in_flight 2',
+        ...cached,
+        'dovetail_subscriptions 1',
+      ]);
+
+    if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
+    if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
+    if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
+    expect(await own()).toEqual([
+      ...standing,
+      'dovetail_requests_in_flight 0',
+      'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
+      'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
+      'dovetail_requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
+      ...cached,
+      'dovetail_subscriptions 0',
+    ]);
+    const durations = (await metrics.print()).match(/^dovetail_request_duration_seconds.*$/gm);
+    expect(durations).toContain(
+      'dovetail_request_duration_seconds_sum{endpoint="rest",operation="GET /dtt"} 0.25',
+    );
+    const bucket = (le: string) =>
+      `dovetail_request_duration_seconds_bucket{le="${le}",endpoint="rest",operation="GET /dtt"}`;
+    expect(durations).toEqual(expect.arrayContaining([`${bucket('0.1')} 0`, `${bucket('0.25')} 1`]));
+    expect(durations?.filter((line) => line.includes('subscription'))).toEqual([]);
+  });
+
+  it('tells how often announcements were heard again, the same each time it is asked', async () => {
+    const { feed } = createFakeFeed();
+    const metrics = createMetrics({
+      pool: gateway.database.pool,
+      responseCache: createResponseCache(feed, { maxBytes: 0, maxAge: 1 }),
+      feed: { ...feed, reconnects: 2 },
+    });
+    for (let time = 0; time < 2; time++)
+      expect(await metrics.print()).toMatch(/^dovetail_feed_reconnects_total 2$/m);
+  });
+
+  it('tells subscriptions that are open from requests in flight', async () => {
+    const leave = new AbortController();
+    const init = post('subscription { activeDttTemplate { name } }');
+    const response = await fetch(`${gateway.url}/graphql`, {
+      ...init,
+      headers: { ...init.headers, Accept: 'text/event-stream', Authorization: `Bearer ${alice.token}` },
+      signal: leave.signal,
+    });
+    await response.body?.getReader().read();
+    const open = await series();
+    expect(open.get('dovetail_subscriptions')).toBe(1);
+    expect(open.get('dovetail_requests_in_flight')).toBe(0);
+    leave.abort();
+    await vi.waitFor(async () => {
+      const closed = await series();
+      expect(closed.get('dovetail_subscriptions')).toBe(0);
+      expect(closed.get(requests('graphql', 'subscription activeDttTemplate', 200))).toBe(1);
+      expect([...closed.keys()].filter((name) => name.includes('seconds') && /subscr/.test(name))).toEqual(
+        [],
+      );
+    });
+  });
+
+  it('has no more series after hundreds of requests that want to add some', async () => {
+    /** A request of each kind that carries something of its own. */
+    const hostile = (tag: string) => [
+      ask(`/${tag}`),
+      ask(`/api/v1/${tag}`),
+      ask(`/api/v1/dtt/${tag}`),
+      ask(`/api/v1/dtt?limit=${tag}`),
+      ask('/api/v1/dtt', { headers: { Authorization: `Bearer ${tag}` } }),
+      ask('/graphql', post(`query ${tag} { ${tag}: viewer { id } }`)),
+      ask('/graphql', post(`{ ${tag} }`)),
+      ask('/graphql', post(`query ${tag} { ...${tag} } fragment ${tag} on Query { viewer { id } }`)),
+      ask(`/graphql?query={viewer{id}}&operationName=${tag}`),
+      ask('/healthz', { headers: { 'X-Request-Id': tag, 'User-Agent': tag, Host: tag } }),
+    ];
+    const settled = async () => (await series()).get('dovetail_requests_in_flight');
+    const count = async () => {
+      await vi.waitFor(async () => expect(await settled()).toBe(0));
+      return [...(await series()).keys()].filter((name) => name.startsWith('dovetail_')).sort();
+    };
+    // Twice, since a document that comes again goes another way.
+    await Promise.all(hostile('a'));
+    await Promise.all(hostile('a'));
+    const before = await count();
+    for (let round = 0; round < 30; round++) await Promise.all(hostile(`x${round}`));
+    expect(await count()).toEqual(before);
+  });
+
+  it('has every metric and every label that the dashboard asks for', async () => {
+    const dashboard = await readFile('ops/grafana.json', 'utf8');
+    const names = new Set(dashboard.match(/\b(dovetail|process|nodejs)_\w+/g));
+    expect(names.size).toBeGreaterThan(10);
+    const found = [...(await series()).keys()];
+    for (const name of names) {
+      expect(found).toContainEqual(expect.stringMatching(new RegExp(`^${name}({|$)`)));
+    }
+    // What is grouped by, and what is filtered by; Prometheus adds the instance.
+    const labels = dashboard.matchAll(/by \(([\w, ]+)\)|[{,](\w+)[!=]=?~?\\"/g);
+    const asked = [...labels].flatMap(([, grouped, filtered]) => (grouped ?? filtered ?? '').split(', '));
+    expect(new Set(asked)).toEqual(new Set(['endpoint', 'operation', 'status', 'le', 'result', 'instance']));
+  });
+
+  it('is on a port of its own, where nothing else is, and not on the one for clients', async () => {
+    expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
+    const elsewhere = await fetch(new URL('/healthz', gateway.metricsUrl));
+    expect(elsewhere.status).toBe(404);
+    expect(elsewhere.headers.get('Content-Type')).toBe('text/plain');
+    expect(await elsewhere.text()).toBe('Nothing is here. Try /metrics.\n');
+    expect((await fetch(`${gateway.metricsUrl}?name=up`)).status).toBe(200);
+  });
+});
+
+describe('the server of metrics', () => {
+  const settings = { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: 0 };
+
+  it('answers 503 while they cannot be had, and goes on', async () => {
+    const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
+    const server = await serveMetrics(settings, () => prints.shift()?.() ?? Promise.resolve(''));
+    expect(await fetch(server.url).then(({ status }) => status)).toBe(503);
+    expect(await fetch(server.url).then((response) => response.text())).toBe('up 1\n');
+    await server.close();
+    await expect(fetch(server.url)).rejects.toThrow();
+  });
+
+  it('closes although somebody waits for them', async () => {
+    let asked = () => {};
+    const waiting = new Promise<void>((settle) => {
+      asked = settle;
+    });
+    const server = await serveMetrics(settings, () => {
+      asked();
+      return new Promise(() => {});
+    });
+    const cut = expect(fetch(server.url)).rejects.toThrow();
+    await waiting;
+    await server.close();
+    await cut;
+  });
+
+  it('says which setting is wrong when the port is taken', async () => {
+    const METRICS_PORT = Number(new URL(gateway.metricsUrl ?? '').port);
+    await expect(serveMetrics({ ...settings, METRICS_PORT }, async () => '')).rejects.toThrow(
+      `HOST 127.0.0.1 and METRICS_PORT ${METRICS_PORT} cannot be listened on: `,
+    );
+  });
+});

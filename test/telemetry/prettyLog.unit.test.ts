@@ -1,0 +1,91 @@
+import { pino } from 'pino';
+import { describe, expect, it, vi } from 'vitest';
+import { readable, terminal } from '../../src/telemetry/prettyLog.ts';
+import { setProperty } from '../support/property.ts';
+
+/** What a terminal shows of an entry, without colours and the time. */
+function shown(write: (logger: pino.Logger) => void): string {
+  let text = '';
+  write(pino({ level: 'trace' }, { write: (line: string) => (text += readable(line, (_, each) => each)) }));
+  expect(text).toMatch(/^\d\d:\d\d:\d\d /);
+  return text.slice(9);
+}
+
+describe('on a terminal', () => {
+  it('an entry is a line', () => {
+    const details = { endpoint: 'rest', operation: 'GET /dtt/{id}', status: 200, ms: 0.4 };
+    expect(shown((logger) => logger.info(details, 'responded'))).toBe(
+      'info  responded endpoint=rest operation="GET /dtt/{id}" status=200 ms=0.4\n',
+    );
+  });
+
+  it.each([
+    ['trace', 'trace', 'gray'],
+    ['debug', 'debug', 'gray'],
+    ['info', 'info ', 'green'],
+    ['warn', 'warn ', 'yellow'],
+    ['error', 'error', 'red'],
+    ['fatal', 'fatal', 'red'],
+  ] as const)(
+    'an entry of the level %s says so in colour, and the rest of it is gray',
+    (level, name, style) => {
+      let text = '';
+      const write = (line: string) => (text += readable(line, (paint, each) => `<${paint}>${each}</>`));
+      pino({ level: 'trace' }, { write })[level]({ a: 1 }, 'said');
+      expect(text).toMatch(/^<gray>\d\d:\d\d:\d\d<\/> /);
+      expect(text.slice(text.indexOf(' ') + 1)).toBe(`<${style}>${name}</> said <gray>a=1</>\n`);
+    },
+  );
+
+  it('an entry of a level of its own, or without a message, is a line all the same', () => {
+    const paint = (style: unknown, each: string) => `<${style}>${each}</>`;
+    const line = readable(JSON.stringify({ time: 0, level: 35, a: 1 }), paint);
+    expect(line.slice(line.indexOf(' ') + 1)).toBe('<gray>35   </>  <gray>a=1</>\n');
+  });
+
+  it('has the time of the entry as the clock on the wall says it', () => {
+    const time = new Date(2026, 0, 2, 3, 4, 5).getTime();
+    expect(readable(JSON.stringify({ time, level: 30, msg: 'said' }), (_, each) => each)).toBe(
+      '03:04:05 info  said\n',
+    );
+  });
+
+  it.each([
+    ['GET /dtt', '"GET /dtt"'],
+    ['', '""'],
+    ['a=b', '"a=b"'],
+    ['http://h:1/a_b-c.d', 'http://h:1/a_b-c.d'],
+    [['a b'], '["a b"]'],
+    [{ a: 1 }, '{"a":1}'],
+    [null, 'null'],
+    ['a\u0007b', '"a\\u0007b"'],
+    ['\u009b', '" "'],
+  ])('shows the value %j so that it can be told from its neighbours', (value, text) => {
+    expect(shown((logger) => logger.info({ value }, 'said'))).toBe(`info  said value=${text}\n`);
+  });
+
+  it.each([
+    ['in colours on a terminal', true, '\u001b[90m03:04:05\u001b[39m \u001b[32minfo \u001b[39m said\n'],
+    ['without colours where it is none', false, '03:04:05 info  said\n'],
+  ])('writes to standard error, %s', (_, isTTY, expected) => {
+    vi.stubEnv('FORCE_COLOR', undefined);
+    vi.stubEnv('NO_COLOR', undefined);
+    const restore = setProperty(process.stderr, 'isTTY', isTTY);
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      terminal.write(JSON.stringify({ time: new Date(2026, 0, 2, 3, 4, 5), level: 30, msg: 'said' }));
+      expect(written.mock.calls).toEqual([[expected]]);
+    } finally {
+      written.mockRestore();
+      restore();
+      vi.unstubAllEnvs();
+    }
+  });
+
+  it('an error has its stack below, and cannot make the terminal do anything', () => {
+    const err = Object.assign(new TypeError('\u001b[2Jno'), { stack: 'TypeError: no\n    at somewhere' });
+    expect(shown((logger) => logger.error({ err, request: 'a\u0007b' }, 'failed\u009b2J'))).toBe(
+      'error failed 2J request="a\\u0007b"\n  TypeError:  [2Jno\n    at somewhere\n',
+    );
+  });
+});

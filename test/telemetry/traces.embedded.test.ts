@@ -1,0 +1,230 @@
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { operationSpans, requestSpans, statementSpans } from '../../src/channels.ts';
+import { readConfig } from '../../src/config.ts';
+import { openExchange } from '../../src/http/exchange.ts';
+import { type Gateway, openGateway } from '../../src/server/gateway.ts';
+import { startTraces } from '../../src/telemetry/traces.ts';
+import { release } from '../../src/version.ts';
+import { copyTemplate } from '../support/gateway.ts';
+
+/** What OTLP says of a span, as JSON. */
+interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  status: { code?: number; message?: string };
+  attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
+}
+
+/** Serves with traces to the endpoint while the test asks, and closes. */
+async function trace(endpoint: string, ask: (gateway: Gateway) => Promise<void>): Promise<void> {
+  const gateway = await openGateway(
+    readConfig({ PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: folder, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }),
+  );
+  try {
+    await ask(gateway);
+  } finally {
+    await gateway.close();
+  }
+}
+
+let folder: string;
+beforeAll(async () => {
+  folder = await copyTemplate();
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** As OTLP numbers them. */
+const kinds = { internal: 1, server: 2, client: 3 };
+
+const attributesOf = ({ attributes }: Span) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
+
+describe('a traced gateway', () => {
+  let spans: Span[];
+  let resources: Span['attributes'][];
+  let delivered = '';
+  let token: string;
+  const upstream = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
+
+  beforeAll(async () => {
+    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test');
+    const paths: (string | undefined)[] = [];
+    const collector = createServer(async (request, response) => {
+      paths.push(request.url);
+      delivered += Buffer.concat(await request.toArray()).toString();
+      delivered += '\n';
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+    });
+    await once(collector.listen(0, '127.0.0.1'), 'listening');
+    const { port } = collector.address() as AddressInfo;
+
+    await trace(`http://127.0.0.1:${port}/`, async ({ url, demoToken, database }) => {
+      token = demoToken ?? '';
+      const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+      const post = async (query: string, variables = {}) => {
+        const body = JSON.stringify({ query, variables });
+        await (await fetch(`${url}/graphql`, { method: 'POST', headers, body })).text();
+      };
+      const traceparent = `00-${upstream.traceId}-${upstream.spanId}-01`;
+      await (
+        await fetch(`${url}/api/v1/dtt/sessions/471147114`, { headers: { ...headers, traceparent } })
+      ).text();
+      const query = 'query Hidden($id: Int!) { mine: dttSession(databaseId: $id) { name } }';
+      // The first time Yoga executes it, the second time it is compiled, the third time it is in memory.
+      for (let time = 0; time < 3; time++) await post(query, { id: 471247124 });
+      await post('{ hidden }');
+      await fetch(`${url}/hidden?hidden=1`, { method: 'PROPFIND' });
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+        await (await fetch(`${url}/healthz`, { method })).text();
+      await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO "Away"');
+      await (await fetch(`${url}/api/v1/ossm`, { headers })).text();
+      await database.pool.query('ALTER TABLE "Away" RENAME TO "OssmDevice"');
+    });
+    vi.unstubAllEnvs();
+    collector.close();
+    collector.closeAllConnections();
+    expect(new Set(paths)).toEqual(new Set(['/v1/traces']));
+    const delivery = delivered
+      .trim()
+      .split('\n')
+      .flatMap((text) => JSON.parse(text).resourceSpans);
+    resources = delivery.map(({ resource }) => resource.attributes);
+    spans = delivery
+      .flatMap(({ scopeSpans }: { scopeSpans: { spans: Span[] }[] }) => scopeSpans)
+      .flatMap((scope) => scope.spans);
+  });
+
+  const below = ({ spanId }: Span) => spans.filter(({ parentSpanId }) => parentSpanId === spanId);
+
+  it('goes on with the trace of a request, down to its statements', () => {
+    const root = spans.find(({ parentSpanId }) => parentSpanId === upstream.spanId);
+    if (!root) throw new Error('the trace was not continued');
+    expect(root.traceId).toBe(upstream.traceId);
+    expect(root.name).toBe('GET /api/v1/dtt/sessions/{id}');
+    expect(attributesOf(root)).toEqual({
+      'http.request.method': 'GET',
+      'http.route': '/api/v1/dtt/sessions/{id}',
+      'http.response.status_code': 404,
+      'dovetail.request': expect.any(String),
+    });
+    expect(root.kind).toBe(kinds.server);
+    const operation = below(root).find(({ name }) => name === 'query dttSession');
+    if (!operation) throw new Error('the operation has no span');
+    expect(operation.kind).toBe(kinds.internal);
+    expect(attributesOf(operation)).toEqual({ 'graphql.operation.type': 'query' });
+    const [statement] = below(operation);
+    expect(statement).toMatchObject({ name: 'SELECT', kind: kinds.client, traceId: upstream.traceId });
+    // Each goes on for as long as what it is made of, by clocks of their own that agree to a few milliseconds.
+    const clocks = 5_000_000;
+    for (const [outer, inner] of [
+      [root, operation],
+      [operation, statement],
+    ] as const) {
+      expect(Number(outer.startTimeUnixNano)).toBeLessThanOrEqual(Number(inner?.startTimeUnixNano) + clocks);
+      expect(Number(outer.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(inner?.endTimeUnixNano) - clocks);
+    }
+    expect(below(operation).map(attributesOf)).toContainEqual({
+      'db.system.name': 'postgresql',
+      'db.operation.name': 'SELECT',
+      'db.query.text': expect.stringMatching(/^SELECT .*FROM "DttSession" .*\$1/),
+    });
+  });
+
+  it('says how a GraphQL operation was answered: executed twice, and then from memory', () => {
+    const requests = spans.filter(({ name }) => name === 'POST /graphql');
+    expect(requests).toHaveLength(4);
+    const executed = requests.map((request) => below(request).map(({ name }) => name));
+    expect(executed.filter((names) => names.includes('query dttSession'))).toHaveLength(2);
+  });
+
+  it('marks the requests that failed here as errors, and no others', () => {
+    const failed = 2;
+    const requests = spans.filter((span) => 'dovetail.request' in attributesOf(span));
+    expect(requests.filter(({ status }) => status.code === failed).map(({ name }) => name)).toEqual([
+      'GET /api/v1/ossm',
+    ]);
+    const broken = spans.filter((span) => span.status.code === failed).map(({ name }) => name);
+    expect(new Set(broken)).toEqual(new Set(['GET /api/v1/ossm', 'SELECT']));
+    // What an error says may be anybody's.
+    expect(spans.filter(({ status }) => status.message)).toEqual([]);
+  });
+
+  it('says which service it is, and what the variables of OpenTelemetry add to that', () => {
+    const [resource] = resources;
+    const attributes = Object.fromEntries(resource?.map(({ key, value }) => [key, value.stringValue]) ?? []);
+    expect(attributes).toMatchObject({
+      'service.name': 'dovetail',
+      'service.version': release,
+      'deployment.environment.name': 'test',
+    });
+  });
+
+  it('names a request by its method and route', () => {
+    const requests = spans.filter((span) => 'dovetail.request' in attributesOf(span));
+    const named = requests.map((span) => [span.name, attributesOf(span)['http.request.method']]);
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+      expect(named).toContainEqual([`${method} /healthz`, method]);
+    expect(named).toContainEqual(['_OTHER', '_OTHER']);
+  });
+
+  it('says nothing that a client wrote', () => {
+    expect(delivered).toContain('"service.name"');
+    expect(delivered).not.toContain(token);
+    expect(delivered).not.toMatch(/hidden|propfind|471[12]471/i);
+    expect(spans.map(({ name }) => name)).toContain('_OTHER');
+  });
+});
+
+it('closes soon when nobody collects its traces', async () => {
+  let began = 0;
+  // Taken, and never answered.
+  const silent = createServer(() => {});
+  await once(silent.listen(0, '127.0.0.1'), 'listening');
+  const { port } = silent.address() as AddressInfo;
+  await trace(`http://127.0.0.1:${port}`, async ({ url }) => {
+    await fetch(`${url}/healthz`);
+    began = performance.now();
+  });
+  expect(performance.now() - began).toBeLessThan(5_000);
+  silent.close();
+  silent.closeAllConnections();
+});
+
+it('says that its traces are not delivered, and why, and lets go of everything when it is closed', async () => {
+  const collector = createServer((_, response) => response.writeHead(400).end('not so'));
+  await once(collector.listen(0, '127.0.0.1'), 'listening');
+  const { port } = collector.address() as AddressInfo;
+  const lines: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line: string) => lines.push(line) });
+  vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
+  const traces = startTraces(`http://127.0.0.1:${port}`, logger);
+  vi.unstubAllEnvs();
+  const request = new IncomingMessage(new Socket());
+  request.method = 'GET';
+  const exchange = openExchange(request, new ServerResponse(request), {
+    failed: () => {},
+    ended: () => {},
+  });
+  const isTraced = () =>
+    [requestSpans, operationSpans, statementSpans].map(({ start }) => start.hasSubscribers);
+  expect(isTraced()).toEqual([true, true, true]);
+  await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
+  await vi.waitFor(() => expect(lines).toHaveLength(1));
+  await traces.close();
+  expect(isTraced()).toEqual([false, false, false]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 40, msg: 'traces not delivered', reason: expect.stringMatching(/Bad Request|400/) },
+  ]);
+  collector.close();
+  collector.closeAllConnections();
+});
