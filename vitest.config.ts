@@ -7,13 +7,13 @@ useMemory();
 
 /**
  * Which engine a test runs on is said by its file name: `x.test.ts` is about behaviour and runs on both,
- * `x.embedded.test.ts` and `x.postgres.test.ts` on the one, and `x.unit.test.ts` needs no database of the run.
+ * `x.embedded.test.ts` and `x.postgres.test.ts` on the one, and `x.unit.test.ts` needs no database of the run: it runs
+ * beside those on the embedded engine, in workers that have the gateway loaded.
  */
 const all = 'test/**/*.test.ts';
 const unit = 'test/**/*.unit.test.ts';
 const onEmbedded = 'test/**/*.embedded.test.ts';
 const onPostgres = 'test/**/*.postgres.test.ts';
-const others = [...configDefaults.exclude, unit];
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
 const onceInSuite = process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts'] : [];
 
@@ -26,16 +26,15 @@ export default defineConfig({
     isolate: false,
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Vitest leaves one core to itself, which of two is half of them; most tests wait for a database.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // One more than there are cores: most tests wait for a database, or for a while to pass.
+    maxWorkers: availableParallelism() + 1,
     projects: [
-      { extends: true, test: { name: 'unit', include: [unit] } },
       {
         extends: true,
         test: {
           name: 'embedded',
           include: [all],
-          exclude: [...others, ...onceInSuite, onPostgres],
+          exclude: [...configDefaults.exclude, ...onceInSuite, onPostgres],
           globalSetup: 'test/support/setup/embedded.ts',
         },
       },
@@ -44,7 +43,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [all],
-          exclude: [...others, onEmbedded],
+          exclude: [...configDefaults.exclude, unit, onEmbedded],
           globalSetup: 'test/support/setup/postgres.ts',
         },
       },
