@@ -215,6 +215,23 @@ describe('a walk', () => {
       [ownerId, `walker-${created++}`, time],
     );
   }
+  it('takes times that never come among the devices of every kind', async () => {
+    const { id, token } = await createAccount(gateway.database.client, 'visitor').then((account) => ({
+      id: account.userId,
+      token: account.token,
+    }));
+    await gateway.database.pool.query(
+      `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited")
+      VALUES ($1, 'always', '', '', 'infinity'), ($1, 'never-ever', '', '', '-infinity')`,
+      [id],
+    );
+    const { data, errors } = await graphql(gateway, token, '{ devices { bubbleId } }');
+    expect(errors).toBeUndefined();
+    const names = data.devices.map(({ bubbleId }: { bubbleId: string }) => bubbleId);
+    expect(names[0]).toBe('always');
+    expect(names).toContain('never-ever');
+  });
+
   async function all(): Promise<number[]> {
     const text = `SELECT id FROM "${table}" WHERE "ownerId" = $1 ORDER BY ${inOrder}`;
     return (await gateway.database.pool.query<{ id: number }>(text, [ownerId])).rows.map(({ id }) => id);

@@ -321,3 +321,29 @@ describe('a template that was active', () => {
     await hasBecome(null);
   });
 });
+
+it('is seen by what is read behind it, also where two stand in one operation', async () => {
+  const [first, second] = alice.dttTemplates;
+  const { data } = await graphql(
+    gateway,
+    alice.token,
+    `mutation ($first: Int!, $second: Int!) {
+      first: activateTemplate(databaseId: $first) { ...Active }
+      second: activateTemplate(databaseId: $second) { ...Active }
+    }
+    fragment Active on ActivateTemplatePayload {
+      template { isActive owner { activeDttTemplate { databaseId } dttTemplates { nodes { databaseId isActive } } } }
+    }`,
+    { first, second },
+  );
+  for (const [payload, id] of [
+    [data.first, first],
+    [data.second, second],
+  ] as const) {
+    const { isActive, owner } = payload.template;
+    expect(isActive).toBe(true);
+    expect(owner.activeDttTemplate.databaseId).toBe(id);
+    const active = owner.dttTemplates.nodes.filter((node: { isActive: boolean }) => node.isActive);
+    expect(active.map(({ databaseId }: { databaseId: number }) => databaseId)).toEqual([id]);
+  }
+});

@@ -30,8 +30,9 @@ const devices = {
       readNewest('LkbxDevice', pageSize.highest, context, info).then((rows) => LkbxDevice.addBrand(rows)),
       readNewest('OssmDevice', pageSize.highest, context, info).then((rows) => OssmDevice.addBrand(rows)),
     ]);
+    // A time that never comes is a number, as `statement.ts` has it.
     const visit = ({ lastVisited }: { lastVisited: Date | null }) =>
-      lastVisited?.getTime() ?? Number.NEGATIVE_INFINITY;
+      lastVisited === null ? Number.NEGATIVE_INFINITY : Number(lastVisited);
     // The sort is stable, so those that were never visited keep the order of their own lists.
     return [...dtt, ...lkbx, ...ossm].sort((a, b) => (visit(a) === visit(b) ? 0 : visit(b) - visit(a)));
   },

@@ -140,6 +140,8 @@ builder.mutationField('activateTemplate', (t) =>
     resolve: async (_root, { databaseId }, context) => {
       const upstream = await context.upstream?.activate(context.viewer, databaseId);
       const changedHere = await activate(context, databaseId);
+      // What an earlier field of this operation read is not how things are now.
+      context.loaders.clear();
       // The schedule type of a mirrored account is known where it lives.
       return { templateId: databaseId, scheduleTypeChanged: upstream?.scheduleTypeChanged ?? changedHere };
     },
