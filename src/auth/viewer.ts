@@ -172,6 +172,12 @@ function createQueue(
   );
 }
 
+/** Whether it takes a look at the database to say whose token an `Authorization` header has. */
+export function mayBeToken(header: string | undefined): boolean {
+  const token = tokenIn(header);
+  return token !== undefined && isToken(token);
+}
+
 /** The scheme's name is case-insensitive (RFC 9110, section 11.1). */
 function tokenIn(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +(\S+) *$/i)?.[1];

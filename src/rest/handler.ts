@@ -138,9 +138,10 @@ function matchPath(
   byPath: ReadonlyMap<string, readonly Route[]>,
   path: string,
 ): { routes: readonly Route[]; id?: string } | undefined {
-  const exact = byPath.get(path);
-  if (exact) return { routes: exact };
   const slash = path.lastIndexOf('/');
+  // A client may write the braces themselves, which are no id.
+  const exact = path.endsWith('/{id}') ? undefined : byPath.get(path);
+  if (exact) return { routes: exact };
   const withId = byPath.get(`${path.slice(0, slash)}/{id}`);
   return withId && { routes: withId, id: path.slice(slash + 1) };
 }

@@ -1,12 +1,12 @@
 /**
- * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, cached response, shed load,
- * handle, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
+ * load, run, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
  */
 
 import { setMaxListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createViewers, type Viewer } from '../auth/viewer.ts';
+import { createViewers, mayBeToken, type Viewer } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
@@ -19,7 +19,7 @@ import { createLoadShedder } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
-import type { Task } from '../http/task.ts';
+import type { Work } from '../http/task.ts';
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
@@ -119,11 +119,12 @@ function createPipeline(options: ServerOptions): Respond {
     if (isMisaddressed(request)) return fail('badRequest', { Connection: 'close' });
     if (endpoint === 'page') return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
-    if (!asksForPage(exchange) && cors(request, response)) return undefined;
+    const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
+    if (!isGraphiql && cors(request, response)) return undefined;
 
     const { authorization } = request.headers;
     let viewer: Viewer | null | undefined = viewers.known(authorization);
-    if (!viewer && mustShed(exchange)) return fail('tooBusy');
+    if (!viewer && mayBeToken(authorization) && mustShed(exchange)) return fail('tooBusy');
     // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
     // it is nobody's fault when a token could not be looked up.
     viewer ??= await viewers.authenticate(authorization);
@@ -131,20 +132,20 @@ function createPipeline(options: ServerOptions): Respond {
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
-    const cached =
-      viewer && task.cacheKey !== undefined ? responseCache.get(viewer.id, task.cacheKey) : undefined;
+    // The keys of the two APIs are nothing to each other.
+    const cacheKey = task.cacheKey === undefined ? undefined : `${endpoint} ${task.cacheKey}`;
+    const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     if (cached) return cached;
     if (mustShed(exchange)) return fail('tooBusy');
-    return run(task, viewer, responseCache);
+    return run(task.prepare(), { viewer, cacheKey }, responseCache);
   };
 }
 
 async function run(
-  { cacheKey, prepare }: Task,
-  viewer: Viewer | null,
+  work: Work,
+  { viewer, cacheKey }: { viewer: Viewer | null; cacheKey: string | undefined },
   cache: ResponseCache,
 ): Promise<HttpResponse | StreamedResponse> {
-  const work = prepare();
   if (work.kind === 'query') {
     return viewer && cacheKey !== undefined
       ? cache.compute(viewer.id, cacheKey, work.run)

@@ -121,3 +121,9 @@ it.each(['/', '/docs', '/graphql'])(
     expect(said(response)).toEqual({});
   },
 );
+
+it('a page that would rather have HTML of the REST API may read it all the same', async () => {
+  const accept = 'text/html, application/json;q=0.9, */*;q=0.1';
+  const response = await ask(open, '/api/v1/users/me', { headers: { Origin: app, Accept: accept } });
+  expect(said(response)).toMatchObject({ 'access-control-allow-origin': app });
+});

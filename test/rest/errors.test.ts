@@ -1,5 +1,8 @@
 /** Every error of the REST API (docs/rest.md#errors). */
 
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -412,4 +415,15 @@ describe('when something unexpected happens', () => {
       await other.close();
     }
   });
+});
+
+it.each(Object.keys(notFound))('the braces of %s are no id, as they stand', async (path) => {
+  // A URL would write them in percent.
+  // Of which type the arguments of an event are, `once` cannot know.
+  const [response] = (await once(
+    get(`${gateway.url}/`, { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice.token}` } }),
+    'response',
+  )) as [IncomingMessage];
+  expect(response.statusCode).toBe(400);
+  expect(JSON.parse(await text(response))).toEqual(failed('Invalid ID'));
 });

@@ -254,6 +254,14 @@ it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, 
   subscribing.destroy();
 });
 
+it('says that there is no token, and shows pages, also while it sheds load: neither needs the database', async () => {
+  const { url, pool } = await open({ MAX_WAITING: '1' });
+  pool.waitingCount = 3;
+  for (const headers of [{}, { Authorization: 'Bearer nonsense' }])
+    expect((await fetch(`${url}/api/v1/dtt`, { headers })).status).toBe(401);
+  expect((await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).status).toBe(200);
+});
+
 it('looks no token up while it sheds load, and lets through whose token is known', async () => {
   const { ask, pool, sql } = await open({ MAX_WAITING: '1' });
   pool.waitingCount = 3;
