@@ -112,7 +112,13 @@ function isWhole({ data, errors }: ExecutionResult): boolean {
 /** The media type that the fast path responds with, or undefined for a request that is not for it. */
 export function fastPathType({ method, headers }: IncomingMessage): string | undefined {
   if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
-  const accept = headers.accept ?? '*/*';
-  if (accept.includes(graphqlType)) return graphqlType;
-  return accept.includes(jsonType) || accept.includes('*/*') ? jsonType : undefined;
+  const accepted = headers.accept?.split(',') ?? ['*/*'];
+  // The first that can be had, as Yoga chooses.
+  for (const range of accepted) {
+    const [type = ''] = range.split(';', 1);
+    const name = type.trim().toLowerCase();
+    if (name === graphqlType) return graphqlType;
+    if (name === jsonType || name === '*/*') return jsonType;
+  }
+  return undefined;
 }

@@ -33,6 +33,7 @@ export function asksForQuery(target: string, documents: Documents, persisted: Pe
   const given = new URLSearchParams(target.split(/\?(.*)/s)[1]);
   const text = persisted.textFor({
     query: given.get('query'),
+    documentId: given.get('documentId'),
     extensions: readJson(given.get('extensions') ?? 'null'),
   });
   if (typeof text !== 'string') return false;

@@ -73,7 +73,10 @@ const oneOperation: Plugin = {
           error instanceof GraphQLError ? error.message : 'variables and extensions must be JSON',
         );
       }
-      if (!Array.isArray(parameters)) return parameters;
+      // Yoga's reader of targets knows no other parameters than those of GraphQL over HTTP.
+      const documentId =
+        request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
+      if (!Array.isArray(parameters)) return documentId === null ? parameters : { ...parameters, documentId };
       throw unreadable(
         `The request is a batch of ${parameters.length} operations; send each in a request of its own`,
       );

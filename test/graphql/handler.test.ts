@@ -138,6 +138,11 @@ describe('POST', () => {
       'application/graphql-response+json, application/json;q=0.9',
       'application/graphql-response+json; charset=utf-8',
     ],
+    ['application/json, application/graphql-response+json', 'application/json; charset=utf-8'],
+    [
+      'text/html,application/json;q=0.9 , application/graphql-response+json',
+      'application/json; charset=utf-8',
+    ],
   ])('responds in a type that is accepted: %s', async (accept, type) => {
     expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
     const wrong = JSON.stringify({

@@ -87,6 +87,15 @@ describe('a persisted operation', () => {
     }
   });
 
+  it('is run by its documentId in the target of a GET, and cached like any other', async () => {
+    const headers = { Authorization: `Bearer ${alice.token}` };
+    for (const gateway of [open, only]) {
+      const response = await fetch(`${gateway.url}/graphql?documentId=${id}`, { headers });
+      expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+      expect(response.headers.get('ETag')).toMatch(/^"/);
+    }
+  });
+
   it('is asked for conditionally by GET', async () => {
     const target = `${only.url}/graphql?extensions=${encodeURIComponent(JSON.stringify(byHash(id).extensions))}`;
     const headers = { Authorization: `Bearer ${alice.token}` };
