@@ -134,22 +134,22 @@ describe('a path that is neither door’s', () => {
   });
 });
 
-describe('an answer in memory', () => {
+describe('a cached response', () => {
   it('is given to who reads, and to nobody who writes', async () => {
     const { ask, responseCache } = await open();
-    await responseCache.compute(viewerId, '/users/me?x', async () => ({
-      response: jsonResponse(200, '"kept"'),
+    await responseCache.compute(viewerId, 'rest /users/me?x', async () => ({
+      response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
-    expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"kept"' });
+    expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"cached"' });
     expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
     expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
   });
 
   it('is given also while the database is too busy for anything else', async () => {
     const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
-    await responseCache.compute(viewerId, '/dtt', async () => ({
-      response: jsonResponse(200, '"kept"'),
+    await responseCache.compute(viewerId, 'rest /dtt', async () => ({
+      response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
     // Finds out who it is that asks.
@@ -213,7 +213,7 @@ it('an answer that breaks off is not taken for a whole one', async () => {
   // No body that could be sent, which is found out behind the head.
   const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
   const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
-  await responseCache.compute(viewerId, '/dtt', async () => ({ response, isCacheable: true }));
+  await responseCache.compute(viewerId, 'rest /dtt', async () => ({ response, isCacheable: true }));
   await expect(ask('/api/v1/dtt')).rejects.toThrow();
   expect(log).toHaveLength(1);
 });
@@ -228,7 +228,7 @@ it('a token is remembered for CACHE_MAX_AGE seconds, whatever is heard of', asyn
   const counted = [];
   for (later of [0, 0, 8_000, 12_000]) {
     vi.advanceTimersByTime(5_000);
-    // No path of the door's, so that nothing but the token is looked up.
+    // No path of the API's, so that nothing but the token is looked up.
     expect((await ask('/api/v1/nothing')).status).toBe(404);
     counted.push(lookUps());
   }
