@@ -9,7 +9,7 @@ const prefix = 'dvt_';
 const randomLength = 32;
 const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
 
-/** Interface, Authentication 2. */
+/** Who may have tokens at all: only the highest tier has access to the API. */
 const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 
