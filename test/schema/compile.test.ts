@@ -123,6 +123,14 @@ describe('an operation that comes again', () => {
         extensions: { code: 'BAD_USER_INPUT' },
       }),
     ]);
+    const inList = 'query ($id: ID = "x") { lockTemplates { totalCount } nodes(ids: [$id]) { id } }';
+    const ids = await graphql(gateway, alice.token, inList, { id: null });
+    expect(ids.errors).toEqual([
+      expect.objectContaining({
+        message: 'Argument "ids" has invalid value [$id].',
+        extensions: { code: 'BAD_USER_INPUT' },
+      }),
+    ]);
     const list = 'query ($n: Int = 1) { dttSessions(first: $n) { nodes { databaseId } } }';
     for (const [n, length] of [
       [undefined, 1],
