@@ -59,7 +59,7 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
 
   function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
     const entry = { viewer: { id: userId, tokenId: id }, noted: lastUsedAt?.getTime() ?? 0 };
-    known.add(digestOf(token), entry);
+    known.add(token, entry);
     noteUse(entry);
     return entry.viewer;
   }
@@ -81,14 +81,14 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
   return {
     known(header) {
       const token = tokenIn(header);
-      const entry = token === undefined ? undefined : known.get(digestOf(token));
+      const entry = token === undefined ? undefined : known.get(token);
       if (entry) noteUse(entry);
       return entry?.viewer;
     },
 
     async authenticate(header) {
-      const token = tokenIn(header);
-      return token !== undefined && isToken(token) ? lookUps.load(token) : null;
+      const token = wellFormedTokenIn(header);
+      return token === undefined ? null : lookUps.load(token);
     },
 
     async isValid({ id, tokenId }) {
@@ -130,15 +130,16 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       changed.anybody = false;
     },
 
-    add(digest: string, entry: Known) {
+    add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // Revoked in the meantime, perhaps: then what was found must not outlive the requests that asked.
       if (!feed.listening || changed.anybody || changed.users.has(id)) return;
+      const digest = digestOf(token);
       known.set(digest, entry);
       digests.set(id, (digests.get(id) ?? new Set()).add(digest));
     },
 
-    get: (digest: string) => (feed.listening ? known.get(digest) : undefined),
+    get: (token: string) => (feed.listening ? known.get(digestOf(token)) : undefined),
   };
 }
 
@@ -174,8 +175,13 @@ function createQueue(
 
 /** Whether it takes a look at the database to say whose token an `Authorization` header has. */
 export function mayBeToken(header: string | undefined): boolean {
+  return wellFormedTokenIn(header) !== undefined;
+}
+
+/** The token of a header, if it could be one of ours: any other is known to be invalid without the database. */
+function wellFormedTokenIn(header: string | undefined): string | undefined {
   const token = tokenIn(header);
-  return token !== undefined && isToken(token);
+  return token !== undefined && isToken(token) ? token : undefined;
 }
 
 /** The scheme's name is case-insensitive (RFC 9110, section 11.1). */

@@ -17,12 +17,6 @@ import { type PlainRequest, readPlainRequest } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { vary, type YogaWork } from './yogaWork.ts';
 
-/**
- * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
- * this type a browser asks by a CORS preflight.
- */
-export const postType = /^application\/json *(;|$)/i;
-
 const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
 const graphqlType = 'application/graphql-response+json';
@@ -111,7 +105,7 @@ function isWhole({ data, errors }: ExecutionResult): boolean {
 
 /** The media type that the fast path responds with, or undefined for a request that is not for it. */
 export function fastPathType({ method, headers }: IncomingMessage): string | undefined {
-  if (method !== 'POST' || !postType.test(headers['content-type'] ?? '')) return undefined;
+  if (method !== 'POST') return undefined;
   const accepted = headers.accept?.split(',') ?? ['*/*'];
   // The first that can be had, as Yoga chooses.
   for (const range of accepted) {

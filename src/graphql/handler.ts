@@ -11,11 +11,17 @@ import type { Task } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
-import { createFastPath, fastPathType, postType } from './fastPath.ts';
+import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForQuery } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, requestFailure } from './yogaWork.ts';
+
+/**
+ * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
+ * this type a browser asks by a CORS preflight.
+ */
+const postType = /^application\/json *(;|$)/i;
 
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   /** Gives the token that GraphiQL asks with. */

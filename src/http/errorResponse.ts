@@ -1,4 +1,4 @@
-/** Error responses to requests that get as far as no API, in the envelope of the API that was meant. */
+/** Error responses, in the envelope of the API that was meant. */
 
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
 import type { Endpoint } from './exchange.ts';

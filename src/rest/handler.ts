@@ -50,22 +50,22 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
       return respondWith(restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
     exchange.operation = route.label;
 
-    async function respond(route: Route): Promise<HttpResponse> {
+    const respond = async (): Promise<HttpResponse> => {
       try {
         const wrong = await findBodyError(request, route);
         if (wrong) return wrong;
-        const input = readInput(route, match?.id, query);
+        const input = readInput(route, match.id, query);
         return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
       }
-    }
-    if (route.isMutation) return { kind: 'other', run: () => respond(route), mayHaveWritten: () => true };
+    };
+    if (route.isMutation) return { kind: 'other', run: respond, mayHaveWritten: () => true };
     return {
       kind: 'query',
       async run() {
-        const response = await respond(route);
+        const response = await respond();
         return { response, isCacheable: response.status === 200 };
       },
     };

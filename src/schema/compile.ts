@@ -117,15 +117,13 @@ function createVersions(
   // A mutation cannot run again for the right words of its errors, so it is never compiled.
   if (!own || operation.operation !== OperationTypeNode.QUERY || hasOddName(own)) return () => undefined;
   const conditions = conditionsIn(own);
-  // Such a variable may stand where null must not, which is an error that compiled code does not know in lists.
+  // Given null all the same, it may stand where null must not: an error that compiled code does not always know.
   const withDefault = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
   const versions = new Map<string, Compiled | undefined>();
 
   return (variables) => {
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
     const values = new Map(conditions.map((name) => [name, variables[name]]));
-    // A variable with a default may still be null, which is an error where the condition is reached.
-    if (![...values.values()].every((value) => typeof value === 'boolean')) return undefined;
     const key = [...values.values()].join();
     if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(own, values));
     return versions.get(key);

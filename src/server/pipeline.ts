@@ -137,11 +137,12 @@ function createPipeline(options: ServerOptions): Respond {
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     if (cached) return cached;
     if (mustShed(exchange)) return fail('tooBusy');
-    return run(task.prepare(), { viewer, cacheKey }, responseCache);
+    return runWork(task.prepare(), { viewer, cacheKey }, responseCache);
   };
 }
 
-async function run(
+/** Runs what a request asks for: a query through the cache, and anything else past it. */
+export async function runWork(
   work: Work,
   { viewer, cacheKey }: { viewer: Viewer | null; cacheKey: string | undefined },
   cache: ResponseCache,

@@ -13,6 +13,7 @@ import { openDatabase } from '../../src/database/database.ts';
 import { openExchange } from '../../src/http/exchange.ts';
 import { createLoadShedder } from '../../src/http/loadShedding.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 import {
   graphqlOnce,
   needsEngine,
@@ -180,10 +181,7 @@ describe('the load shedder', () => {
       },
     });
     server = createServer((incoming, response) => {
-      const exchange = openExchange(incoming, response, {
-        failed: () => {},
-        ended: () => {},
-      });
+      const exchange = openExchange(incoming, response, nobodyListens);
       if (mustShed(exchange)) response.writeHead(503).end();
       else if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
       else if (incoming.url !== '/unanswered') response.write('some');
@@ -232,18 +230,17 @@ describe('the load shedder', () => {
   it('that let a request through does not think again, nor counts its time anew', async () => {
     pool.waitingCount = 0;
     const mustShed = createLoadShedder(pool, { maxWaiting: 2, longest: 50, onTimeout: () => {} });
-    const listener = { failed: () => {}, ended: () => {} };
     // As much of a request and its answer as is looked at.
     const incoming = { headers: {}, url: '/' } as IncomingMessage;
     const outgoing = new EventEmitter() as ServerResponse;
-    const exchange = openExchange(incoming, outgoing, listener);
+    const exchange = openExchange(incoming, outgoing, nobodyListens);
     expect(mustShed(exchange)).toBe(false);
     pool.waitingCount = 100;
     expect(mustShed(exchange)).toBe(false);
     expect(exchange.headers).not.toHaveProperty('Retry-After');
     // That of the exchange, and one of the load shedder's.
     expect(outgoing.listenerCount('close')).toBe(2);
-    const other = openExchange(incoming, new EventEmitter() as ServerResponse, listener);
+    const other = openExchange(incoming, new EventEmitter() as ServerResponse, nobodyListens);
     expect(mustShed(other)).toBe(true);
     expect(other.headers['Retry-After']).toBe('1');
     outgoing.emit('close');

@@ -5,12 +5,13 @@ import { expect, it } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { largeResponse } from '../../src/pages/large.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 
 /** Somebody asks, with this Accept-Encoding. */
 function exchangeWith(encoding: string) {
   const request = new IncomingMessage(new Socket());
   request.headers['accept-encoding'] = encoding;
-  return openExchange(request, new ServerResponse(request), { failed: () => {}, ended: () => {} });
+  return openExchange(request, new ServerResponse(request), nobodyListens);
 }
 
 it('is made again for the next who asks when it could not be made, and then never again', async () => {

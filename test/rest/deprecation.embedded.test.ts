@@ -12,7 +12,9 @@ import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { schema } from '../../src/schema/schema.ts';
+import { runWork } from '../../src/server/pipeline.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { createJudge } from '../support/openapiDocument.ts';
 
@@ -69,16 +71,14 @@ beforeAll(async () => {
     },
   });
   server = createServer(async (request, response) => {
-    const exchange = openExchange(request, response, { failed: () => {}, ended: () => {} });
+    const exchange = openExchange(request, response, nobodyListens);
     const task = await handler(exchange, viewer);
-    // As the pipeline does it.
     if ('status' in task) return send(exchange, task);
-    const { cacheKey = '' } = task;
-    const cached = responseCache.get(viewer.id, cacheKey);
-    if (cached) return send(exchange, cached);
-    const work = task.prepare();
-    if (work.kind === 'query') send(exchange, await responseCache.compute(viewer.id, cacheKey, work.run));
-    else await work.run().then((made) => 'body' in made && send(exchange, made));
+    const { cacheKey } = task;
+    const made =
+      responseCache.get(viewer.id, cacheKey ?? '') ??
+      (await runWork(task.prepare(), { viewer, cacheKey }, responseCache));
+    if ('body' in made) send(exchange, made);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });

@@ -3,9 +3,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Exchange, type Outcome, openExchange } from '../../src/http/exchange.ts';
+import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { logOutcome } from '../../src/telemetry/requestLog.ts';
+
+/** For an exchange of which nothing is to be told. */
+export const nobodyListens: ExchangeListener = { failed: () => {}, ended: () => {} };
 
 export interface Exchanges {
   readonly url: string;

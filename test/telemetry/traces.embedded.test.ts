@@ -10,6 +10,7 @@ import { openExchange } from '../../src/http/exchange.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { startTraces } from '../../src/telemetry/traces.ts';
 import { release } from '../../src/version.ts';
+import { nobodyListens } from '../support/exchanges.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
 /** What OTLP says of a span, as JSON. */
@@ -211,10 +212,7 @@ it('says that its traces are not delivered, and why, and lets go of everything w
   vi.unstubAllEnvs();
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';
-  const exchange = openExchange(request, new ServerResponse(request), {
-    failed: () => {},
-    ended: () => {},
-  });
+  const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
   const isTraced = () =>
     [requestSpans, operationSpans, statementSpans].map(({ start }) => start.hasSubscribers);
   expect(isTraced()).toEqual([true, true, true]);
