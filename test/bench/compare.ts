@@ -29,7 +29,7 @@ export interface Result extends Measurement {
   readonly rounds: readonly number[];
   /** Requests a second of this one divided by those of Dovetail's same door, where that was measured. */
   readonly ratio?: number;
-  /** The same against Dovetail's other door. */
+  /** The same against Dovetail's other API. */
   readonly otherRatio?: number;
 }
 

@@ -18,7 +18,7 @@ export interface Contestant {
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /**
- * Dovetail, as its users start it, but without kept answers unless told otherwise: they would measure its memory,
+ * Dovetail, as its users start it, but without cached responses unless told otherwise: those would measure its memory,
  * where the others have to do the work. The options of Node go before the program.
  */
 export function dovetail({
@@ -73,15 +73,15 @@ export function listContestants(node: string): readonly Contestant[] {
     },
     { name: 'dovetail-graphql', title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail({ node }) },
     {
-      name: 'kept-rest',
-      title: 'Dovetail REST, kept answers',
+      name: 'cached-rest',
+      title: 'Dovetail REST, cached',
       endpoint: 'rest',
       cachesResponses: true,
       command: dovetail({ node, cachesResponses: true }),
     },
     {
-      name: 'kept-graphql',
-      title: 'Dovetail GraphQL, kept answers',
+      name: 'cached-graphql',
+      title: 'Dovetail GraphQL, cached',
       endpoint: 'graphql',
       cachesResponses: true,
       command: dovetail({ node, cachesResponses: true }),

@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
-    only: { type: 'string', default: 'answers,load,subscriptions' },
+    only: { type: 'string', default: 'responses,load,subscriptions' },
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 7));
@@ -41,7 +41,7 @@ interface Case {
   readonly target: number;
 }
 
-/** Kept answers, each against a server that has nothing to do but to send the same bytes. */
+/** Cached responses, each against a server that has nothing to do but to send the same bytes. */
 async function measureResponses({ generator, gateway }: Setup): Promise<Table> {
   const devices = workloads.find(({ name }) => name === 'devices');
   if (!devices) throw new Error('there is no workload for devices');
@@ -60,7 +60,7 @@ async function measureResponses({ generator, gateway }: Setup): Promise<Table> {
     ['', 'requests/s', 'of bare', 'ratio', 'target', 'CPU µs', 'of bare', 'ratio', 'p99 ms', 'of bare'],
   ];
   for (const { title, request, target } of cases) {
-    // Asked a few times first: the answer has to be the kept one.
+    // Asked a few times first: the response has to be the cached one.
     for (let time = 0; time < 3; time++) await ask(gateway, request);
     const response = await ask(gateway, request);
     const other = await startServer({ ...bare(), env: { BARE_RESPONSE: JSON.stringify(response) } });
@@ -95,7 +95,8 @@ async function measureResponses({ generator, gateway }: Setup): Promise<Table> {
     }
   }
   return {
-    title: 'Kept answers, against a bare node:http server that sends the same bytes (ratios of 1 are equal)',
+    title:
+      'Cached responses, against a bare node:http server that sends the same bytes (ratios of 1 are equal)',
     rows,
   };
 }
@@ -115,7 +116,7 @@ async function measure(
   const before = await processorTime(pid);
   const measurement = await generator.run({
     url,
-    workload: 'kept answers',
+    workload: 'cached responses',
     endpoint: 'rest',
     request,
     seconds,

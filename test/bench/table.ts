@@ -23,7 +23,7 @@ export function printRows({ title, rows }: Table): string {
 }
 
 export function printTable({ workloads, skipped, memory }: Comparison): string {
-  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail', 'to its other door'];
+  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail', 'to its other API'];
   const tables = workloads.map(({ title, results }) =>
     printRows({
       title,

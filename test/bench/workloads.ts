@@ -24,9 +24,9 @@ export interface Workload {
   variables(subject: Subject): Record<string, unknown>;
   /** Method and path of the REST door. */
   rest(subject: Subject): readonly ['GET' | 'POST', string];
-  /** Whether Dovetail's REST door has no such route, so that only the floor can answer. */
+  /** Whether Dovetail's REST API has no such route, so that only the floor can answer. */
   readonly isGraphqlOnly?: boolean;
-  /** Whether it changes data, so that no answer can be kept. */
+  /** Whether it changes data, so that no response can be cached. */
   readonly isWrite?: boolean;
   /** The REST answer's `data` that belongs to a GraphQL answer's. */
   toRest(data: Json): Json;
