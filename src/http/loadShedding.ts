@@ -4,8 +4,9 @@ import type pg from 'pg';
 import type { Exchange } from './exchange.ts';
 
 /**
- * Whether a request has to be turned away. Must be asked of every request that will need the database, before it does.
- * One that is let through gets a response in time, whatever the database does; to turn one away costs next to nothing.
+ * Turns a request away, or lets it through, and returns whether it was turned away. Must be called for every request that
+ * will need the database, before it does. One that is let through gets a response in time, whatever the database does;
+ * to turn one away costs next to nothing.
  */
 export type LoadShedder = (exchange: Exchange) => boolean;
 

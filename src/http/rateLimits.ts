@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
 import { createRateLimit } from './rateLimit.ts';
 
 /**
- * Counts a request, and says whether it is one too many. How things stand with who asks is told by the headers of the
+ * Counts a request, and returns whether it is one too many. How things stand with who asks is told by the headers of the
  * response, whatever it will be.
  * @param tokenId the token of the request; undefined for an anonymous client.
  */

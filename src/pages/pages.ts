@@ -6,6 +6,7 @@ import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { homePage } from './home.ts';
+import { largeResponse } from './large.ts';
 import type { PageHandler } from './page.ts';
 
 export interface PagesOptions {
@@ -30,7 +31,10 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
   ]);
   if (config.INTROSPECTION === 'on') {
     pages.set('/openapi.json', docs).set('/docs', docs);
-    pages.set('/schema.graphql', () => textResponse(200, printedSchema()));
+    pages.set(
+      '/schema.graphql',
+      largeResponse(async () => textResponse(200, printedSchema())),
+    );
   }
 
   function isThere(path: string): boolean {

@@ -99,9 +99,9 @@ function createPipeline(options: ServerOptions): Respond {
   const { config, database, feed, responseCache, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const cors = createCors(config.CORS_ORIGINS);
-  const isOverLimit = createRateLimits(config, database);
+  const limitRate = createRateLimits(config, database);
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
-  const mustShed = createLoadShedder(database.pool, {
+  const shed = createLoadShedder(database.pool, {
     maxWaiting: config.MAX_WAITING,
     longest,
     onTimeout(exchange) {
@@ -124,11 +124,11 @@ function createPipeline(options: ServerOptions): Respond {
 
     const { authorization } = request.headers;
     let viewer: Viewer | null | undefined = viewers.known(authorization);
-    if (!viewer && mayBeToken(authorization) && mustShed(exchange)) return fail('tooBusy');
+    if (!viewer && mayBeToken(authorization) && shed(exchange)) return fail('tooBusy');
     // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
     // it is nobody's fault when a token could not be looked up.
     viewer ??= await viewers.authenticate(authorization);
-    if (await isOverLimit(exchange, viewer?.tokenId)) return fail('tooManyRequests');
+    if (await limitRate(exchange, viewer?.tokenId)) return fail('tooManyRequests');
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
@@ -136,7 +136,7 @@ function createPipeline(options: ServerOptions): Respond {
     const cacheKey = task.cacheKey === undefined ? undefined : `${endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     if (cached) return cached;
-    if (mustShed(exchange)) return fail('tooBusy');
+    if (shed(exchange)) return fail('tooBusy');
     return runWork(task.prepare(), { viewer, cacheKey }, responseCache);
   };
 }

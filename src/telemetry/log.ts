@@ -15,7 +15,8 @@ function standardError(): DestinationStream {
   return process.stderr.isTTY ? terminal : pino.destination({ dest: 2, sync: false });
 }
 
-interface DescribedError {
+/** An error as it stands in the log. */
+export interface DescribedError {
   readonly type: string;
   readonly code?: string;
   readonly message: string;

@@ -1,6 +1,7 @@
 /** The log as a person reads it on a terminal: a line for each entry, and below it the stack of an error. */
 
 import { styleText } from 'node:util';
+import type { DescribedError } from './log.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -30,10 +31,12 @@ export function readable(line: string, paint: (style: Style, text: string) => st
   return `${words.join(' ')}\n${err ? error(err) : ''}`;
 }
 
-/** What an error is, what it says, and where it happened. */
-function error({ type, message, stack }: { type: string; message: string; stack: string }): string {
+/** What an error is, what it says, where it happened, and what led to it. */
+function error({ type, code, message, stack, cause }: DescribedError): string {
+  const what = code === undefined ? type : `${type} ${code}`;
   const places = stack.split('\n').filter((line) => /^\s+at /.test(line));
-  return [`  ${printable(`${type}: ${message}`)}`, ...places.map(printable), ''].join('\n');
+  const lines = [`  ${printable(`${what}: ${message}`)}`, ...places.map(printable), ''].join('\n');
+  return cause ? `${lines}  because of\n${error(cause)}` : lines;
 }
 
 /** A value as it is where that can be told from its neighbours, and as JSON where not. */

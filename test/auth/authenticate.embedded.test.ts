@@ -195,13 +195,13 @@ describe('who asks', () => {
   };
 
   it('is limited by the token, of which somebody’s other has its own limit, or else by the address', async () => {
-    const isOverLimit = createRateLimits(config, alone);
+    const limitRate = createRateLimits(config, alone);
     const ask = async (token?: string) => {
       const request = { headers: {}, socket: { remoteAddress: '203.0.113.9' } };
       const headers: Record<string, string> = {};
       // As much of an exchange as is looked at.
       const exchange = { request, headers } as unknown as Exchange;
-      const isExceeded = await isOverLimit(
+      const isExceeded = await limitRate(
         exchange,
         token === undefined ? undefined : viewerOf[token]?.tokenId,
       );
@@ -230,11 +230,11 @@ it('what is counted is told to other gateways over one database, of which an emb
     const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
     // As much of a database as limits are shared with.
     const shared = { embedded, pool: { query } } as unknown as Database;
-    const isOverLimit = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
+    const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
     // As much of an exchange as is looked at.
     const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
-    await isOverLimit(exchange, 1);
-    await isOverLimit(exchange, undefined);
+    await limitRate(exchange, 1);
+    await limitRate(exchange, undefined);
     expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
   }
 });

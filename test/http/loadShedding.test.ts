@@ -172,7 +172,7 @@ describe('the load shedder', () => {
   let url: string;
   beforeEach(async () => {
     log = [];
-    const mustShed = createLoadShedder(pool, {
+    const shed = createLoadShedder(pool, {
       maxWaiting: 2,
       longest: 50,
       onTimeout({ response }) {
@@ -182,7 +182,7 @@ describe('the load shedder', () => {
     });
     server = createServer((incoming, response) => {
       const exchange = openExchange(incoming, response, nobodyListens);
-      if (mustShed(exchange)) response.writeHead(503).end();
+      if (shed(exchange)) response.writeHead(503).end();
       else if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
       else if (incoming.url !== '/unanswered') response.write('some');
     });
@@ -229,19 +229,19 @@ describe('the load shedder', () => {
 
   it('that let a request through does not think again, nor counts its time anew', async () => {
     pool.waitingCount = 0;
-    const mustShed = createLoadShedder(pool, { maxWaiting: 2, longest: 50, onTimeout: () => {} });
+    const shed = createLoadShedder(pool, { maxWaiting: 2, longest: 50, onTimeout: () => {} });
     // As much of a request and its answer as is looked at.
     const incoming = { headers: {}, url: '/' } as IncomingMessage;
     const outgoing = new EventEmitter() as ServerResponse;
     const exchange = openExchange(incoming, outgoing, nobodyListens);
-    expect(mustShed(exchange)).toBe(false);
+    expect(shed(exchange)).toBe(false);
     pool.waitingCount = 100;
-    expect(mustShed(exchange)).toBe(false);
+    expect(shed(exchange)).toBe(false);
     expect(exchange.headers).not.toHaveProperty('Retry-After');
     // That of the exchange, and one of the load shedder's.
     expect(outgoing.listenerCount('close')).toBe(2);
     const other = openExchange(incoming, new EventEmitter() as ServerResponse, nobodyListens);
-    expect(mustShed(other)).toBe(true);
+    expect(shed(other)).toBe(true);
     expect(other.headers['Retry-After']).toBe('1');
     outgoing.emit('close');
   });

@@ -122,4 +122,6 @@ it('has the schema as a text', async () => {
   const response = await fetch(`${gateway.url}/schema.graphql`);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
   expect(await response.text()).toBe(await readFile('schema.graphql', 'utf8'));
+  const headers = { 'If-None-Match': response.headers.get('ETag') ?? '' };
+  expect((await fetch(`${gateway.url}/schema.graphql`, { headers })).status).toBe(304);
 });

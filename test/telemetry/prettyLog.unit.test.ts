@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
+import { describeError } from '../../src/telemetry/log.ts';
 import { readable, terminal } from '../../src/telemetry/prettyLog.ts';
 import { setProperty } from '../support/property.ts';
 
@@ -87,5 +88,23 @@ describe('on a terminal', () => {
     expect(shown((logger) => logger.error({ err, request: 'a\u0007b' }, 'failed\u009b2J'))).toBe(
       'error failed 2J request="a\\u0007b"\n  TypeError:  [2Jno\n    at somewhere\n',
     );
+  });
+
+  it('an error has its code, and what led to it', () => {
+    const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED', stack: '\n    at connect' });
+    const error = Object.assign(new Error('away', { cause }), { stack: '\n    at query' });
+    const entry = { time: 0, level: 50, msg: 'failed', err: describeError(error) };
+    expect(
+      readable(JSON.stringify(entry), (_, each) => each)
+        .split('\n')
+        .slice(1),
+    ).toEqual([
+      '  Error: away',
+      '    at query',
+      '  because of',
+      '  Error ECONNREFUSED: refused',
+      '    at connect',
+      '',
+    ]);
   });
 });
