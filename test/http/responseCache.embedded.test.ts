@@ -94,6 +94,18 @@ describe('an answer', () => {
     expect(responseCache.get(bob, '/dtt')).toBeUndefined();
   });
 
+  it('is not served once so many viewers have changed that their versions are forgotten', async () => {
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    for (let viewer = 1_000; viewer < 1_000 + 99_999; viewer++) announce(viewer);
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    announce(alice);
+    announce(bob);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    await responseCache.compute(alice, '/dtt', good('new'));
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  });
+
   it('is not kept when the viewer’s data changed while it was computed', async () => {
     for (const change of ['announced', 'written here', 'anything'] as const) {
       const { responseCache, announce, announceAll } = open();
