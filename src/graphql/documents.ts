@@ -6,6 +6,7 @@
 import {
   type DocumentNode,
   GraphQLError,
+  getIntrospectionQuery,
   getOperationAST,
   Kind,
   NoSchemaIntrospectionCustomRule,
@@ -29,11 +30,15 @@ export interface Documents {
    * @throws a client error for any other document, valid or not.
    */
   readAnonymous(text: string): DocumentNode;
-  /** Why the operation that is named, with these variables, must not run. Undefined if it may. */
+  /**
+   * Why the operation that is named, with these variables, must not run. Undefined if it may.
+   * @param isAnonymous whether an anonymous client asks, who may ask for less.
+   */
   tooComplex(
     document: DocumentNode,
     operationName: string | undefined,
     variables: Readonly<Record<string, unknown>>,
+    isAnonymous?: boolean,
   ): GraphQLError | undefined;
   /**
    * The operation of a valid document that was read before, ready to run. Only then: compiling takes as long as a few
@@ -77,11 +82,16 @@ export function createDocuments(config: Config): Documents {
   const { MAX_COMPLEXITY } = config;
   const mayIntrospect = config.INTROSPECTION === 'on';
 
-  const tooComplex: Documents['tooComplex'] = (document, operationName, variables) => {
+  /** The most that anonymous clients may ask for; known once the first of them has asked. */
+  let maxAnonymous: number | undefined;
+
+  const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(document, operation, variables) : 0;
-    return complexity > MAX_COMPLEXITY
-      ? requestError(`The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`)
+    if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools());
+    const most = isAnonymous && maxAnonymous !== undefined ? maxAnonymous : MAX_COMPLEXITY;
+    return complexity > most
+      ? requestError(`The operation has a complexity of ${complexity}; at most ${most} is allowed`)
       : undefined;
   };
 
@@ -114,6 +124,21 @@ export function createDocuments(config: Config): Documents {
       return operations.get(operation);
     },
   };
+}
+
+/** The complexity of what tools ask to know the whole schema. */
+function complexityOfTools(): number {
+  const document = parse(
+    getIntrospectionQuery({
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    }),
+  );
+  const operation = getOperationAST(document);
+  return operation ? complexityOf(document, operation, {}) : 0;
 }
 
 function check(text: string, config: Config): Known {

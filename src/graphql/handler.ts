@@ -2,18 +2,20 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Task } from '../http/task.ts';
+import type { Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForQuery } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
+import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, requestFailure } from './yogaWork.ts';
 
@@ -38,26 +40,35 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
   const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
+  /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
+  const inTurn = createTurns<'anonymous'>(() => setImmediate());
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
+
+  function anonymousWork(exchange: Exchange, body: Buffer | undefined): Work {
+    const { run, ...work } = yogaWork.handle(exchange, body, null);
+    return { ...work, run: () => inTurn('anonymous', run) };
+  }
 
   function taskOfRead(exchange: Exchange, viewer: Viewer | null): Task {
     const { request, target } = exchange;
+    if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, undefined) };
     return {
-      cacheKey: viewer ? `GET ${request.headers.accept} ${target}` : undefined,
+      cacheKey: `GET ${request.headers.accept} ${target}`,
       prepare: () =>
-        viewer && asksForQuery(target, documents, persisted)
+        asksForQuery(target, documents, persisted)
           ? yogaWork.read(exchange, viewer)
           : yogaWork.handle(exchange, undefined, viewer),
     };
   }
 
   function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null): Task {
-    const type = viewer ? fastPathType(exchange.request) : undefined;
+    if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, body) };
+    const type = fastPathType(exchange.request);
     return {
       // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
       cacheKey: type === undefined ? undefined : `POST ${type} ${body.toString('latin1')}`,
       prepare() {
-        const fast = viewer && type !== undefined ? fastPath(exchange, { body, type, viewer }) : undefined;
+        const fast = type !== undefined ? fastPath(exchange, { body, type, viewer }) : undefined;
         return fast ?? yogaWork.handle(exchange, body, viewer);
       },
     };

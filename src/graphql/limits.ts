@@ -18,9 +18,7 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
-  SchemaMetaFieldDef,
   type SelectionSetNode,
-  TypeMetaFieldDef,
   type ValueNode,
   visit,
 } from 'graphql';
@@ -28,8 +26,9 @@ import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
+import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
-/** What a list without a size of its own counts for: the segments of a session, the fields of a type. */
+/** What a list without a size of its own counts for: the segments of a session. */
 const unsizedList = 5;
 
 /** The status of a bad request. By `spec`, Yoga sends 200 instead to clients that accept only `application/json`. */
@@ -110,7 +109,8 @@ export function complexityOf(
   // Variables that do not fit are an error of the execution.
   if (!coerced) return 0;
   let isFixed = true;
-  const complexity = countFields(document, operation, (type, field, listSize) => {
+  const fragments = fragmentsOf(document);
+  const weigh: Weigh = (type, field, listSize) => {
     const size = (argument: string): number | undefined => {
       const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
       if (value?.kind === Kind.VARIABLE) isFixed = false;
@@ -123,6 +123,12 @@ export function complexityOf(
       // The lists of a connection have the size that it was asked for.
       listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
     };
+  };
+  const complexity = countFields(document, operation, weigh, {
+    countIntrospection(field) {
+      isFixed = false;
+      return countIntrospection(fragments, field, coerced);
+    },
   });
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
@@ -142,7 +148,7 @@ export function breadthOf(document: DocumentNode): number {
   let breadth = 0;
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION)
-      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }), countTypes);
+      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }), { copies: countTypes });
   }
   return breadth;
 }
@@ -166,20 +172,28 @@ function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>):
 }
 
 /**
- * Counts the fields of an operation.
- * @param weigh how often what is beneath a field counts, given the size of the lists where it stands, and the size of
- * the lists right beneath it.
- * @param copies how often each field of a type counts.
+ * How often what is beneath a field counts, given the size of the lists where it stands, and the size of the lists right
+ * beneath it.
  */
+type Weigh = (
+  type: GraphQLField<unknown, unknown>,
+  field: FieldNode,
+  listSize: number,
+) => { times: number; listSize: number };
+
+interface CountOptions {
+  /** How often each field of a type counts; once unless told otherwise. */
+  copies?(type: GraphQLNamedType): number;
+  /** What `__schema` or `__type` counts for with all that is beneath it, if that is not counted like everything else. */
+  countIntrospection?(field: FieldNode): number;
+}
+
+/** Counts the fields of an operation. */
 function countFields(
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  weigh: (
-    type: GraphQLField<unknown, unknown>,
-    field: FieldNode,
-    listSize: number,
-  ) => { times: number; listSize: number },
-  copies: (type: GraphQLNamedType) => number = () => 1,
+  weigh: Weigh,
+  { copies = () => 1, countIntrospection }: CountOptions,
 ): number {
   const fragments = fragmentsOf(document);
   const known = new Map<string, number>();
@@ -187,6 +201,10 @@ function countFields(
     let count = 0;
     for (const selection of set.selections) {
       if (selection.kind === Kind.FIELD) {
+        if (countIntrospection && introspectionField(selection.name.value)) {
+          count += countIntrospection(selection);
+          continue;
+        }
         const field = fieldOf(type, selection.name.value);
         const below = field && weigh(field, selection, listSize);
         let weight = 1;
@@ -213,9 +231,8 @@ function countFields(
 
 /** The field, also of the introspection. Undefined for `__typename`, which has nothing beneath it. */
 function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
-  if (name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
-  if (name === TypeMetaFieldDef.name) return TypeMetaFieldDef;
-  return isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+  if (isObjectType(type) || isInterfaceType(type)) return type.getFields()[name] ?? introspectionField(name);
+  return undefined;
 }
 
 function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {

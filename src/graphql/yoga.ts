@@ -7,7 +7,6 @@ import {
   GraphQLError,
   getOperationAST,
   type OperationTypeNode,
-  subscribe,
 } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
@@ -19,6 +18,7 @@ import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
+import { subscribeInTurns } from './subscribe.ts';
 
 export interface YogaOptions {
   config: Config;
@@ -87,7 +87,8 @@ const oneOperation: Plugin = {
 /** Has graphql-js run the operations: Yoga's own executor drops a variable called `__proto__`. */
 const referenceExecution: Plugin = {
   onExecute: ({ setExecuteFn }) => setExecuteFn(async (args) => withStatus(await execute(args))),
-  onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(async (args) => withStatus(await subscribe(args))),
+  onSubscribe: ({ setSubscribeFn }) =>
+    setSubscribeFn(async (args) => withStatus(await subscribeInTurns(args))),
 };
 
 /** Where nothing was executed the variables are wrong, which is a 400 whatever media type the client accepts. */
@@ -107,6 +108,7 @@ interface Execution {
     readonly document: DocumentNode;
     readonly operationName?: string | null | undefined;
     readonly variableValues?: Readonly<Record<string, unknown>> | null | undefined;
+    readonly contextValue?: unknown;
   };
   setResultAndStopExecution(result: ExecutionResult): void;
 }
@@ -115,7 +117,13 @@ interface Execution {
 function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, YogaContext> {
   const checkComplexity = ({ args, setResultAndStopExecution }: Execution) => {
     const { document, operationName, variableValues } = args;
-    const error = documents.tooComplex(document, operationName ?? undefined, variableValues ?? {});
+    const isAnonymous = !passedIn(args.contextValue).viewer;
+    const error = documents.tooComplex(
+      document,
+      operationName ?? undefined,
+      variableValues ?? {},
+      isAnonymous,
+    );
     if (error) setResultAndStopExecution({ errors: [error] });
   };
   return {
@@ -171,19 +179,32 @@ const changesOnly: Plugin = {
   }),
 };
 
-/** Not a generator function, since the `return` of a generator has to wait for a value that may never come. */
 function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableIterator<Value> {
-  const iterator = values[Symbol.asyncIterator]();
   let last: string | undefined;
+  return mapped(values, (value) => {
+    const text = JSON.stringify(value);
+    if (text === last) return undefined;
+    last = text;
+    return value;
+  });
+}
+
+/**
+ * What the function makes of each value, but for those of which it makes undefined. No generator, since the `return` of a
+ * generator has to wait for a value that may never come.
+ */
+function mapped<Value>(
+  values: AsyncIterable<Value>,
+  map: (value: Value) => Value | undefined,
+): AsyncIterableIterator<Value> {
+  const iterator = values[Symbol.asyncIterator]();
   return {
     async next() {
       for (;;) {
         const step = await iterator.next();
-        const text = JSON.stringify(step.value);
-        if (step.done || text !== last) {
-          last = text;
-          return step;
-        }
+        if (step.done) return step;
+        const value = map(step.value);
+        if (value !== undefined) return { done: false, value };
       }
     },
     return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
@@ -196,18 +217,24 @@ function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableItera
 /** Lets through the errors that are meant for clients, with their codes, and masks all others. */
 const clientErrors: Plugin<YogaContext> = {
   onResultProcess({ result, setResult, serverContext }) {
-    if (!('errors' in result) || !result.errors) return;
-    const errors = result.errors.map((error) => {
-      const { message, extensions } = errorForClient(error, passedIn(serverContext).report);
-      return new GraphQLError(message, {
-        nodes: error.nodes ?? null,
-        path: error.path ?? null,
-        extensions,
-      });
-    });
-    setResult({ ...result, errors });
+    if ('errors' in result) setResult(forClient(result, passedIn(serverContext)));
   },
+  onSubscribe: ({ args }) => ({
+    onSubscribeResult({ result, setResult }) {
+      const context = passedIn(args.contextValue);
+      if (isAsyncIterable(result)) setResult(mapped(result, (event) => forClient(event, context)));
+    },
+  }),
 };
+
+function forClient(result: ExecutionResult, { report }: YogaContext): ExecutionResult {
+  if (!result.errors) return result;
+  const errors = result.errors.map((error) => {
+    const { message, extensions } = errorForClient(error, report);
+    return new GraphQLError(message, { nodes: error.nodes ?? null, path: error.path ?? null, extensions });
+  });
+  return { ...result, errors };
+}
 
 /** The server context is what the handler passed in, whatever its declared type. */
 const passedIn = (serverContext: unknown) => serverContext as YogaContext;

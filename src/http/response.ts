@@ -147,8 +147,10 @@ export async function sendStream(
     return ended();
   }
   const reader = stream?.getReader();
+  const left = new AbortController();
   const leave = () => {
     reader?.cancel().catch(() => {});
+    left.abort();
     response.end();
   };
   response.once('close', leave);
@@ -157,7 +159,9 @@ export async function sendStream(
     for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
       if (response.writableEnded) return;
       if (!response.write(piece.value))
-        await once(response, 'drain', { signal: AbortSignal.timeout(slowestReader) });
+        await once(response, 'drain', {
+          signal: AbortSignal.any([left.signal, AbortSignal.timeout(slowestReader)]),
+        });
     }
     response.end();
   } catch {

@@ -37,12 +37,18 @@ interface Counters {
 }
 
 interface Entry {
+  readonly viewerId: number;
   readonly version: number;
   readonly response: HttpResponse;
 }
 
 /** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
 const overhead = 1_000;
+
+const sizeOf = ({ response }: Entry, key: string) => response.body.length + 2 * key.length + overhead;
+
+/** How much of the memory the responses of one viewer may take: whoever asks for a lot lets go of their own first. */
+const largestShare = 1 / 4;
 
 /**
  * The response with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
@@ -68,14 +74,16 @@ export function createResponseCache(
   { maxBytes, maxAge }: ResponseCacheOptions,
 ): ResponseCache {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
-  const entries = new LRUCache<string, Entry>({
+  const entries: LRUCache<string, Entry> = new LRUCache<string, Entry>({
     maxSize: Math.max(maxBytes, 1),
+    dispose: (entry, key) => shares.remove(key, entry),
     ttl: maxAge * 1_000,
     // Reads the clock once a second, and not for each response.
     ttlResolution: 1_000,
-    sizeCalculation: ({ response }, key) => response.body.length + 2 * key.length + overhead,
+    sizeCalculation: sizeOf,
   });
   const underway = new Map<string, Promise<HttpResponse>>();
+  const shares = createShares(entries, Math.max(maxBytes * largestShare, 1));
 
   const versions = followVersions(feed);
 
@@ -107,7 +115,7 @@ export function createResponseCache(
       const computing = compute()
         .then(({ response, isCacheable }) => {
           if (isCacheable && feed.listening && versions.of(viewerId) === version)
-            entries.set(key, { version, response: detached(response) });
+            shares.add(key, { viewerId, version, response: detached(response) });
           else if (isCacheable) counters.overtaken++;
           return response;
         })
@@ -118,17 +126,51 @@ export function createResponseCache(
   };
 }
 
+/** Stores entries so that no viewer has more than their share of the memory. */
+function createShares(entries: LRUCache<string, Entry>, most: number) {
+  /** What each viewer has, the oldest first. */
+  const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
+  return {
+    add(key: string, entry: Entry): void {
+      const bytes = sizeOf(entry, key);
+      if (bytes > entries.maxSize) return;
+      entries.set(key, entry);
+      const own = owned.get(entry.viewerId) ?? { keys: new Set(), bytes: 0 };
+      owned.set(entry.viewerId, own);
+      own.keys.add(key);
+      own.bytes += bytes;
+      for (const oldest of own.keys) {
+        if (own.bytes <= most || oldest === key) break;
+        entries.delete(oldest);
+      }
+    },
+    /** Must be told of each entry that is let go of, or replaced. */
+    remove(key: string, entry: Entry): void {
+      const own = owned.get(entry.viewerId);
+      if (!own?.keys.delete(key)) return;
+      own.bytes -= sizeOf(entry, key);
+      if (own.keys.size === 0) owned.delete(entry.viewerId);
+    },
+  };
+}
+
+/** How many viewers have a version of their own: when more have, all of them get a new one. */
+const maxVersions = 100_000;
+
 /** The version of each viewer's data: a number that every change raises. */
 function followVersions(feed: ChangeFeed) {
   let clock = 0;
   /** The version of every viewer who has none of their own. */
   let floor = 0;
   const versions = new Map<number, number>();
-  const raise = (viewerId: number) => void versions.set(viewerId, ++clock);
-  feed.subscribe((change) => {
-    if (change.kind === 'user') return raise(change.userId);
+  const raiseAll = () => {
     versions.clear();
     floor = ++clock;
-  });
+  };
+  const raise = (viewerId: number) => {
+    if (versions.size >= maxVersions) raiseAll();
+    versions.set(viewerId, ++clock);
+  };
+  feed.subscribe((change) => (change.kind === 'user' ? raise(change.userId) : raiseAll()));
   return { of: (viewerId: number) => versions.get(viewerId) ?? floor, raise };
 }

@@ -41,6 +41,8 @@ export function watchConnections(
   server.timeout = silence;
 
   server.on('connection', (socket) => {
+    // Read once, it is still known when the client has left, whose requests count all the same.
+    void socket.remoteAddress;
     latest.set(socket, undefined);
     socket.once('close', () => latest.delete(socket));
   });

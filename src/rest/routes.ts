@@ -149,19 +149,23 @@ function spreadPaths(document: DocumentNode): string[][] {
   return paths;
 }
 
-/** Replaces the object at the path by its fields, in its place among its siblings. */
-function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): void {
-  if (key === undefined) return;
+/**
+ * Replaces the object at the path by its fields, in its place among its siblings. Where it is null, what it is part of is.
+ */
+function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): Record<string, unknown> | null {
+  if (key === undefined) return data;
   const value = data[key];
-  if (typeof value !== 'object' || value === null) return;
+  // The data of a response is plain objects, and lists lead to no field that is spread.
+  const object = typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
   if (rest.length > 0) {
-    // The data of a response is plain objects, and lists lead to no field that is spread.
-    spreadAt(value as Record<string, unknown>, rest);
-    return;
+    if (object) data[key] = spreadAt(object, rest);
+    return data;
   }
+  if (object === null) return null;
   const entries = Object.entries(data);
   for (const [name] of entries) delete data[name];
-  for (const [name, entry] of entries) Object.assign(data, name === key ? value : { [name]: entry });
+  for (const [name, entry] of entries) Object.assign(data, name === key ? object : { [name]: entry });
+  return data;
 }
 
 function bodyOf(node: DirectiveNode): Route['body'] {

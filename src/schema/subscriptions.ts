@@ -5,17 +5,24 @@ import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
 import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/changeFeed.ts';
 
-/** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
-export type ViewerChanges = () => AsyncIterable<undefined>;
+export interface ViewerChanges {
+  /** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
+  follow(): AsyncIterable<undefined>;
+  /** Must be told how resolving went: what failed is to be resolved again, although nothing has changed. */
+  resolved(hasFailed: boolean): void;
+}
 
 export interface ViewerChangesOptions {
   readonly feed: ChangeFeed;
   readonly viewers: Viewers;
   /** How often, in seconds, the token is looked up again, whatever the feed says. */
   readonly maxAge: number;
-  /** How long to wait, in milliseconds, before the token is looked up again after the database failed. */
+  /** How long to wait, in milliseconds, before something is tried again after the database failed. */
   readonly retryDelay?: number;
 }
+
+/** The longest wait before what failed again and again is resolved once more, in milliseconds. */
+const longestDelay = 30_000;
 
 /**
  * The viewer's changes, until their token is revoked or the reader leaves. Nothing is yielded while it is not known
@@ -26,7 +33,8 @@ export function createViewerChanges(
   { feed, viewers, maxAge, retryDelay = 1_000 }: ViewerChangesOptions,
   viewer: Viewer,
 ): ViewerChanges {
-  return () => {
+  const retry = createRetry(retryDelay);
+  function follow(): AsyncIterable<undefined> {
     /** What the reader has not asked for yet: the newest change replaces an older one. */
     const unread = new SlidingBuffer(1);
     return new Repeater<undefined>(async (push, stop) => {
@@ -64,10 +72,32 @@ export function createViewerChanges(
       const timer = setInterval(() => onChange({ kind: 'all' }), maxAge * 1_000);
       // The token may have been revoked since the request was authenticated.
       onChange({ kind: 'all' });
+      retry.begin(() => onChange({ kind: 'all' }));
       await stop;
+      retry.end();
       clearInterval(timer);
       unsubscribe();
       ended.abort();
     }, unread);
+  }
+
+  return { follow, resolved: retry.resolved };
+}
+
+/** Runs something again after a failure: later and later, for as long as it fails. */
+function createRetry(first: number) {
+  let delay = first;
+  let again: (() => void) | undefined;
+  return {
+    begin(run: () => void) {
+      again = run;
+    },
+    end() {
+      again = undefined;
+    },
+    resolved(hasFailed: boolean) {
+      if (hasFailed) setTimeout(() => again?.(), delay).unref();
+      delay = hasFailed ? Math.min(2 * delay, longestDelay) : first;
+    },
   };
 }

@@ -1,9 +1,11 @@
 /** Hostile GraphQL: rejected on every path, in the same words, before it costs anything. */
 
-import { getIntrospectionQuery } from 'graphql';
+import { executeSync, getIntrospectionQuery, getOperationAST, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
+import { complexityOf } from '../../src/graphql/limits.ts';
+import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
   graphql,
@@ -51,7 +53,23 @@ const lists =
   'query ($n: Int) { dttTemplates(first: $n) { nodes { sessions(first: $n) { nodes { id name } } } } }';
 const ids =
   'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }';
-const complexity = (found: number) => `The operation has a complexity of ${found}; at most 20000 is allowed`;
+const complexity = (found: number, most = 20_000) =>
+  `The operation has a complexity of ${found}; at most ${most} is allowed`;
+
+/** How many fields there are in a response. */
+function fieldsIn(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce((sum, item) => sum + fieldsIn(item), 0);
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((sum: number, field) => sum + 1 + fieldsIn(field), 0);
+}
+const fieldsOfResponse = (document: string, variableValues = {}) =>
+  fieldsIn(executeSync({ schema, document: parse(document), variableValues }).data);
+
+/** The schema so many times, as tools ask for it. */
+const wholeSchema = (times: number) =>
+  `{ ${many(times, (index) => `a${index}: __schema { ...S }`)} } ${getIntrospectionQuery()
+    .replace(/^[\s\S]*?__schema \{/, 'fragment S on __Schema {')
+    .replace(/\}\s*\}\s*fragment FullType/, '} fragment FullType')}`;
 
 const hostile: [name: string, document: string, variables: Record<string, unknown>, messages: string[]][] = [
   ['21 levels', deep(21), {}, ['The operation is 21 levels deep; at most 20 are allowed']],
@@ -160,14 +178,7 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     {},
     [complexity(20_303)],
   ],
-  [
-    'the schema, and again, and again',
-    `{ ${many(3, (index) => `a${index}: __schema { ...S }`)} } ${getIntrospectionQuery()
-      .replace(/^[\s\S]*?__schema \{/, 'fragment S on __Schema {')
-      .replace(/\}\s*\}\s*fragment FullType/, '} fragment FullType')}`,
-    {},
-    [complexity(24_816)],
-  ],
+  ['the schema, and again, and again', wholeSchema(5), {}, [complexity(fieldsOfResponse(wholeSchema(5)))]],
   [
     'the schema in itself',
     '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }',
@@ -207,7 +218,6 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
 const aboutTheSchema = new Set([
   '31 aliases',
   '31 directives',
-  'the schema, and again, and again',
   'the schema in itself',
   'a field again and again',
 ]);
@@ -242,7 +252,11 @@ describe('a hostile document', () => {
     'is nothing that an anonymous client may know: %s',
     async (name, document, variables, messages) => {
       const { status, errors } = await graphqlOnce(gateway, undefined, document, variables);
-      if (aboutTheSchema.has(name)) {
+      if (name === 'the schema, and again, and again') {
+        expect(errors?.[0]?.message).toMatch(
+          /^The operation has a complexity of \d+; at most \d{4,5} is allowed$/,
+        );
+      } else if (aboutTheSchema.has(name)) {
         expect(errors?.map(({ message }) => message)).toEqual(messages);
       } else {
         expect(status).toBe(401);
@@ -253,6 +267,43 @@ describe('a hostile document', () => {
 
   it('is no reason to log anything', () => {
     expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('a question about the schema', () => {
+  const typesInTypes =
+    'fields { name args { name defaultValue } type { ...T ofType { ...T ofType { ...T } } } }';
+  it.each<[document: string, variables?: object]>([
+    [getIntrospectionQuery()],
+    [wholeSchema(3)],
+    [
+      `{ __schema { types { ${typesInTypes} } } } fragment T on __Type { fields { description } possibleTypes { name } }`,
+    ],
+    ['{ __type(name: "DttSession") { fields { type { fields { name } } } enumValues { name } } }'],
+    ['{ __type(name: "Nothing") { fields { name } } __typename }'],
+    [
+      'query ($name: String!) { __type(name: $name) { fields(includeDeprecated: true) { name } } }',
+      { name: 'User' },
+    ],
+    ['query ($name: String!) { __type(name: $name) { fields { name } } }', { name: 'PageInfo' }],
+    [
+      '{ __schema { ... on __Schema { directives { name args { name } locations } } queryType { ...N } } } fragment N on __Type { name }',
+    ],
+  ])('counts for exactly as many fields as its response has: %s', (document, variables = {}) => {
+    const parsed = parse(document);
+    const operation = getOperationAST(parsed) ?? expect.fail('it has no operation');
+    const found = complexityOf(parsed, operation, { ...variables });
+    // Asked again with other variables it is counted again.
+    expect(found).toBe(fieldsOfResponse(document, variables));
+  });
+
+  it('of an anonymous client may be twice what tools ask, and no more', async () => {
+    expect((await graphqlOnce(gateway, undefined, getIntrospectionQuery())).errors).toBeUndefined();
+    const { errors } = await graphqlOnce(gateway, undefined, wholeSchema(3));
+    const [, found, most] = /complexity of (\d+); at most (\d+)/.exec(errors?.[0]?.message ?? '') ?? [];
+    expect(Number(found)).toBe(fieldsOfResponse(wholeSchema(3)));
+    expect(Number(most)).toBeLessThan(Number(found));
+    expect((await graphqlOnce(gateway, alice.token, wholeSchema(3))).errors).toBeUndefined();
   });
 });
 

@@ -462,7 +462,61 @@ describe('a listener that stops reading', () => {
   });
 });
 
+describe('a failure that is nobody’s business', () => {
+  it('is masked and logged as in a query, and resolved again once it is over, though nothing has changed', async () => {
+    const own = await openTestDatabase();
+    const { token } = await createAccount(own.client, 'carol');
+    const other = await openTestGateway(own);
+    const events = await follow('subscription { latestDttSession { segments { type } } }', {
+      at: other,
+      token,
+    });
+    const before = await events.next();
+    const rename = (from: string, to: string) => own.pool.query(`ALTER TABLE "${from}" RENAME TO "${to}"`);
+    await rename('TrainerSegment', 'Hidden');
+    await own.pool.query(`UPDATE "DttSession" SET name = 'changed'`);
+    const { data, errors } = await events.nextResult();
+    expect(data).toEqual({ latestDttSession: null });
+    expect(errors).toMatchObject([
+      {
+        message: 'Internal server error',
+        path: ['latestDttSession'],
+        extensions: { code: 'INTERNAL_SERVER_ERROR' },
+      },
+    ]);
+    expect(other.log.map((line) => JSON.parse(line))).toContainEqual(
+      expect.objectContaining({
+        msg: 'request failed',
+        request: events.response.headers.get('X-Request-Id'),
+      }),
+    );
+    await rename('Hidden', 'TrainerSegment');
+    expect(await events.next()).toEqual(before);
+    await other.close();
+  });
+});
+
 describe('a user', () => {
+  it('has the place of a listener back as soon as that has left, however slowly it read', async () => {
+    const other = await openTestGateway(await openBeside(database), { settings: { MAX_SUBSCRIPTIONS: '1' } });
+    const [id] = alice.dttTemplates;
+    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
+    const query = 'subscription { activeDttTemplate { message } }';
+    const socket = await sendSubscription(other, alice.token, query);
+    socket.pause();
+    for (let step = 1; step <= 20; step++) {
+      const data = { message: String(step).repeat(250_000) };
+      await database.client.dttTemplate.update({ where: { id }, data });
+    }
+    expect((await follow(activeName, { at: other })).response.status).toBe(429);
+    socket.destroy();
+    // Sooner than a listener that does not read is let go.
+    await expect
+      .poll(async () => (await follow(activeName, { at: other })).response.status, { timeout: 10_000 })
+      .toBe(200);
+    await other.close();
+  });
+
   it('has so many subscriptions at most, and another when one has ended', async () => {
     const settings = { MAX_SUBSCRIPTIONS: '2' };
     const other = await openTestGateway(await openBeside(database), { settings });

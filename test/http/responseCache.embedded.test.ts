@@ -94,6 +94,18 @@ describe('an answer', () => {
     expect(responseCache.get(bob, '/dtt')).toBeUndefined();
   });
 
+  it('is not served once so many viewers have changed that their versions are forgotten', async () => {
+    const { responseCache, announce } = open();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    for (let viewer = 1_000; viewer < 1_000 + 99_999; viewer++) announce(viewer);
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    announce(alice);
+    announce(bob);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    await responseCache.compute(alice, '/dtt', good('new'));
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  });
+
   it('is not kept when the viewer’s data changed while it was computed', async () => {
     for (const change of ['announced', 'written here', 'anything'] as const) {
       const { responseCache, announce, announceAll } = open();
@@ -280,11 +292,25 @@ describe('memory', () => {
 
   it('is bounded in bytes: what was not asked for the longest goes first', async () => {
     const { responseCache } = open(5.5 * size);
-    for (const path of ['/1', '/2', '/3', '/4']) await responseCache.compute(alice, path, long('x'));
-    responseCache.get(alice, '/1');
-    await responseCache.compute(alice, '/5', long('x'));
-    const isCached = (path: string) => responseCache.get(alice, path) !== undefined;
-    expect(['/1', '/2', '/3', '/4', '/5'].filter(isCached)).toEqual(['/1', '/3', '/4', '/5']);
+    const viewers = [1, 2, 3, 4, 5];
+    for (const viewer of viewers.slice(0, 4)) await responseCache.compute(viewer, '/dtt', long('x'));
+    responseCache.get(1, '/dtt');
+    await responseCache.compute(5, '/dtt', long('x'));
+    expect(viewers.filter((viewer) => responseCache.get(viewer, '/dtt') !== undefined)).toEqual([1, 3, 4, 5]);
+  });
+
+  it('is shared: whoever asks for a lot lets go of their own oldest, and of nobody else’s', async () => {
+    const { responseCache } = open(10 * 1.2 * size);
+    await responseCache.compute(bob, '/dtt', long('x'));
+    for (let index = 0; index < 20; index++) await responseCache.compute(alice, `/${index}`, long('x'));
+    // Asked again, one that is stored takes its place once.
+    await responseCache.compute(alice, '/19', long('y'));
+    expect(responseCache.get(bob, '/dtt')).toBeDefined();
+    const cached = Array.from({ length: 20 }, (_, index) => `/${index}`).filter(
+      (path) => responseCache.get(alice, path) !== undefined,
+    );
+    expect(cached).toEqual(['/18', '/19']);
+    expect(responseCache.usage().entries).toBe(3);
   });
 
   it('is what is counted: a small answer does not hold on to what was made beside it', async () => {

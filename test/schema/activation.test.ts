@@ -322,6 +322,31 @@ describe('a template that was active', () => {
   });
 });
 
+it('finds no template in REST where that is deleted before it is read', async () => {
+  const { database } = gateway;
+  const own = { ...(await openBeside(database)) };
+  const other = await openTestGateway({
+    ...own,
+    sql: {
+      ...own.sql,
+      async write<Row extends object>(text: string, values: readonly unknown[]) {
+        const rows = await own.sql.write<Row>(text, values);
+        await database.pool.query('DELETE FROM "DttTemplate" WHERE id = $1', [values[1]]);
+        return rows;
+      },
+    },
+  });
+  const { id } = await database.client.dttTemplate.create({
+    data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
+  });
+  const response = await postJson(other, alice.token, `/dtt/templates/${id}`, { isActive: true });
+  expect(response).toMatchObject({
+    status: 404,
+    body: { ok: false, error: 'Template not found or not owned by user' },
+  });
+  await other.close();
+});
+
 it('is seen by what is read behind it, also where two stand in one operation', async () => {
   const [first, second] = alice.dttTemplates;
   const { data } = await graphql(

@@ -15,12 +15,14 @@ function open(isValid = async () => true) {
     authenticate: async () => null,
     isValid: () => isValid(),
   };
-  const changes = createViewerChanges({ feed: fake.feed, viewers, maxAge, retryDelay: 1 }, alice)()[
-    Symbol.asyncIterator
-  ]();
+  const { follow, resolved } = createViewerChanges(
+    { feed: fake.feed, viewers, maxAge, retryDelay: 1 },
+    alice,
+  );
   return {
     ...fake,
-    changes,
+    resolved,
+    changes: follow()[Symbol.asyncIterator](),
     setValid(response: () => Promise<boolean>) {
       isValid = response;
     },
@@ -241,6 +243,41 @@ describe('following', () => {
       expect(await isSettled(next)).toBe(false);
       vi.advanceTimersByTime(1);
       expect(await next).toEqual(end);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('yields again after what failed: later each time, until something succeeds, and not at all without a reader', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const soon = () => new Promise((done) => setImmediate(done));
+    try {
+      const { changes, resolved } = open();
+      /** How long it takes, in milliseconds, until it yields. */
+      async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
+        let waited: number | undefined;
+        const next = changes.next().then(() => (waited ??= -1));
+        resolved(hasFailed);
+        for (let time = 0; time <= 40_000 && waited === undefined; time++) {
+          await soon();
+          if (waited !== undefined) break;
+          vi.advanceTimersByTime(1);
+          await soon();
+          if (waited !== undefined) waited = time + 1;
+        }
+        if (waited !== undefined) await next;
+        return waited;
+      }
+      await changes.next();
+      const delays = [];
+      for (let failures = 0; failures < 4; failures++) delays.push(await delayAfter(true));
+      expect(delays).toEqual([1, 2, 4, 8]);
+      resolved(false);
+      expect(await delayAfter(true)).toBe(1);
+      await changes.return?.();
+      resolved(true);
+      vi.advanceTimersByTime(40_000);
+      expect(await changes.next()).toEqual(end);
     } finally {
       vi.useRealTimers();
     }

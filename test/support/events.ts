@@ -8,6 +8,9 @@ export interface Events {
   /** The data of the next result. Fails when the stream ends instead, or a result has errors. */
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own subscription where it reads it.
   next(): Promise<any>;
+  /** The next result, with its errors. */
+  // biome-ignore lint/suspicious/noExplicitAny: as for `next`.
+  nextResult(): Promise<{ data?: any; errors?: any }>;
   /** Reads to the end of the stream: the events that were left, `complete` among them if it ended in order. */
   rest(): Promise<string[]>;
   /** Leaves, as a client does that is no longer interested. */
@@ -40,13 +43,17 @@ export async function subscribe(
     ...(method === 'POST' && { body: JSON.stringify({ query, variables }) }),
   });
   const events = eventsOf(response);
+  async function nextResult() {
+    const { value, done } = await events.next();
+    if (done) throw new Error('the stream has ended');
+    expect(value.type).toBe('next');
+    return JSON.parse(value.data);
+  }
   return {
     response,
+    nextResult,
     async next() {
-      const { value, done } = await events.next();
-      if (done) throw new Error('the stream has ended');
-      expect(value.type).toBe('next');
-      const { data, errors } = JSON.parse(value.data);
+      const { data, errors } = await nextResult();
       expect(errors).toBeUndefined();
       return data;
     },

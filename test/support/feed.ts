@@ -1,6 +1,7 @@
 /** A change feed for tests that does what the test says. */
 
 import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/changeFeed.ts';
+import type { ViewerChanges } from '../../src/schema/subscriptions.ts';
 
 /** A feed whose connection and announcements are the test's. */
 export function createFakeFeed() {
@@ -41,3 +42,6 @@ export function createFakeFeed() {
     },
   };
 }
+
+/** What is followed where nothing is. */
+export const noChanges: ViewerChanges = { follow: async function* () {}, resolved() {} };

@@ -121,7 +121,7 @@ export function onEachChange<
   Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
 >(resolve: Resolve) {
   return {
-    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes(),
+    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes.follow(),
     // The same parameters and result as the resolver that it calls.
     resolve: ((parent, args, context, info) => {
       context.loaders.clear();

@@ -142,27 +142,34 @@ function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], inf
   return { columns, rows, forViewer };
 }
 
-/** The fields that are selected of a type, each with what is selected beneath it, through all fragments. */
+/**
+ * The fields that are selected of a type, each with what is selected beneath it, through all fragments. A fragment counts
+ * once, however often it is spread.
+ */
 function fieldsIn(
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
   found = new Map<string, SelectionSetNode[]>(),
+  spread = new Set<string>(),
 ): Map<string, SelectionSetNode[]> {
   for (const selection of sets.flatMap((set) => set.selections)) {
     if (selection.kind === Kind.FIELD) {
       const name = selection.name.value;
       if (name.startsWith('__')) continue;
-      found.set(name, [
-        ...(found.get(name) ?? []),
-        ...(selection.selectionSet ? [selection.selectionSet] : []),
-      ]);
+      const below = found.get(name) ?? [];
+      if (selection.selectionSet) below.push(selection.selectionSet);
+      found.set(name, below);
       continue;
+    }
+    if (selection.kind === Kind.FRAGMENT_SPREAD) {
+      if (spread.has(selection.name.value)) continue;
+      spread.add(selection.name.value);
     }
     const fragment =
       selection.kind === Kind.INLINE_FRAGMENT ? selection : info.fragments[selection.name.value];
     if (fragment && applies(fragment.typeCondition?.name.value, type, info)) {
-      fieldsIn(type, [fragment.selectionSet], info, found);
+      fieldsIn(type, [fragment.selectionSet], info, found, spread);
     }
   }
   return found;

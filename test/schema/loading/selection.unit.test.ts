@@ -117,6 +117,18 @@ describe('a read', () => {
     expect(await selectsOf(source)).toEqual([select, select]);
   });
 
+  it('plans a fragment once, however often it is spread', async () => {
+    const levels = 40;
+    const fragments = Array.from(
+      { length: levels },
+      (_, level) => `fragment F${level} on DttDevice { ...F${level + 1} ...F${level + 1} }`,
+    );
+    const source = `{ dttDevices { nodes { ...F0 } } } ${fragments.join(' ')} fragment F${levels} on DttDevice { apiHits }`;
+    const { selects, context } = noting();
+    await graphql({ schema, source, contextValue: context });
+    expect(selects).toEqual([{ id: true, lastVisited: true, apiHits: true }]);
+  });
+
   it('selects of each type what is asked of that type, where one field gives several', async () => {
     const visited = { id: true, lastVisited: true };
     const selects = [

@@ -1,0 +1,71 @@
+/** What a question about the schema costs: counted exactly, since the schema is known, and long before it is resolved. */
+
+import {
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type GraphQLField,
+  type GraphQLResolveInfo,
+  getArgumentValues,
+  getNamedType,
+  isObjectType,
+  Kind,
+  SchemaMetaFieldDef,
+  type SelectionSetNode,
+  TypeMetaFieldDef,
+} from 'graphql';
+import { schema } from '../schema/schema.ts';
+
+/** The field of the query type that asks about the schema under this name, if one does. */
+export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
+  return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
+}
+
+/**
+ * How many fields the response to `__schema` or `__type` has, if no condition leaves any out. What is selected of a type
+ * counts once for each selection, however often the type is reached, so that the time does not grow with the response.
+ * @param variables as coerced; the document must be valid.
+ */
+export function countIntrospection(
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  root: FieldNode,
+  variables: Readonly<Record<string, unknown>>,
+): number {
+  const known = new Map<SelectionSetNode, Map<unknown, number>>();
+  // What the resolvers of the introspection read of it.
+  const info = { schema } as GraphQLResolveInfo;
+
+  function countField(field: GraphQLField<unknown, unknown>, node: FieldNode, source: unknown): number {
+    const type = getNamedType(field.type);
+    if (!node.selectionSet || !isObjectType(type)) return 1;
+    const value = field.resolve?.(source, getArgumentValues(field, node, variables), undefined, info);
+    let count = 1;
+    for (const item of Array.isArray(value) ? value : [value])
+      if (item != null) count += countIn(node.selectionSet, type.getFields(), item);
+    return count;
+  }
+
+  function countIn(set: SelectionSetNode, fields: Fields, source: unknown): number {
+    const counts = known.get(set) ?? new Map<unknown, number>();
+    known.set(set, counts);
+    const found = counts.get(source);
+    if (found !== undefined) return found;
+    let count = 0;
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.FIELD) {
+        const field = fields[selection.name.value];
+        count += field ? countField(field, selection, source) : 1;
+      } else {
+        const below =
+          selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
+        if (below) count += countIn(below.selectionSet, fields, source);
+      }
+    }
+    counts.set(source, count);
+    return count;
+  }
+
+  const field = introspectionField(root.name.value);
+  return field ? countField(field, root, undefined) : 1;
+}
+
+type Fields = Readonly<Record<string, GraphQLField<unknown, unknown>>>;

@@ -1,0 +1,51 @@
+/** Runs subscriptions: the operation again for each event, a viewer's one after the other. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import { isAsyncIterable } from 'graphql-yoga';
+import { codeOf } from '../errors.ts';
+import type { Context } from '../schema/context.ts';
+import { createTurns } from './turns.ts';
+
+/** In milliseconds. */
+const longestRest = 1_000;
+
+/**
+ * The subscriptions of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
+ */
+const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
+
+/**
+ * As `subscribe` of graphql-js, in turns. An event whose operation failed for a reason that is hidden from clients comes
+ * again after a while: the reader would otherwise have the failure for the state of things until the next change.
+ * @param args the context is one of the schema's: without a viewer no document is a subscription.
+ */
+export async function subscribeInTurns(
+  args: ExecutionArgs,
+): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
+  const events = await createSourceEventStream(args);
+  if (!isAsyncIterable<unknown>(events)) return events;
+  const { viewer, changes } = args.contextValue as Context;
+  const iterator = events[Symbol.asyncIterator]();
+  let hasLeft = false;
+  const end = { done: true, value: undefined } as const;
+  const results: AsyncIterableIterator<ExecutionResult> = {
+    async next() {
+      const step = await iterator.next();
+      if (step.done) return end;
+      const value = await inTurn(viewer.id, async () =>
+        hasLeft ? undefined : execute({ ...args, rootValue: step.value }),
+      );
+      if (value === undefined) return end;
+      changes.resolved(value.errors?.some((error) => codeOf(error) === undefined) === true);
+      return { done: false, value };
+    },
+    async return() {
+      hasLeft = true;
+      await iterator.return?.();
+      return end;
+    },
+    [Symbol.asyncIterator]: () => results,
+  };
+  return results;
+}

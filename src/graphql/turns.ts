@@ -1,0 +1,28 @@
+/** Work that waits for its turn, so that one client's does not keep everybody else's from the processor. */
+
+/** Does work of the same key one after the other. */
+export type Turns<Key> = <Result>(key: Key, work: () => Promise<Result>) => Promise<Result>;
+
+/** @param pause is what is waited for between two, given how long the first of them took, in milliseconds. */
+export function createTurns<Key>(pause: (took: number) => Promise<unknown>): Turns<Key> {
+  /** When the last of a key is done, and its pause over. */
+  const last = new Map<Key, Promise<unknown>>();
+  return async (key, work) => {
+    const before = last.get(key);
+    let done = (): void => {};
+    const mine = new Promise<void>((settle) => {
+      done = settle;
+    });
+    last.set(key, mine);
+    await before;
+    const began = performance.now();
+    try {
+      return await work();
+    } finally {
+      pause(performance.now() - began).then(() => {
+        done();
+        if (last.get(key) === mine) last.delete(key);
+      });
+    }
+  };
+}

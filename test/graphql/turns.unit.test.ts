@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createTurns } from '../../src/graphql/turns.ts';
+
+it('does work of the same key one after the other, and that of others meanwhile', async () => {
+  const inTurn = createTurns<string>(async () => {});
+  const said: string[] = [];
+  const work = (name: string) => async () => {
+    said.push(`${name} begins`);
+    await sleep(1);
+    said.push(`${name} ends`);
+    return name;
+  };
+  const all = [inTurn('a', work('a1')), inTurn('a', work('a2')), inTurn('b', work('b'))];
+  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b']);
+  expect(said.filter((line) => line.startsWith('a'))).toEqual([
+    'a1 begins',
+    'a1 ends',
+    'a2 begins',
+    'a2 ends',
+  ]);
+  expect(said.indexOf('b begins')).toBeLessThan(said.indexOf('a2 begins'));
+});
+
+it('pauses between two as the first of them asks for, whether it succeeded or not', async () => {
+  const tooks: number[] = [];
+  let resume = () => {};
+  const inTurn = createTurns<string>((took) => {
+    tooks.push(took);
+    return new Promise<void>((settle) => {
+      resume = settle;
+    });
+  });
+  await expect(inTurn('a', () => sleep(5).then(() => Promise.reject(new Error('no'))))).rejects.toThrow('no');
+  let hasBegun = false;
+  const second = inTurn('a', async () => {
+    hasBegun = true;
+  });
+  await sleep(5);
+  expect(hasBegun).toBe(false);
+  resume();
+  await second;
+  expect(hasBegun).toBe(true);
+  expect(tooks[0]).toBeGreaterThan(1);
+});

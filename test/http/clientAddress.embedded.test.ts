@@ -1,0 +1,27 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { addressOf } from '../../src/http/clientAddress.ts';
+import { timeouts, watchConnections } from '../../src/http/timeouts.ts';
+
+let server: Server;
+let requested: Promise<[IncomingMessage]>;
+beforeAll(async () => {
+  server = createServer();
+  watchConnections(server, timeouts, new AbortController().signal);
+  // What an event of a server is emitted with.
+  requested = once(server, 'request') as Promise<[IncomingMessage]>;
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(() => server?.close());
+
+it('is known of a client that has left before it is asked for', async () => {
+  // A server that listens on an address has one.
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [request] = await requested;
+  socket.destroy();
+  await once(request.socket, 'close');
+  expect(addressOf(request, 0)).toBe('127.0.0.1');
+});
