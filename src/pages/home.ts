@@ -180,7 +180,7 @@ li { padding: .5rem 0; border-top: 1px solid color-mix(in srgb, CanvasText 15%, 
 a { color: LinkText; font-weight: 600 }
 li span { display: block }
 .code { position: relative; margin: 1rem 0 }
-pre { margin: 0; padding: 1rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }
+pre { margin: 0; padding: 1rem 5rem 1rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }
 button { position: absolute; top: .5rem; right: .5rem; font: inherit; font-size: .85rem }
 footer { padding-top: 0; font-size: .9rem }
 `;
