@@ -99,7 +99,7 @@ export const settings = {
     'origins such as https://app.example.com, separated by commas',
     z
       .string()
-      .transform((text) => text.split(',').map((origin) => origin.trim()))
+      .transform((text) => text.split(',').map((origin) => origin.trim().replace(/\/$/, '')))
       .refine((origins) =>
         origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
       )

@@ -1,19 +1,69 @@
 /** Cross-origin requests (the Fetch standard, CORS protocol): allowed to the pages of the origins that are named. */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import corsHeaders from 'cors';
+import { errorResponse } from './errorResponse.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpResponse } from './response.ts';
 
 /**
  * Says in the headers of a response whose pages may read it, for either API. Tokens travel in a header that only
  * a page which has one can set, so there are no credentials to allow.
- * @returns whether the request was a preflight, and has its response.
+ * @returns the response to a preflight, undefined for any other request.
  */
-export type Cors = (request: IncomingMessage, response: ServerResponse) => boolean;
+export type Cors = (exchange: Exchange) => HttpResponse | undefined;
 
-export function createCors(origins: readonly string[] | undefined): Cors {
-  if (!origins) return () => false;
-  const handle = corsHeaders({
+/** How many refused origins are told of: a stranger can make up any number. */
+const maxTold = 100;
+
+/** @param onRefused told of each origin whose pages are refused, once, with the words of the response to a preflight. */
+export function createCors(
+  origins: readonly string[] | undefined,
+  onRefused: (message: string) => void,
+): Cors {
+  const told = new Set<string>();
+  const setHeaders = origins && createHeaders(origins);
+
+  function refuse(origin: string): string {
+    const message = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway${hintFor(origin, origins)}`;
+    if (!told.has(origin) && told.size < maxTold) {
+      told.add(origin);
+      onRefused(message);
+    }
+    return message;
+  }
+
+  return ({ request, response, endpoint }) => {
+    const { origin, host } = request.headers;
+    const isPreflight =
+      request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+    // Without an origin it is no page that asks. The gateway's own pages need nobody's leave.
+    if (origin === undefined || hostOf(origin) === host) {
+      if (setHeaders) response.setHeader('Vary', 'Origin');
+      return undefined;
+    }
+    setHeaders?.(request, response, () => {});
+    if (!origins?.includes(origin)) {
+      const message = refuse(origin);
+      return isPreflight ? errorResponse(endpoint, { ...refused, message }) : undefined;
+    }
+    return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
+  };
+}
+
+const refused = { status: 403, code: 'BAD_USER_INPUT' } as const;
+
+/** The setting that would allow the origin, beside those that are allowed. Only pages that came over HTTP have a name. */
+function hintFor(origin: string, origins: readonly string[] = []): string {
+  if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
+  return `: CORS_ORIGINS=${[...origins, origin].join()} would allow them`;
+}
+
+const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
+
+function createHeaders(origins: readonly string[]) {
+  return corsHeaders({
     origin: [...origins],
+    preflightContinue: true,
     methods: ['GET', 'HEAD', 'POST'],
     allowedHeaders: [
       'Authorization',
@@ -37,13 +87,4 @@ export function createCors(origins: readonly string[] | undefined): Cors {
     // Two hours are the most that browsers believe.
     maxAge: 7200,
   });
-  return (request, response) => {
-    // Without an origin it is no page that asks, and OPTIONS no preflight.
-    if (request.headers.origin === undefined) {
-      response.setHeader('Vary', 'Origin');
-      return false;
-    }
-    handle(request, response, () => {});
-    return response.writableEnded;
-  };
 }

@@ -47,6 +47,7 @@ const files: ReadonlyMap<string, PageHandler> = new Map(
   Object.entries({
     [documentPath]: file('application/json', printDocument),
     '/docs/start.js': file('text/javascript', async () => startScript),
+    '/docs/page.css': file('text/css', async () => pageStyle),
     '/docs/swagger-ui-bundle.js': file('text/javascript', () => readPackaged('swagger-ui-bundle.js')),
     '/docs/swagger-ui.css': file('text/css', () => readPackaged('swagger-ui.css')),
   }),
@@ -75,9 +76,12 @@ const pageWith = (demoToken = '') => `<!doctype html>
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <title>Dovetail REST reference</title>
   <link rel="icon" href="data:,">
+  <meta name="color-scheme" content="light dark">
   <link rel="stylesheet" href="/docs/swagger-ui.css">
+  <link rel="stylesheet" href="/docs/page.css">
 </head>
 <body>
+  <p>${demoToken ? 'The token of the demo account is filled in: every request can be tried as it is.' : 'To try requests, put your token in by the button Authorize.'}</p>
   <div id="reference" data-token="${demoToken}"></div>
   <script src="/docs/swagger-ui-bundle.js"></script>
   <script src="/docs/start.js"></script>
@@ -85,8 +89,17 @@ const pageWith = (demoToken = '') => `<!doctype html>
 </html>
 `;
 
+/** Swagger UI brings its own colours for the night, but has to be told that it is night. */
+const pageStyle = `body { margin: 0 }
+body > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
+`;
+
 /** Without a validator's address Swagger UI asks nobody but this server. */
-const startScript = `const domNode = document.getElementById('reference');
+const startScript = `const night = matchMedia('(prefers-color-scheme: dark)');
+const dress = () => document.documentElement.classList.toggle('dark-mode', night.matches);
+night.addEventListener('change', dress);
+dress();
+const domNode = document.getElementById('reference');
 const ui = SwaggerUIBundle({
   domNode,
   url: '${documentPath}',

@@ -1,21 +1,29 @@
-/** The first page: what runs here, and where everything is. */
+/** The first page: what runs here, where everything is, and how to ask it for the first time. */
 
 import { hash } from 'node:crypto';
 import { asksForPage, type Exchange } from '../http/exchange.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
+import { release } from '../version.ts';
 import { pageResponse } from './page.ts';
 
+interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly what: string;
+  /** Whether it is for programs that watch over the gateway rather than for people. */
+  readonly isProbe?: boolean;
+}
+
 /** Everything that can be looked at in a browser. */
-export const places = [
+export const places: readonly Place[] = [
   { path: '/graphql', name: 'GraphiQL', what: 'ask in GraphQL, with examples, docs and completion' },
   { path: '/docs', name: 'REST reference', what: 'every route of the REST interface, to read and to try' },
   { path: '/openapi.json', name: 'OpenAPI', what: 'the same as a document, for code generators' },
   { path: '/schema.graphql', name: 'Schema', what: 'all of GraphQL in one text, for code generators' },
-  { path: '/healthz', name: 'Health', what: 'whether the process is alive' },
-  { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached' },
+  { path: '/healthz', name: 'Health', what: 'whether the process is alive', isProbe: true },
+  { path: '/readyz', name: 'Readiness', what: 'whether the database can be reached', isProbe: true },
 ];
 
-const question = '{"query":"{ viewer { username } }"}';
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 
 /**
@@ -29,36 +37,59 @@ export function homePage(
   isThere: (path: string) => boolean,
 ): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
-  const commands = commandsFor(exchange.request.headers.host, demoToken);
-  return asksForPage(exchange) ? asPage(here, commands) : asText(here, commands);
+  // What a client says of the host goes into the response, so it has to look like one.
+  const { host = '' } = exchange.request.headers;
+  const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
+  return asksForPage(exchange) ? asPage(here, address, demoToken) : asText(here, address, demoToken);
 }
 
+const question = '{ viewer { username } }';
+const unknownToken = 'YOUR_API_TOKEN';
+const howToGetToken = 'npx dovetail token create --user NAME --name first';
+
 /** A request to each API, as one types it into a terminal. */
-function commandsFor(host = '', demoToken = 'YOUR_API_TOKEN'): string[] {
-  // What a client says of the host goes into the response, so it has to look like one.
-  const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const authorization = `-H 'Authorization: Bearer ${demoToken}'`;
+function commandsFor(address: string, token: string): string[] {
+  const authorization = `-H 'Authorization: Bearer ${token}'`;
+  const body = JSON.stringify({ query: question });
   return [
-    [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${question}'`],
+    [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", `-d '${body}'`],
     [`curl ${address}/api/v1/dtt/templates/active`, authorization],
   ].map((parts) => parts.join(' \\\n  '));
 }
 
+/** The same from a page of somebody's own. */
+const snippetFor = (address: string, token: string) => `<script type="module">
+  const response = await fetch('http://${address}/graphql', {
+    method: 'POST',
+    headers: {
+      Authorization: 'Bearer ${token}',
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({ query: '${question}' }),
+  });
+  const { data, errors } = await response.json();
+  document.body.append(errors ? errors[0].message : data.viewer.username);
+</script>`;
+
 /** What the response depends on. */
 const headers = { Vary: 'Accept, Host' };
 
-function asText(here: typeof places, commands: readonly string[]): HttpResponse {
+function asText(here: readonly Place[], address: string, demoToken: string | undefined): HttpResponse {
   const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-  return textResponse(200, ['Dovetail', summary, '', ...list, '', ...commands].join('\n'), {
-    ...headers,
-    'Cache-Control': 'private, no-cache',
-  });
+  const token = demoToken === undefined ? [`A token: ${howToGetToken}`, ''] : [];
+  const commands = commandsFor(address, demoToken ?? unknownToken);
+  const lines = [`Dovetail ${release}`, summary, '', ...list, '', ...token, ...commands];
+  return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
 }
 
-function asPage(here: typeof places, commands: readonly string[]): HttpResponse {
-  const list = here.map(
-    ({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`,
-  );
+function asPage(here: readonly Place[], address: string, demoToken: string | undefined): HttpResponse {
+  const token = demoToken ?? unknownToken;
+  const links = here
+    .filter(({ isProbe }) => !isProbe)
+    .map(({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`);
+  const probes = here
+    .filter(({ isProbe }) => isProbe)
+    .map(({ path, name, what }) => `<a href="${path}" title="${what}">${name}</a>`);
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -74,25 +105,82 @@ function asPage(here: typeof places, commands: readonly string[]): HttpResponse 
 <h1>Dovetail</h1>
 <p>${summary} The older REST interface is at <code>/api/v1</code>, over the same data.</p>
 <nav aria-label="What is here"><ul>
-${list.join('\n')}
+${links.join('\n')}
 </ul></nav>
+${tokenSection(demoToken)}
 <h2>From a terminal</h2>
-${commands.map((command) => `<pre tabindex="0"><code>${command}</code></pre>`).join('\n')}
+${commandsFor(address, token).map(copyable).join('\n')}
+<h2>From a page of yours</h2>
+<p>The gateway has to name its origin: <code>CORS_ORIGINS=http://localhost:5173 npm start</code></p>
+${copyable(snippetFor(address, token))}
 </main>
+<footer>Dovetail ${release} · ${probes.join(' · ')}</footer>
+<script type="module">${script}</script>
 </body>
 </html>`;
-  const policy = { 'style-src': `'sha256-${hash('sha256', style, 'base64')}'`, 'img-src': 'data:' };
+  const sourceOf = (text: string) => `'sha256-${hash('sha256', text, 'base64')}'`;
+  const policy = {
+    'style-src': sourceOf(style),
+    'script-src': sourceOf(script),
+    'connect-src': "'self'",
+    'img-src': 'data:',
+  };
   return pageResponse(html, policy, headers);
 }
 
+function tokenSection(demoToken: string | undefined): string {
+  return demoToken === undefined
+    ? `<h2>A token</h2>\n<p>Every request needs one. For a user of this database:</p>\n${copyable(howToGetToken)}`
+    : `<h2>The token of the demo account</h2>\n${copyable(demoToken)}\n<p id="account" data-token="${demoToken}"></p>`;
+}
+
+const escapes = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+]);
+
+/** Code that wraps, with a button that copies it. */
+const copyable = (code: string) =>
+  `<div class="code"><pre tabindex="0"><code>${code.replace(/[&<]/g, (sign) => escapes.get(sign) ?? sign)}</code></pre><button hidden>Copy</button></div>`;
+
+/** Copies what stands beside a button, and says what the demo account has. Without it the page does without both. */
+const script = `
+for (const button of navigator.clipboard ? document.querySelectorAll('.code button') : []) {
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = 'Copied';
+    setTimeout(() => { button.textContent = 'Copy' }, 2000);
+  });
+}
+const account = document.getElementById('account');
+if (account) {
+  const query = '{ viewer { username dttDevices(first: 1) { totalCount } lkbxDevices(first: 1) { totalCount } ossmDevices(first: 1) { totalCount } dttSessions(first: 1) { totalCount } lockSessions(first: 1) { totalCount } } }';
+  const response = await fetch('/graphql', {
+    method: 'POST',
+    headers: { Authorization: 'Bearer ' + account.dataset.token, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query }),
+  });
+  const { data } = await response.json();
+  if (data?.viewer) {
+    const { username, dttDevices, lkbxDevices, ossmDevices, dttSessions, lockSessions } = data.viewer;
+    const devices = dttDevices.totalCount + lkbxDevices.totalCount + ossmDevices.totalCount;
+    account.textContent = username + ': ' + devices + ' devices, ' + dttSessions.totalCount + ' training sessions, ' + lockSessions.totalCount + ' lock sessions';
+  }
+}
+`;
+
 const style = `
 body { font: 1rem/1.6 system-ui, sans-serif; margin: 0; background: Canvas; color: CanvasText }
-main { max-width: 42rem; margin: 0 auto; padding: 3rem 1.5rem }
+main, footer { max-width: 42rem; margin: 0 auto; padding: 3rem 1.5rem }
 h1 { margin: 0 }
 h2 { margin: 2rem 0 0; font-size: 1.1rem }
 ul { list-style: none; margin: 2rem 0 0; padding: 0 }
 li { padding: .5rem 0; border-top: 1px solid color-mix(in srgb, CanvasText 15%, Canvas) }
 a { color: LinkText; font-weight: 600 }
 li span { display: block }
-pre { overflow-x: auto; padding: 1rem; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }
+.code { position: relative; margin: 1rem 0 }
+pre { margin: 0; padding: 1rem 5rem 1rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }
+button { position: absolute; top: .5rem; right: .5rem; font: inherit; font-size: .85rem }
+footer { padding-top: 0; font-size: .9rem }
 `;

@@ -47,8 +47,8 @@ export interface ServerOptions {
   mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
 }
 
-/** Makes of a request what the client gets; undefined when CORS has responded already. */
-type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse | undefined>;
+/** Makes of a request what the client gets. */
+type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse>;
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
@@ -90,15 +90,15 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await respond(exchange);
-    if (response && 'stream' in response) await sendStream(exchange, response, closing);
-    else if (response) send(exchange, response);
+    if ('stream' in response) await sendStream(exchange, response, closing);
+    else send(exchange, response);
   }
 }
 
 function createPipeline(options: ServerOptions): Respond {
-  const { config, database, feed, responseCache, mirror } = options;
+  const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
-  const cors = createCors(config.CORS_ORIGINS);
+  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message));
   const limitRate = createRateLimits(config, database);
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
   const shed = createLoadShedder(database.pool, {
@@ -112,7 +112,7 @@ function createPipeline(options: ServerOptions): Respond {
   const { page, graphql, rest } = createHandlers(options, viewers);
 
   return async (exchange) => {
-    const { request, response, endpoint } = exchange;
+    const { request, endpoint } = exchange;
     const fail = (error: keyof typeof httpErrors, headers?: Record<string, string>) =>
       errorResponse(endpoint, httpErrors[error], headers);
 
@@ -120,7 +120,8 @@ function createPipeline(options: ServerOptions): Respond {
     if (endpoint === 'page') return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
-    if (!isGraphiql && cors(request, response)) return undefined;
+    const preflight = isGraphiql ? undefined : cors(exchange);
+    if (preflight) return preflight;
 
     const { authorization } = request.headers;
     let viewer: Viewer | null | undefined = viewers.known(authorization);

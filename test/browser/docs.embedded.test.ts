@@ -22,6 +22,28 @@ it('tries a route with the demo token, which is filled in already', async () => 
   await response.getByText('"Beginner Program"').waitFor();
   expect(await response.locator('tbody td.response-col_status').innerText()).toMatch(/^200/);
   await response.scrollIntoViewIfNeeded();
+  await page.getByText('The token of the demo account is filled in').waitFor();
   await keepScreenshot(page, 'docs');
   expect(complaints).toEqual([]);
+});
+
+it('is light by day and dark by night', async () => {
+  const { page } = await browser.open(`${gateway.url}/docs`);
+  const heading = page.getByRole('heading', { name: 'Users' });
+  await heading.waitFor();
+  /** Of what is behind the page, and of what is written on it: from 0 for black to 255 for white. */
+  const brightness = () =>
+    heading.evaluate((element) =>
+      [getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(element).color].map(
+        (colour) => Math.max(...(colour.match(/\d+/g) ?? []).slice(0, 3).map(Number)),
+      ),
+    );
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await keepScreenshot(page, 'docs-dark');
+  const [paper = 255, ink = 0] = await brightness();
+  expect(paper).toBeLessThan(80);
+  expect(ink).toBeGreaterThan(160);
+  await page.emulateMedia({ colorScheme: 'light' });
+  // Colours fade over.
+  await expect.poll(async () => (await brightness()).at(1)).toBeLessThan(100);
 });

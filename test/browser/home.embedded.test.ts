@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { places } from '../../src/pages/home.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
 import { keepScreenshot, useBrowser } from '../support/browser.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 const browser = useBrowser();
 let gateway: TestGateway;
+let alice: Account;
 beforeAll(async () => {
-  gateway = await openTestGateway();
+  const database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  gateway = await openTestGateway(database, { demoToken: alice.token });
 });
 afterAll(() => gateway?.close());
 
@@ -24,5 +28,19 @@ it('leads to everything, by day and by night', async () => {
     expect(response.status()).toBe(200);
     await page.goBack();
   }
+  expect(complaints).toEqual([]);
+});
+
+it('has the demo token to copy, says whose it is, and breaks no line of code off', async () => {
+  const { page, complaints } = await browser.open(gateway.url);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByText('alice: 6 devices, 6 training sessions, 2 lock sessions').waitFor();
+  await page.getByRole('button', { name: 'Copy' }).first().click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(alice.token);
+  const isCutOff = await page.$$eval('pre', (all) =>
+    all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
+  );
+  expect(isCutOff).toBe(false);
   expect(complaints).toEqual([]);
 });

@@ -11,6 +11,7 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm ci\n': 'installs all packages from the registry, which .ci/run does',
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
+  'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.embedded.test.ts opens the page',
   'docker build': 'needs Docker',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',

@@ -71,7 +71,9 @@ describe.each(pages)('%s', (page) => {
   it('shows nothing but in languages that are run, drawn, or shown as they are', () => {
     const languages = blocksOf(text).map(({ language }) => language);
     expect(
-      languages.filter((language) => !['sh', 'js', 'ts', 'sql', 'graphql', 'mermaid'].includes(language)),
+      languages.filter(
+        (language) => !['sh', 'js', 'ts', 'html', 'sql', 'graphql', 'mermaid'].includes(language),
+      ),
     ).toEqual([]);
   });
 });

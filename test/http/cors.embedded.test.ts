@@ -14,7 +14,7 @@ let alice: Account;
 beforeAll(async () => {
   closed = await openTestGateway();
   open = await openTestGateway(await openBeside(closed.database), {
-    settings: { CORS_ORIGINS: `${app}, ${local}` },
+    settings: { CORS_ORIGINS: `${app}, ${local}/` },
   });
   alice = await createAccount(closed.database.client, 'alice');
 });
@@ -126,4 +126,51 @@ it('a page that would rather have HTML of the REST API may read it all the same'
   const accept = 'text/html, application/json;q=0.9, */*;q=0.1';
   const response = await ask(open, '/api/v1/users/me', { headers: { Origin: app, Accept: accept } });
   expect(said(response)).toMatchObject({ 'access-control-allow-origin': app });
+});
+
+describe('a page of an origin that is not named', () => {
+  const strange = 'http://localhost:3000';
+
+  it.each([
+    ['the origin alone, where none is', () => closed, strange],
+    ['the origin as well, where some are', () => open, `${app},${local},${strange}`],
+  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway, setting) => {
+    const words = `"${strange}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${setting} would allow them`;
+    const rest = await preflight(gateway(), '/api/v1/users/me', strange);
+    expect(rest.status).toBe(403);
+    expect(await rest.json()).toEqual({ ok: false, error: words });
+    const graphql = await preflight(gateway(), '/graphql', strange);
+    expect(graphql.status).toBe(403);
+    expect(await graphql.json()).toMatchObject({ errors: [{ message: words }] });
+  });
+
+  it('is told of in the log, once, and so are no more than a hundred', async () => {
+    const gateway = await openBeside(closed.database).then((database) =>
+      openTestGateway(database, { logLevel: 'warn' }),
+    );
+    const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
+    await preflight(gateway, '/graphql', strange);
+    await ask(gateway, '/graphql', { headers: { Origin: strange } });
+    expect(lines()).toMatchObject([{ msg: expect.stringContaining(`CORS_ORIGINS=${strange} would`) }]);
+    for (let port = 1; port <= 110; port++) await preflight(gateway, '/graphql', `http://h:${port}`);
+    expect(lines()).toHaveLength(100);
+    await gateway.close();
+  });
+
+  it.each(['null', 'https://', 'x', 'file://', 'chrome-extension://abc'])(
+    'has no setting, if pages of it have no name: %s',
+    async (origin) => {
+      const response = await preflight(closed, '/api/v1/users/me', origin);
+      expect(await response.json()).toEqual({
+        ok: false,
+        error: `"${origin}" is not an origin whose pages may use this gateway`,
+      });
+    },
+  );
+});
+
+it('the gateway’s own pages say where they are from, and need nobody’s leave', async () => {
+  const response = await ask(open, '/api/v1/users/me', { headers: { Origin: open.url } });
+  expect(response.status).toBe(200);
+  expect(open.log).toEqual([]);
 });

@@ -76,10 +76,16 @@ describe('what the page loads', () => {
     const script = await (await ask('/docs/start.js')).text();
     const started: unknown[] = [];
     const preauthorized: unknown[] = [];
+    const classes: unknown[] = [];
     const domNode = { dataset: { token: 'dvt_x' } };
     const ui = { preauthorizeApiKey: (...told: unknown[]) => preauthorized.push(told) };
     const page = {
-      document: { getElementById: (id: string) => (id === 'reference' ? domNode : null) },
+      // It is night.
+      matchMedia: () => ({ matches: true, addEventListener() {} }),
+      document: {
+        documentElement: { classList: { toggle: (...told: unknown[]) => classes.push(told) } },
+        getElementById: (id: string) => (id === 'reference' ? domNode : null),
+      },
       SwaggerUIBundle(options: { onComplete(): void }) {
         started.push(options);
         // It is done later.
@@ -93,6 +99,7 @@ describe('what the page loads', () => {
       expect.objectContaining({ domNode, url: '/openapi.json', validatorUrl: null, tryItOutEnabled: true }),
     ]);
     expect(preauthorized).toEqual([['token', 'dvt_x']]);
+    expect(classes).toEqual([['dark-mode', true]]);
   });
 
   it('is compressed for those who take it so, and no others', async () => {

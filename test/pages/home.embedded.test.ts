@@ -32,19 +32,22 @@ it('leads a browser to everything that is there', async () => {
   expect(responses.map(({ status }) => status)).toEqual(links.map(() => 200));
 });
 
-it('runs no script, loads nothing, and is framed by nobody', async () => {
+it('runs the one script and loads the one style that its policy names, and is framed by nobody', async () => {
   const { headers } = await fetch(gateway.url, { headers: browser });
   expect(headers.get('Content-Security-Policy')).toMatch(
-    /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-[\w+/]{43}='; img-src data:$/,
+    /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-[\w+/]{43}='; script-src 'sha256-[\w+/]{43}='; connect-src 'self'; img-src data:$/,
   );
   expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
 });
 
-it('is laid out by the one style that its policy names', async () => {
+it.each([
+  ['style', /<style>(.*)<\/style>/s],
+  ['script', /<script type="module">(.*)<\/script>\n<\/body>/s],
+])('has the %s that its policy names', async (kind, element) => {
   const response = await fetch(gateway.url, { headers: browser });
-  const [, style = ''] = /<style>(.*)<\/style>/s.exec(await response.text()) ?? [];
-  const digest = createHash('sha256').update(style).digest('base64');
-  expect(response.headers.get('Content-Security-Policy')).toContain(`style-src 'sha256-${digest}'`);
+  const [, code = ''] = element.exec(await response.text()) ?? [];
+  const digest = createHash('sha256').update(code).digest('base64');
+  expect(response.headers.get('Content-Security-Policy')).toContain(`${kind}-src 'sha256-${digest}'`);
 });
 
 describe('for whoever asks', () => {
@@ -73,7 +76,8 @@ describe('for whoever asks', () => {
     });
     for (const { path } of places) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
     expect(text).toContain('curl [::1]:4321/graphql');
-    expect(text.match(/Bearer YOUR_API_TOKEN/g)).toHaveLength(2);
+    expect(text.match(/Bearer YOUR_API_TOKEN/g)).toHaveLength(type.startsWith('text/html') ? 3 : 2);
+    expect(text).toContain('npx dovetail token create --user NAME --name first');
   });
 
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(

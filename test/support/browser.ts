@@ -21,8 +21,11 @@ export interface Tab {
   readonly complaints: string[];
 }
 
-/** Starts a browser for the tests of a file, and skips them, saying why, where there is none. */
-export function useBrowser(): { open(url: string): Promise<Tab> } {
+/**
+ * Starts a browser for the tests of a file, and skips them, saying why, where there is none. A page may ask where it comes
+ * from, and `others`.
+ */
+export function useBrowser(): { open(url: string, others?: readonly string[]): Promise<Tab> } {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!executablePath) return;
@@ -37,7 +40,7 @@ export function useBrowser(): { open(url: string): Promise<Tab> } {
   afterAll(() => browser?.close());
 
   return {
-    async open(url) {
+    async open(url, others = []) {
       if (!browser) throw new Error('the browser is not running');
       const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
       const complaints: string[] = [];
@@ -47,7 +50,8 @@ export function useBrowser(): { open(url: string): Promise<Tab> } {
       });
       await page.route('**/*', (route) => {
         const asked = route.request().url();
-        if (new URL(asked).origin === new URL(url).origin) return route.continue();
+        if ([url, ...others].some((allowed) => new URL(asked).origin === new URL(allowed).origin))
+          return route.continue();
         complaints.push(`asked for ${asked}`);
         return route.abort();
       });

@@ -1,0 +1,68 @@
+/** A page of another origin, as the documents have it, in a real browser. */
+
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { blocksOf } from '../docs/markdown.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { useBrowser } from '../support/browser.ts';
+import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+const browser = useBrowser();
+const [block] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).filter(
+  ({ language }) => language === 'html',
+);
+
+let frontend: Server;
+let origin: string;
+/** What the frontend's server sends. */
+let html = '';
+let open: TestGateway;
+let closed: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  frontend = createServer((_, response) => {
+    response.setHeader('Content-Type', 'text/html').end(html);
+  }).listen(0, '127.0.0.1');
+  await once(frontend, 'listening');
+  // A server that listens on an address has one.
+  origin = `http://127.0.0.1:${(frontend.address() as AddressInfo).port}`;
+  const database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  open = await openTestGateway(database, { settings: { CORS_ORIGINS: origin } });
+  closed = await openTestGateway(await openBeside(database), { logLevel: 'warn' });
+});
+afterAll(async () => {
+  await closed?.close();
+  await open?.close();
+  frontend?.close();
+});
+
+/** Opens the page of the documents for a gateway. */
+async function openPage(gateway: TestGateway, token: string) {
+  html = (block?.text ?? '').replace('http://localhost:4000', gateway.url).replace('YOUR_API_TOKEN', token);
+  return browser.open(origin, [gateway.url]);
+}
+
+it('shows what the documented page asked for', async () => {
+  const { page, complaints } = await openPage(open, alice.token);
+  await page.getByText('alice').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+it('shows why it was refused', async () => {
+  const { page } = await openPage(open, 'dvt_none');
+  await page.getByText('Unauthorized').waitFor();
+});
+
+it('is refused where its origin is not named, and the log says what would allow it', async () => {
+  const { page, complaints } = await openPage(closed, alice.token);
+  await expect.poll(() => complaints.join('\n')).toMatch(/blocked by CORS policy/);
+  expect(await page.getByText('alice').count()).toBe(0);
+  expect(closed.log.map((line) => JSON.parse(line).msg)).toEqual([
+    `"${origin}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${origin} would allow them`,
+  ]);
+});
