@@ -40,9 +40,9 @@ export async function withReferences(
   return resolved;
 }
 
-/** Gives the sessions that name these by their numbers keys to them. */
+/** Gives the sessions that name these, which are new here, by their numbers keys to them. */
 export async function refer(client: pg.PoolClient, table: string, ids: readonly number[]): Promise<void> {
-  if (!isReferredTo(table)) return;
+  if (!isReferredTo(table) || ids.length === 0) return;
   const { key, gone } = columns[table];
   await client.query(
     `UPDATE "DttSession" SET "${key}" = "${gone}", "${gone}" = NULL WHERE "${gone}" = ANY($1)`,

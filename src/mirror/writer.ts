@@ -64,12 +64,17 @@ async function replaceRecords(
   if (changed.length === 0) return { created: 0, updated: 0, unchanged: records.length };
   const ids = changed.map(({ row }) => row.id);
   const rows = changed.map(({ row }) => row);
-  const held = await client.query(`SELECT FROM "${kind.table}" WHERE id = ANY($1)`, [ids]);
+  const held = await client.query<{ id: number }>(`SELECT id FROM "${kind.table}" WHERE id = ANY($1)`, [ids]);
+  const known = new Set(held.rows.map(({ id }) => id));
 
   if (kind.table === 'LockSession') await deactivateOthers(client, rows, accountId);
   await upsert(client, kind.table, rows, kind.untold);
   if (kind.table === 'DttTemplate') await addImports(client, ids, accountId);
-  await refer(client, kind.table, ids);
+  await refer(
+    client,
+    kind.table,
+    ids.filter((id) => !known.has(id)),
+  );
   if (kind.children) {
     const { table, parent } = kind.children;
     await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [ids]);
@@ -81,8 +86,11 @@ async function replaceRecords(
     );
   }
 
-  const updated = held.rowCount ?? 0;
-  return { created: changed.length - updated, updated, unchanged: records.length - changed.length };
+  return {
+    created: changed.length - known.size,
+    updated: known.size,
+    unchanged: records.length - changed.length,
+  };
 }
 
 /**

@@ -293,6 +293,69 @@ describe('a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
+  it('knows no more than it was told, and does not forget what it was', async () => {
+    const untold = {
+      '/users/me': [
+        'accountType',
+        'league',
+        'rank',
+        'totalPoints',
+        'matchPoints',
+        'dttTotalReps',
+        'dttTotalSessions',
+      ],
+      '/dtt': ['createdDate', 'apiHits', 'macAddress'],
+      '/lkbx/sessions': ['createdAt', 'endDate'],
+    };
+    const without = (record: object, fields: readonly string[]) =>
+      Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name)));
+    const withhold = () => {
+      scene.proxy.rewrite = (path, data) => {
+        const fields = Object.entries(untold).find(([each]) => each === path)?.[1] ?? [];
+        const { data: items } = data as { data?: object[] };
+        return items ? { data: items.map((item) => without(item, fields)) } : without(data as object, fields);
+      };
+    };
+    const { client } = scene.target;
+    const known = async () => ({
+      '/users/me': await client.user.findUniqueOrThrow({ where: { id: 1 } }),
+      '/dtt': await client.dttDevice.findUniqueOrThrow({ where: { id: 1 } }),
+      '/lkbx/sessions': await client.lockSession.findUniqueOrThrow({ where: { id: 2 } }),
+    });
+    const told = async () =>
+      Object.entries(await known()).flatMap(([path, record]) =>
+        Object.entries(record).flatMap(([name, value]) =>
+          untold[path as keyof typeof untold].includes(name) ? [value !== null] : [],
+        ),
+      );
+    withhold();
+    await scene.sync();
+    expect(await told()).toEqual(Array(12).fill(false));
+    // No upstream tells it.
+    expect((await known())['/users/me'].scheduleType).toBeNull();
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await told()).toEqual(Array(12).fill(true));
+    withhold();
+    expect(describeChanges(await scene.sync())).toBeUndefined();
+  });
+
+  it('says what it has otherwise than the upstream, at each run', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      if (path !== '/dtt') return data;
+      const { data: items } = data as { data: object[] };
+      return { data: items.map((item) => ({ ...item, macAddress: 'none' })) };
+    };
+    const notes = [
+      '/dtt/1: macAddress: is no MAC address; null here.',
+      '/dtt/3: macAddress: is no MAC address; null here.',
+    ];
+    expect((await scene.sync()).notes).toEqual(notes);
+    const again = await scene.sync();
+    expect(again.notes).toEqual(notes);
+    expect(describeChanges(again)).toBeUndefined();
+  });
+
   it('loses a session that is gone upstream with a full run, and no sooner', async () => {
     await scene.syncOnce();
     await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
