@@ -13,6 +13,9 @@ const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4
 const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 
+/** Where the tokens in use have their places. The database lets no two of a user's share one. */
+const slots = Array.from({ length: maxActiveTokens }, (_, index) => index + 1);
+
 export interface IssuedToken {
   id: number;
   /** The secret itself: shown now and never again. */
@@ -76,7 +79,7 @@ export async function createToken(
       select: {
         id: true,
         subscriptionTier: true,
-        _count: { select: { tokens: { where: { revokedAt: null } } } },
+        tokens: { where: { revokedAt: null }, select: { slot: true } },
       },
     });
     if (!user) throw unknownUser(username);
@@ -85,11 +88,13 @@ export async function createToken(
         `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
       );
     }
-    if (user._count.tokens >= maxActiveTokens) {
+    const taken = new Set(user.tokens.map(({ slot }) => slot));
+    const slot = slots.find((each) => !taken.has(each));
+    if (slot === undefined) {
       throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
     }
     const { id } = await transaction.apiToken.create({
-      data: { userId: user.id, name, digest: Buffer.from(digestOf(token), 'hex') },
+      data: { userId: user.id, name, slot, digest: Buffer.from(digestOf(token), 'hex') },
       select: { id: true },
     });
     return { id, token };

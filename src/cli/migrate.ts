@@ -13,7 +13,7 @@ export const migrateCommand = new Command('migrate')
     const applied =
       DATABASE_URL === undefined
         ? await migrateEmbedded(DATA_DIR)
-        : await migrate({ connectionString: DATABASE_URL });
+        : await migrate({ connectionString: DATABASE_URL }, undefined, tell);
     if (json) process.stdout.write(`${JSON.stringify({ applied }, null, 2)}\n`);
     else process.stdout.write(applied.map((name) => `${name}\n`).join(''));
     process.stderr.write(
@@ -21,11 +21,15 @@ export const migrateCommand = new Command('migrate')
     );
   });
 
+const tell = (repair: string) => {
+  process.stderr.write(`Repaired: ${repair}\n`);
+};
+
 /** Uses the engine of the gateway that has the folder open, or opens it if none has. */
 async function migrateEmbedded(dataDir: string): Promise<string[]> {
   const { connection, close } = (await findEmbedded(dataDir)) ?? (await openEmbedded(dataDir));
   try {
-    return await migrate(connection);
+    return await migrate(connection, undefined, tell);
   } finally {
     await close();
   }

@@ -9,7 +9,7 @@ const tables = [
   'DttDevice',
   'DttTemplate',
   'DttTemplateSegment',
-  'DttTemplateImport',
+  'DttLibraryEntry',
   'DttSession',
   'TrainerSegment',
   'LkbxDevice',
@@ -35,7 +35,7 @@ export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentT
      CROSS JOIN unnest(ARRAY['announce_insert', 'announce_update', 'announce_delete', 'announce_truncate', 'await_writers']) AS event
      LEFT JOIN pg_trigger ON tgrelid = to_regclass(quote_ident(name)) AND tgname = event
      WHERE tgenabled IS DISTINCT FROM 'A' AND (name, event) <> ('ApiToken', 'announce_insert')
-       AND (event <> 'await_writers' OR name IN ('DttTemplate', 'DttTemplateImport', 'DttSession', 'LockSession'))
+       AND (event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession'))
      ORDER BY name, event`,
     [tables],
   );

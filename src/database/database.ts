@@ -36,19 +36,26 @@ export interface Database extends Connected {
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
 
+/** Standard output is that of the command. */
+const sayOnStderr = (repair: string) => {
+  process.stderr.write(`Repaired in the database: ${repair}\n`);
+};
+
 /**
  * Opens the database that the settings name and applies pending migrations.
+ * @param tell is told what they repaired.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
   config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
   bounds?: Bounds,
+  tell = sayOnStderr,
 ): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds);
+  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, tell);
   const postgres = await openEmbedded(config.DATA_DIR);
   const { connection } = postgres;
   try {
-    await migrate(connection);
+    await migrate(connection, undefined, tell);
     return {
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
@@ -70,7 +77,11 @@ export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_D
   return running ? connectTo(running.connection, running.close) : openDatabase(config);
 }
 
-async function openServer(url: string, bounds?: Bounds): Promise<Database> {
+async function openServer(
+  url: string,
+  bounds: Bounds | undefined,
+  tell: (repair: string) => void,
+): Promise<Database> {
   const connection = { connectionString: url };
   const pooled = await checkServer(url);
   const database = connectTo(
@@ -80,7 +91,7 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
   );
   if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    await migrate(connection);
+    await migrate(connection, undefined, tell);
     return {
       ...database,
       embedded: false,

@@ -29,9 +29,14 @@ const ledger = `
 /**
  * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
  * moment take turns. Where nothing is pending this only reads, so that a role will do that may read and write rows.
+ * @param tell is told, once all are applied, what they found that did not fit, and what has become of it.
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
-export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
+export async function migrate(
+  connection: pg.ClientConfig,
+  folder = checkedIn,
+  tell: (repair: string) => void = () => {},
+): Promise<string[]> {
   rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
@@ -48,7 +53,9 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.query(ledger);
     // Another gateway may have been faster.
     pending = await readPending(client, migrations);
-    for (const { name, sql } of pending) {
+    const repairs: string[] = [];
+    for (const { name, sql, findings } of pending) {
+      repairs.push(...(await readFindings(client, findings)));
       await client.query(sql).catch((error: Error) => {
         throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
           code: sqlStateOf(error),
@@ -61,6 +68,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
       );
     }
     await client.query('COMMIT');
+    for (const repair of repairs) tell(repair);
     return pending.map(({ name }) => name);
   } catch (error) {
     throw sqlStateOf(error) === insufficientPrivilege
@@ -141,9 +149,26 @@ async function readApplied(client: pg.ClientBase): Promise<Set<string>> {
   return new Set(rows.map(({ name }) => name));
 }
 
+/**
+ * What the migration that is next will find that does not fit, and what will become of it. What a later one finds nobody
+ * knows before.
+ */
+export async function readRepairs(client: pg.ClientBase, folder = checkedIn): Promise<string[]> {
+  const [next] = await readPending(client, await readMigrations(folder));
+  return readFindings(client, next?.findings);
+}
+
+async function readFindings(client: pg.ClientBase, findings: string | undefined): Promise<string[]> {
+  if (findings === undefined) return [];
+  const { rows } = await client.query<{ what: string; number: number }>(findings);
+  return rows.map(({ what, number }) => `${what}: ${number}`);
+}
+
 interface Migration {
   readonly name: string;
   readonly sql: string;
+  /** The query for what the migration repairs, if it repairs anything: `what` in words, and the `number` of records. */
+  readonly findings: string | undefined;
 }
 
 /** The migrations, oldest first. */
@@ -151,8 +176,10 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
   return Promise.all(
-    names
-      .sort()
-      .map(async (name) => ({ name, sql: await readFile(new URL(`${name}/migration.sql`, folder), 'utf8') })),
+    names.sort().map(async (name) => ({
+      name,
+      sql: await readFile(new URL(`${name}/migration.sql`, folder), 'utf8'),
+      findings: await readFile(new URL(`${name}/repairs.sql`, folder), 'utf8').catch(() => undefined),
+    })),
   );
 }

@@ -95,8 +95,7 @@ async function loadTemplates(
   const [beginner, , , imported] = templates;
   if (beginner)
     await database.user.update({ where: { id: ownerId }, data: { activeTemplateId: beginner.id } });
-  if (imported)
-    await database.dttTemplateImport.create({ data: { userId: ownerId, templateId: imported.id } });
+  if (imported) await database.dttLibraryEntry.create({ data: { userId: ownerId, templateId: imported.id } });
   return templates.map(({ id }) => id);
 }
 
@@ -270,6 +269,9 @@ function lockSessionOf(index: number, ownerId: number, templateId: number) {
     lockState: isActive ? 'locked' : index === 3 ? 'abandoned' : 'completed',
     duration: 172_800,
     startDate,
+    createdAt: startDate,
+    // When the active one ends follows from its duration.
+    endDate: isActive ? null : end.createdAt,
     isActive,
     segments: [
       { type: 'start', createdAt: startDate, isLocked: true },

@@ -1,13 +1,15 @@
 /** Finds out whose account it is that the token of an upstream opens. */
 
 import { z } from 'zod';
-import { recordId } from './fields.ts';
+import { recordId, settle } from './fields.ts';
 import { readList } from './list.ts';
 import { firstIssue } from './pull.ts';
-import { user as userSchema } from './records.ts';
 import { getOptional, type Upstream, UpstreamError } from './upstream.ts';
+import { user as userSchema } from './user.ts';
 
-export type Account = z.output<typeof userSchema>;
+/** The account's row, and what the mirror has otherwise than the upstream, since it made no sense. */
+type Learnt = ReturnType<typeof settle<z.output<typeof userSchema>>>;
+export type Account = Learnt['row'];
 
 /** Ids of records to ask for where the upstream does not list them. */
 export interface Named {
@@ -21,11 +23,7 @@ export interface Named {
  * @param named records that may name their owner.
  * @throws {UpstreamError} when none does.
  */
-export async function learnAccount(
-  upstream: Upstream,
-  named?: Named,
-  signal?: AbortSignal,
-): Promise<Account> {
+export async function learnAccount(upstream: Upstream, named?: Named, signal?: AbortSignal): Promise<Learnt> {
   const whole = await getOptional(upstream, '/users/me', signal);
   if (whole !== undefined) return parseAccount('/users/me', whole);
   const users = z
@@ -72,8 +70,8 @@ async function ownersOfRecords(
   return owners;
 }
 
-function parseAccount(path: string, data: unknown): Account {
+function parseAccount(path: string, data: unknown): Learnt {
   const { data: account, error } = userSchema.safeParse(data);
   if (!account) throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`);
-  return account;
+  return settle(account, `${path}: `);
 }

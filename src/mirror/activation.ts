@@ -52,9 +52,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   };
 
   async function isKnown(templateId: number): Promise<boolean> {
-    const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" > 0', [
-      templateId,
-    ]);
+    const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1', [templateId]);
     return rowCount === 1;
   }
 

@@ -16,6 +16,9 @@ export const text = z
 /** Text that is indexed, or as good as a name. */
 export const name = text.max(255);
 
+/** What somebody is to recognise a record by. */
+export const title = text.regex(/\S/, 'is blank');
+
 /** An instant whose year has four digits in UTC too, which an offset can change. */
 export const instant = z.iso
   .datetime({ offset: true })
@@ -24,6 +27,60 @@ export const instant = z.iso
     return year >= 1000 && year <= 9999;
   }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
+
+/** A value that makes no sense: `settle` puts null in its place, and says so. */
+export class Senseless {
+  readonly why: string;
+
+  constructor(why: string) {
+    this.why = why;
+  }
+}
+
+const unless =
+  <Value>(makesSense: (value: Value) => boolean, why: string) =>
+  (value: Value | null | undefined) =>
+    value == null || makesSense(value) ? value : new Senseless(why);
+
+const notNegative = unless((value: number) => value >= 0, 'is below 0');
+
+/** What is counted, such as seconds or repetitions. */
+export const count = int.nullish().transform(notNegative);
+
+/** What is measured, and begins at 0. */
+export const amount = z.number().nullish().transform(notNegative);
+
+export const percent = z
+  .number()
+  .nullish()
+  .transform(unless((value) => value >= 0 && value <= 100, 'is not between 0 and 100'));
+
+/** A MAC address, in upper case and with colons, however it was written. */
+export const macAddress = name.nullish().transform((value) => {
+  if (value == null) return value;
+  const digits = value.replace(/[-:.\s]/g, '').toUpperCase();
+  if (!/^[0-9A-F]{12}$/.test(digits)) return new Senseless('is no MAC address');
+  return digits.replace(/..(?!$)/g, '$&:');
+});
+
+type Settled<Row> = {
+  [Name in keyof Row]: Exclude<Row[Name], Senseless> | (Senseless extends Row[Name] ? null : never);
+};
+
+/**
+ * A row without its senseless values, and what is to be said of those.
+ * @param of the part of the record that the row is, for what is said.
+ */
+export function settle<Row extends object>(row: Row, of = ''): { row: Settled<Row>; notes: string[] } {
+  const notes: string[] = [];
+  const entries = Object.entries(row).map(([name, value]) => {
+    if (!(value instanceof Senseless)) return [name, value];
+    notes.push(`${of}${name}: ${value.why}; null here.`);
+    return [name, null];
+  });
+  // The same names, with null for each senseless value.
+  return { row: Object.fromEntries(entries) as Settled<Row>, notes };
+}
 
 /** The segments of a template or session. */
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);

@@ -8,10 +8,11 @@ import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
-import { addOtherUser, nameOfOtherUser, nobody } from './placeholders.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
+import { withReferences } from './references.ts';
 import { findDiffering, upsert } from './rows.ts';
 import type { Counts } from './tally.ts';
+import { untoldOfUser } from './user.ts';
 import { isAboutData, type OnRejected, removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 export interface Mirror {
@@ -78,8 +79,7 @@ function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
     const mirror = await checkMirror(client, source);
     if (!mirror) {
-      await addOtherUser(client, nobody);
-      await upsert(client, 'User', [account]);
+      await upsert(client, 'User', [account], untoldOfUser);
       await client.query('INSERT INTO "Mirror" (source, "userId") VALUES ($1, $2)', [source, account.id]);
     } else if (mirror.userId !== account.id) {
       throw new SetupError(
@@ -110,8 +110,8 @@ export async function checkMirror(
     throw new SetupError(`The database mirrors ${mirror.source}, not ${source}. ${ownDatabase}`);
   }
   const others = await client.query<{ username: string }>(
-    'SELECT username FROM "User" WHERE id <> $1 AND username <> $2::text || id ORDER BY id LIMIT 1',
-    [mirror?.userId ?? nobody, nameOfOtherUser],
+    'SELECT username FROM "User" WHERE id IS DISTINCT FROM $1::int ORDER BY id LIMIT 1',
+    [mirror?.userId],
   );
   const other = others.rows[0];
   if (other) {
@@ -142,7 +142,7 @@ async function findDifferingOrAll(
   records: readonly MirrorRecord[],
 ): Promise<Set<number>> {
   try {
-    return await findDiffering(pool, kind, records);
+    return await findDiffering(pool, kind, await withReferences(pool, kind, records));
   } catch (error) {
     if (!isAboutData(error)) throw error;
     return new Set(records.map(({ row }) => row.id));
@@ -150,9 +150,7 @@ async function findDifferingOrAll(
 }
 
 async function readIds(pool: pg.Pool, { table }: Kind): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(`SELECT id FROM "${table}" WHERE "ownerId" <> $1`, [
-    nobody,
-  ]);
+  const { rows } = await pool.query<{ id: number }>(`SELECT id FROM "${table}"`);
   return rows.map(({ id }) => id);
 }
 
@@ -173,7 +171,7 @@ function setActiveTemplate(
   return changesRows(
     transaction,
     `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND "activeTemplateId" IS NOT DISTINCT FROM $3
-     AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttTemplate" WHERE id = $2))`,
+     AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
     [accountId, id, before],
   );
 }

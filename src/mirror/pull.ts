@@ -20,6 +20,8 @@ export interface PullContext {
   readonly signal: AbortSignal;
   /** Told of every record that is skipped. */
   onSkipped(where: string, why: string): void;
+  /** Told of what a record has otherwise in the mirror than upstream. */
+  onAltered(where: string, what: string): void;
   /** Told of an operation or a record that the upstream does not have. */
   onAbsent(line: string): void;
 }
@@ -109,7 +111,11 @@ function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecor
   for (const { id, item } of page) {
     if (id !== undefined) listed.add(id);
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-    if (record) readable.push(record);
+    if (record) {
+      readable.push(record);
+      // What a summary says is said of the record as well.
+      if (!kind.summary) tellOf(current, record);
+    }
     // A list that leaves out fields is no fault, as long as the record by id has them.
     else if (id !== undefined && !kind.summary) unclear.push(id);
     else {
@@ -151,7 +157,10 @@ async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'miss
   const path = `${kind.item}${id}`;
   try {
     const { data: record, error } = kind.record.safeParse(await upstream.get(path, signal));
-    if (record?.row.id === id) return record;
+    if (record?.row.id === id) {
+      tellOf(current, record);
+      return record;
+    }
     skip(current, path, record ? `id: is ${record.row.id}` : firstIssue(error));
   } catch (error) {
     if (isMissing(error)) return 'missing';
@@ -169,6 +178,10 @@ async function removeGone(current: Pull): Promise<void> {
   const gone = unseen.filter((_id, index) => responses[index] === 'missing');
   if (gone.length > 0) await mirror.remove(kind, gone);
   tally.gone += gone.length;
+}
+
+function tellOf({ kind, onAltered }: Pull, { row, notes }: MirrorRecord): void {
+  for (const note of notes) onAltered(`${kind.item}${row.id}`, note);
 }
 
 function skip(current: Pull, where: string, why: string): void {

@@ -9,7 +9,7 @@ import { type Kind, kindsOf } from './records.ts';
 import { add, emptyTally, type Tally } from './tally.ts';
 import { getOptional, type Upstream } from './upstream.ts';
 
-/** How many bad records are reported one by one. */
+/** How many bad records, and how many bad values, are reported one by one. */
 const maxReports = 20;
 
 /** Told how a run goes on. */
@@ -61,8 +61,8 @@ export async function pullAccount(
     tallies.set(name, tally);
     return tally;
   };
-  const { onAbsent, onSkipped } = notes;
-  const context: PullContext = { upstream, mirror, full, signal, onAbsent, onSkipped };
+  const { onAbsent, onSkipped, onAltered } = notes;
+  const context: PullContext = { upstream, mirror, full, signal, onAbsent, onSkipped, onAltered };
   const kinds = kindsOf(account.id);
   const run: Run = { context, account, kinds, named, listener, tallyOf };
 
@@ -76,11 +76,13 @@ export async function pullAccount(
   return { tallies, notes: notes.all() };
 }
 
-/** Collects what was left out, of bad records only the first few. */
+/** Collects what was left out, of bad records and values only the first few. */
 function createNotes() {
   const absent: string[] = [];
   const skipped: string[] = [];
+  const altered: string[] = [];
   let skips = 0;
+  let alterations = 0;
   return {
     onAbsent(line: string): void {
       absent.push(line);
@@ -88,9 +90,14 @@ function createNotes() {
     onSkipped(where: string, why: string): void {
       if (++skips <= maxReports) skipped.push(`${where}: ${why}; skipped.`);
     },
+    onAltered(where: string, what: string): void {
+      if (++alterations <= maxReports) altered.push(`${where}: ${what}`);
+    },
     all(): string[] {
       const more = skips > maxReports ? [`… and ${skips - maxReports} more; skipped.`] : [];
-      return [...absent, ...skipped, ...more];
+      const moreAltered =
+        alterations > maxReports ? [`… and ${alterations - maxReports} more values that make no sense.`] : [];
+      return [...absent, ...skipped, ...more, ...altered, ...moreAltered];
     },
   };
 }
@@ -176,7 +183,7 @@ async function pullKind(
   options: Omit<PullOptions, 'tally' | 'onAdvanced'> = {},
 ): Promise<boolean> {
   const tally = tallyOf(kind.name);
-  const expected = kind === kinds.dttSessions ? account.dttTotalSessions : undefined;
+  const expected = kind === kinds.dttSessions ? (account.dttTotalSessions ?? undefined) : undefined;
   const onAdvanced = () => listener?.advanced?.(kind.name, tally.fetched, expected);
   const isWhole = await pull(context, kind, { ...options, tally, onAdvanced });
   listener?.finished?.(kind.name, tally);

@@ -4,10 +4,25 @@
  */
 
 import { z } from 'zod';
-import { TrainerSegmentType as trainerSegmentTypes } from '../database/generated/prisma/enums.ts';
-import { instant, int, known, name, recordId, segments, text } from './fields.ts';
+import {
+  amount,
+  count,
+  instant,
+  int,
+  known,
+  macAddress,
+  name,
+  percent,
+  recordId,
+  type Senseless,
+  segments,
+  settle,
+  text,
+  title,
+} from './fields.ts';
 
-export type Row = { id: number } & Record<string, string | number | boolean | null | undefined>;
+type Value = string | number | boolean | null | undefined;
+export type Row = { id: number } & Record<string, Value>;
 
 /** A record as the mirror stores it. */
 export interface MirrorRecord {
@@ -16,6 +31,31 @@ export interface MirrorRecord {
   readonly children?: readonly Row[];
   /** Only templates: whether it is the account's active one. */
   readonly isActive?: boolean;
+  /** What the mirror has otherwise than the upstream, since it made no sense. */
+  readonly notes: readonly string[];
+}
+
+/** A row as it was read, in which there may be values that make no sense. */
+type ReadRow = { id: number } & Record<string, Value | Senseless>;
+
+/**
+ * @param part what the upstream calls the rows that belong to the record.
+ * @param notes what was found already.
+ */
+function toRecord(
+  read: ReadRow,
+  children?: readonly ReadRow[],
+  part = '',
+  notes: readonly string[] = [],
+): MirrorRecord {
+  const whole = settle(read);
+  if (!children) return { row: whole.row, notes: [...notes, ...whole.notes] };
+  const parts = children.map((child) => settle(child, `${part} ${child.id}, `));
+  return {
+    row: whole.row,
+    children: parts.map(({ row }) => row),
+    notes: [...notes, ...whole.notes, ...parts.flatMap((each) => each.notes)],
+  };
 }
 
 /** A kind of records: where the upstream has them, how they read, and where they go. */
@@ -32,6 +72,8 @@ export interface Kind {
     | 'OssmDevice';
   /** Where the rows that belong to its records go, and the column that says to which one. */
   readonly children?: { readonly table: string; readonly parent: string };
+  /** Columns that are null, rather than what they are by default, as long as the upstream has not told them. */
+  readonly untold?: readonly string[];
   /** Path of the list. */
   readonly list: string;
   /** Whether the list is documented, so that every upstream has it. */
@@ -44,27 +86,11 @@ export interface Kind {
   readonly record: z.ZodType<MirrorRecord>;
 }
 
-export const user = z.object({
-  id: recordId,
-  username: name.min(1),
-  accountType: known(name),
-  subscriptionTier: known(name),
-  league: known(int),
-  rank: known(int),
-  totalPoints: known(int),
-  matchPoints: known(int),
-  profileImage: text.nullish(),
-  profileDescription: text.nullish(),
-  profileTitle: text.nullish(),
-  dttTotalReps: known(int),
-  dttTotalSessions: known(int),
-});
-
 const templateFields = {
   id: recordId,
   bubbleId: name,
   ownerId: recordId,
-  name: text,
+  name: title,
   description: text.nullish(),
   tagline: text.nullish(),
   message: text.nullish(),
@@ -79,50 +105,84 @@ const templateFields = {
   updatedAt: instant,
 };
 
-const templateSummary = z.object(templateFields).transform(({ isActive, ...row }) => ({ row, isActive }));
+type TemplateFields = Omit<z.output<z.ZodObject<typeof templateFields>>, 'isActive'>;
 
-const template = z
-  .object({
-    ...templateFields,
-    Segment: segments(
-      z.object({
-        id: recordId,
-        type: name,
-        duration: int,
-        repeat: int.nullish().transform((times) => times ?? 1),
-      }),
-    ),
-  })
-  .transform(({ isActive, Segment, ...row }) => ({
-    row,
-    isActive,
-    children: Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
-  }));
+/** The owner of an imported template is nobody who is here. */
+const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) =>
+  ownerId === accountId
+    ? { ...row, ownerId, foreignOwnerId: null }
+    : { ...row, ownerId: null, foreignOwnerId: ownerId };
+
+const templateSummary = (accountId: number) =>
+  z
+    .object(templateFields)
+    .transform(({ isActive, ...row }) => ({ ...toRecord(templateRow(row, accountId)), isActive }));
+
+const template = (accountId: number) =>
+  z
+    .object({
+      ...templateFields,
+      Segment: segments(
+        z.object({
+          id: recordId,
+          type: name,
+          duration: int.min(0),
+          repeat: count.transform((times) => times ?? null),
+        }),
+      ),
+    })
+    .transform(({ isActive, Segment, ...row }) => ({
+      ...toRecord(
+        templateRow(row, accountId),
+        Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
+        'Segment',
+      ),
+      isActive,
+    }));
 
 const segmentSummaryFields = {
   id: recordId,
-  type: z.enum(trainerSegmentTypes),
+  type: name,
   passed: z.boolean().nullish(),
-  percentGrade: z.number().nullish(),
+  percentGrade: percent,
   points: int.nullish(),
 };
 
 const trainerSegment = z.object({
   ...segmentSummaryFields,
-  durationMeasured: int.nullish(),
-  durationTarget: int.nullish(),
-  repsMeasured: int.nullish(),
-  repsTarget: int.nullish(),
+  durationMeasured: count,
+  durationTarget: count,
+  repsMeasured: count,
+  repsTarget: count,
   speedMeasured: z.number().nullish(),
   speedTarget: z.number().nullish(),
   targetDepth: z.number().nullish(),
   targetWindow: z.number().nullish(),
-  longestDeepthroat: z.number().nullish(),
+  longestDeepthroat: amount,
   strokeLength: z.number().nullish(),
-  distanceTravelled: z.number().nullish(),
+  distanceTravelled: amount,
   order: int.nullish(),
   createdAt: instant.nullish(),
 });
+
+/**
+ * The segments in their order: that which they say, or in which they come, if one of them says none. It is also that in
+ * which they come if two say the same, or one a place that there is not.
+ */
+function inOrder<Segment extends { order?: number | null | undefined }>(given: readonly Segment[]) {
+  const said = given.flatMap(({ order }) => order ?? []);
+  const isSensible = new Set(said).size === said.length && said.every((order) => order >= 0);
+  const isSaid = isSensible && said.length === given.length;
+  return {
+    ordered: given.map((segment, place) => ({
+      ...segment,
+      order: isSaid ? (segment.order ?? place) : place,
+    })),
+    notes: isSensible
+      ? []
+      : ['order: is below 0, or that of two segments; they are here in the order in which they come.'],
+  };
+}
 
 /** @param ownerId the account, whose sessions do not say it. */
 function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: S) {
@@ -158,6 +218,7 @@ type OwnerId = z.ZodLiteral<number>;
 const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
+  untold: ['createdDate', 'apiHits'],
   list: '/dtt',
   documented: true,
   item: '/dtt/',
@@ -166,27 +227,27 @@ const dttDevices = (ownerId: OwnerId): Kind => ({
       id: recordId,
       bubbleId: name,
       ownerId,
-      macAddress: name,
+      macAddress,
       serialNumber: text.nullish(),
       softwareVersion: text.nullish(),
       lastVisited: instant.nullish(),
       lastLogAt: instant.nullish(),
       createdDate: known(instant),
-      apiHits: known(int),
+      apiHits: known(count),
     })
-    .transform((row) => ({ row })),
+    .transform((row) => toRecord(row)),
 });
 
-const dttTemplates: Kind = {
+const dttTemplates = (accountId: number): Kind => ({
   name: 'DTT templates',
   table: 'DttTemplate',
   children: { table: 'DttTemplateSegment', parent: 'templateId' },
   list: '/dtt/templates',
   documented: true,
   item: '/dtt/templates/',
-  summary: templateSummary,
-  record: template,
-};
+  summary: templateSummary(accountId),
+  record: template(accountId),
+});
 
 const lkbxDevices = (ownerId: OwnerId): Kind => ({
   name: 'LKBX devices',
@@ -198,14 +259,14 @@ const lkbxDevices = (ownerId: OwnerId): Kind => ({
     .object({
       id: recordId,
       bubbleId: name,
-      macAddress: name,
+      macAddress,
       ownerId,
       locked: z.boolean(),
       hueShift: z.number(),
       lastVisited: instant.nullish(),
       lastLogAt: instant.nullish(),
     })
-    .transform((row) => ({ row })),
+    .transform((row) => toRecord(row)),
 });
 
 const lockTemplates = (ownerId: OwnerId): Kind => ({
@@ -218,20 +279,21 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
     .object({
       id: recordId,
       ownerId,
-      name: text,
-      duration: int,
+      name: title,
+      duration: int.min(0),
       isRandomDuration: z.boolean(),
       isBreakEnabled: z.boolean(),
-      breakRegularity: int.nullish(),
+      breakRegularity: count,
       isEmergencyUnlockEnabled: z.boolean(),
       createdAt: instant,
     })
-    .transform((row) => ({ row })),
+    .transform((row) => toRecord(row)),
 });
 
 const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
+  untold: ['createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   documented: false,
@@ -244,17 +306,24 @@ const lockSessions = (ownerId: OwnerId): Kind => ({
       ownerId,
       name: text.nullish(),
       lockState: name,
-      duration: int,
+      duration: int.min(0),
       startDate: instant,
+      endDate: instant.nullish(),
+      createdAt: instant.nullish(),
       isActive: z.boolean(),
       LockSegment: segments(
         z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
       ),
     })
-    .transform(({ LockSegment, ...row }) => ({
-      row,
-      children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
-    })),
+    .transform(({ LockSegment, ...row }) => {
+      const isOver = row.isActive && ['completed', 'abandoned'].includes(row.lockState);
+      return toRecord(
+        { ...row, isActive: row.isActive && !isOver },
+        LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+        'LockSegment',
+        isOver ? [`isActive: is true of a session that is ${row.lockState}; false here.`] : [],
+      );
+    }),
 });
 
 const ossmDevices = (ownerId: OwnerId): Kind => ({
@@ -267,7 +336,7 @@ const ossmDevices = (ownerId: OwnerId): Kind => ({
     .object({
       id: recordId,
       bubbleId: name,
-      macAddress: name,
+      macAddress,
       chip: name,
       ownerId,
       pairingCode: text.nullish(),
@@ -275,7 +344,7 @@ const ossmDevices = (ownerId: OwnerId): Kind => ({
       lastVisited: instant.nullish(),
       OSSMFirmwareId: int.nullish(),
     })
-    .transform((row) => ({ row })),
+    .transform((row) => toRecord(row)),
 });
 
 const dttSessions = (accountId: number): Kind => ({
@@ -285,19 +354,22 @@ const dttSessions = (accountId: number): Kind => ({
   list: '/dtt/sessions',
   documented: true,
   item: '/dtt/sessions/',
-  summary: session(accountId, z.object(segmentSummaryFields)).transform(({ row, segments }) => ({
-    row,
-    children: segments.map((segment) => ({ ...segment, sessionId: row.id })),
-  })),
-  record: session(accountId, trainerSegment).transform(({ row, segments }) => ({
-    row,
-    children: segments.map((segment, order) => ({
+  summary: session(accountId, z.object(segmentSummaryFields)).transform(({ row, segments }) =>
+    toRecord(
+      row,
+      segments.map((segment) => ({ ...segment, sessionId: row.id })),
+      'TrainerSegment',
+    ),
+  ),
+  record: session(accountId, trainerSegment).transform(({ row, segments }) => {
+    const { ordered, notes } = inOrder(segments);
+    const children = ordered.map((segment) => ({
       ...segment,
       sessionId: row.id,
-      order: segment.order ?? order,
-      createdAt: segment.createdAt ?? row.createdAt,
-    })),
-  })),
+      createdAt: segment.createdAt ?? null,
+    }));
+    return toRecord(row, children, 'TrainerSegment', notes);
+  }),
 });
 
 /**
@@ -308,7 +380,7 @@ export function kindsOf(accountId: number) {
   const ownerId = z.literal(accountId, { error: `is not the account's, which is ${accountId}` });
   return {
     dttDevices: dttDevices(ownerId),
-    dttTemplates,
+    dttTemplates: dttTemplates(accountId),
     lkbxDevices: lkbxDevices(ownerId),
     lockTemplates: lockTemplates(ownerId),
     lockSessions: lockSessions(ownerId),

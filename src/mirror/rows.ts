@@ -3,6 +3,8 @@
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
+type Compared = Pick<MirrorRecord, 'row' | 'children'>;
+
 /**
  * The ids of those records that the table does not have, or has otherwise, in the columns that they have. A record also
  * differs when its children do.
@@ -10,7 +12,7 @@ import type { Kind, MirrorRecord, Row } from './records.ts';
 export async function findDiffering(
   client: pg.Pool | pg.PoolClient,
   { table, children }: Pick<Kind, 'children'> & { table: string },
-  records: readonly MirrorRecord[],
+  records: readonly Compared[],
 ): Promise<Set<number>> {
   const rows = records.map(({ row }) => row);
   const differing = await findDifferingRows(client, table, rows);
@@ -42,7 +44,7 @@ async function findDifferingRows(
 async function findDifferingParents(
   client: pg.Pool | pg.PoolClient,
   { table, parent }: NonNullable<Kind['children']>,
-  parents: readonly MirrorRecord[],
+  parents: readonly Compared[],
 ): Promise<number[]> {
   const rows = parents.flatMap((record) => record.children ?? []);
   const columns = columnList(columnsOf(rows, ['id', parent]));
@@ -56,13 +58,22 @@ async function findDifferingParents(
   return found.map(({ id }) => id);
 }
 
-/** Adds rows, or changes those that are there. */
-export async function upsert(client: pg.PoolClient, table: string, rows: readonly Row[]): Promise<void> {
+/**
+ * Adds rows, or changes those that are there.
+ * @param untold columns that are null in new rows that do not have them.
+ */
+export async function upsert(
+  client: pg.PoolClient,
+  table: string,
+  rows: readonly Row[],
+  untold: readonly string[] = [],
+): Promise<void> {
   for (const [columns, group] of groupByColumns(rows)) {
     const changes = columns
       .filter((column) => column !== 'id')
       .map((column) => `"${column}" = EXCLUDED."${column}"`);
-    await insert(client, table, group, `ON CONFLICT (id) DO UPDATE SET ${changes}`);
+    const onConflict = `ON CONFLICT (id) DO UPDATE SET ${changes}`;
+    await insert(client, table, group, { onConflict, untold });
   }
 }
 
@@ -71,10 +82,10 @@ export async function insert(
   client: pg.PoolClient,
   table: string,
   rows: readonly Row[],
-  onConflict = '',
+  { onConflict = '', untold = [] }: { onConflict?: string; untold?: readonly string[] } = {},
 ): Promise<void> {
   if (rows.length === 0) return;
-  const columns = columnList(columnsOf(rows));
+  const columns = columnList(columnsOf(rows, untold));
   await client.query(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],
@@ -83,7 +94,7 @@ export async function insert(
 }
 
 /** Keeps the ids that the database gives out clear of those that came from upstream. */
-export async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
+async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
   await client.query(
     `SELECT setval(pg_get_serial_sequence('"${table}"', 'id'), greatest(max(id), 1)) FROM "${table}"`,
   );

@@ -29,12 +29,17 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
-    const account = await learnAccount(upstream, named, signal);
+    const { row: account, notes } = await learnAccount(upstream, named, signal);
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     try {
       const result = await pullAccount({ ...options, signal }, mirror, account);
-      return { ...result, account, requests: upstream.requestCount() - before };
+      return {
+        ...result,
+        notes: [...notes, ...result.notes],
+        account,
+        requests: upstream.requestCount() - before,
+      };
     } finally {
       await mirror.release();
     }

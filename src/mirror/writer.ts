@@ -2,8 +2,8 @@
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import { addOtherUser, addUnreadable, hideTemplates, hideTrainers, nobody } from './placeholders.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
+import { dereference, refer, withReferences } from './references.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
 import { add, type Counts } from './tally.ts';
 
@@ -55,22 +55,26 @@ export function isAboutData(error: unknown): error is pg.DatabaseError {
 async function replaceRecords(
   client: pg.PoolClient,
   kind: Kind,
-  records: readonly MirrorRecord[],
+  given: readonly MirrorRecord[],
   accountId: number,
 ): Promise<Counts> {
+  const records = await withReferences(client, kind, given);
   const differing = await findDiffering(client, kind, records);
   const changed = records.filter(({ row }) => differing.has(row.id));
   if (changed.length === 0) return { created: 0, updated: 0, unchanged: records.length };
   const ids = changed.map(({ row }) => row.id);
   const rows = changed.map(({ row }) => row);
-  const held = await client.query(`SELECT id FROM "${kind.table}" WHERE id = ANY($1) AND "ownerId" <> $2`, [
-    ids,
-    nobody,
-  ]);
+  const held = await client.query<{ id: number }>(`SELECT id FROM "${kind.table}" WHERE id = ANY($1)`, [ids]);
+  const known = new Set(held.rows.map(({ id }) => id));
 
-  await prepareFor(client, kind, rows, accountId);
-  await upsert(client, kind.table, rows);
-  if (kind.table === 'DttTemplate') await updateImports(client, ids, accountId);
+  if (kind.table === 'LockSession') await deactivateOthers(client, rows, accountId);
+  await upsert(client, kind.table, rows, kind.untold);
+  if (kind.table === 'DttTemplate') await addImports(client, ids, accountId);
+  await refer(
+    client,
+    kind.table,
+    ids.filter((id) => !known.has(id)),
+  );
   if (kind.children) {
     const { table, parent } = kind.children;
     await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [ids]);
@@ -82,24 +86,11 @@ async function replaceRecords(
     );
   }
 
-  const updated = held.rowCount ?? 0;
-  return { created: changed.length - updated, updated, unchanged: records.length - changed.length };
-}
-
-/** Makes the database ready for rows of a kind: what they refer to is there, and nothing is in their way. */
-async function prepareFor(
-  client: pg.PoolClient,
-  { table }: Kind,
-  rows: readonly Row[],
-  accountId: number,
-): Promise<void> {
-  if (table === 'DttTemplate') {
-    for (const ownerId of new Set(rows.map((row) => Number(row.ownerId)))) {
-      if (ownerId !== accountId) await addOtherUser(client, ownerId);
-    }
-  }
-  if (table === 'DttSession') await addUnreadable(client, rows);
-  if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
+  return {
+    created: changed.length - known.size,
+    updated: known.size,
+    unchanged: records.length - changed.length,
+  };
 }
 
 /**
@@ -120,39 +111,23 @@ async function deactivateOthers(
 }
 
 /** A template of somebody else that the account can read is one that it has imported. */
-async function updateImports(
-  client: pg.PoolClient,
-  ids: readonly number[],
-  accountId: number,
-): Promise<void> {
+async function addImports(client: pg.PoolClient, ids: readonly number[], accountId: number): Promise<void> {
   await client.query(
-    `INSERT INTO "DttTemplateImport" ("userId", "templateId")
-     SELECT $2, id FROM "DttTemplate" WHERE id = ANY($1) AND "ownerId" <> $2 ON CONFLICT DO NOTHING`,
-    [ids, accountId],
-  );
-  await client.query(
-    `DELETE FROM "DttTemplateImport" USING "DttTemplate"
-     WHERE "templateId" = "DttTemplate".id AND id = ANY($1) AND "ownerId" = $2`,
+    `INSERT INTO "DttLibraryEntry" ("userId", "templateId")
+     SELECT $2, id FROM "DttTemplate" WHERE id = ANY($1) AND "foreignOwnerId" IS NOT NULL ON CONFLICT DO NOTHING`,
     [ids, accountId],
   );
 }
 
-/** Removes records. Of trainers and templates that sessions refer to, placeholders stay. */
+/** Removes records. Sessions go on naming the trainer and the template that they were done with, as they do upstream. */
 export async function removeRecords(
   client: pg.PoolClient,
   { table }: Kind,
   ids: readonly number[],
 ): Promise<void> {
-  // Sessions go on naming the trainer and the template that they were done with, as they do upstream.
-  if (table === 'DttDevice') await hideTrainers(client, ids);
-  if (table === 'DttTemplate') {
-    // In the order in which an activation locks them.
+  // First of all, as an activation does.
+  if (table === 'DttTemplate')
     await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) FOR UPDATE', [ids]);
-    await client.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE "activeTemplateId" = ANY($1)', [
-      ids,
-    ]);
-    await client.query('DELETE FROM "DttTemplateImport" WHERE "templateId" = ANY($1)', [ids]);
-    await hideTemplates(client, ids);
-  }
-  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1) AND "ownerId" <> $2`, [ids, nobody]);
+  await dereference(client, table, ids);
+  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1)`, [ids]);
 }

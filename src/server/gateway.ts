@@ -44,10 +44,11 @@ export async function openGateway(config: Config): Promise<Gateway> {
 async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
   const database = parts.add(
-    await openDatabase(config, {
-      connections: config.DATABASE_CONNECTIONS,
-      statement: config.STATEMENT_TIMEOUT * 1_000,
-    }),
+    await openDatabase(
+      config,
+      { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 },
+      (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
+    ),
   );
   const { pool, embedded } = database;
   await openTraces(config, logger, parts);

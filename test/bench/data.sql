@@ -14,12 +14,12 @@ FROM generate_series(1, 1000) n;
 
 -- The token of user n is dvt_ and n, filled up with zeros. Last used in the future: that Dovetail notes the use
 -- of a token once a minute, which the other contestants do not, is not what the benchmark compares.
-INSERT INTO "ApiToken" ("userId", name, digest, "lastUsedAt")
-SELECT n, 'bench', sha256(convert_to('dvt_' || lpad(n::text, 43, '0'), 'UTF8')), now() + interval '1 day'
+INSERT INTO "ApiToken" ("userId", name, slot, digest, "lastUsedAt")
+SELECT n, 'bench', 1, sha256(convert_to('dvt_' || lpad(n::text, 43, '0'), 'UTF8')), now() + interval '1 day'
 FROM generate_series(1, 1000) n;
 
 INSERT INTO "DttDevice" (id, "bubbleId", "ownerId", "macAddress", "serialNumber", "softwareVersion", "lastVisited", "lastLogAt", "createdDate", "apiHits")
-SELECT n, 'dtt-' || md5('device' || n), (n - 1) % 1000 + 1, upper(lpad(to_hex(n), 12, '0')), 'SN-' || n, '2.' || n % 9,
+SELECT n, 'dtt-' || md5('device' || n), (n - 1) % 1000 + 1, regexp_replace(upper(lpad(to_hex(n), 12, '0')), '(..)(?!$)', '\1:', 'g'), 'SN-' || n, '2.' || n % 9,
        CASE WHEN n % 11 > 0 THEN timestamptz '2026-01-01Z' + n * interval '37 minutes' END,
        timestamptz '2026-01-01Z' + n * interval '35 minutes', timestamptz '2025-01-01Z' + n * interval '1 minute', n % 500
 FROM generate_series(1, 3000) n;
@@ -35,8 +35,11 @@ INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration, repeat
 SELECT n, position, CASE position WHEN 0 THEN 'warmup' ELSE 'training' END, 30 + (n + position) % 60, 1 + position % 3
 FROM generate_series(1, 5000) n, generate_series(0, 5) position;
 
+-- Each template is in the library of its owner.
+INSERT INTO "DttLibraryEntry" ("userId", "templateId") SELECT "ownerId", id FROM "DttTemplate";
+
 -- Each user has imported one public template of the next user, and one of the user after that.
-INSERT INTO "DttTemplateImport" ("userId", "templateId", "importedAt")
+INSERT INTO "DttLibraryEntry" ("userId", "templateId", "importedAt")
 SELECT n, (n + k - 1) % 1000 + 1 + 1000 * (k - 1), timestamptz '2025-12-01Z' + n * interval '1 minute'
 FROM generate_series(1, 1000) n, generate_series(1, 2) k;
 
@@ -49,14 +52,14 @@ SELECT n, 'session-' || md5('session' || n), owner, CASE WHEN n % 4 > 0 THEN 'Se
 FROM generate_series(1, 100000) n, LATERAL (SELECT (n - 1) % 1000 + 1 AS owner) o;
 
 INSERT INTO "TrainerSegment" ("sessionId", type, passed, "percentGrade", points, "durationMeasured", "durationTarget", "repsMeasured", "repsTarget", "speedMeasured", "speedTarget", "targetDepth", "targetWindow", "longestDeepthroat", "strokeLength", "distanceTravelled", "order", "createdAt")
-SELECT n, (ARRAY['repetition', 'endurance', 'freeform', 'bounce'])[(n + k) % 4 + 1]::"TrainerSegmentType",
+SELECT n, (ARRAY['repetition', 'endurance', 'freeform', 'bounce'])[(n + k) % 4 + 1],
        (n + k) % 6 > 0, (n * 7 + k) % 1000 / 10.0, (n + k) % 50, 30 + (n + k) % 90, 60, (n + k) % 40, 30,
        (n + k) % 30 / 10.0, 1.5, 120.5, 7.5, (n * 3 + k) % 9000, 80.25, (n + k) % 500 / 10.0, k,
        timestamptz '2026-01-01Z' + n * interval '2 minutes' + k * interval '20 seconds'
 FROM generate_series(1, 100000) n, generate_series(1, 5) k;
 
 INSERT INTO "LkbxDevice" ("bubbleId", "macAddress", "ownerId", locked, "lastVisited")
-SELECT 'lkbx-' || n, upper(lpad(to_hex(n + 65536), 12, '0')), n, n % 2 = 0, timestamptz '2026-01-01Z' + n * interval '1 minute'
+SELECT 'lkbx-' || n, regexp_replace(upper(lpad(to_hex(n + 65536), 12, '0')), '(..)(?!$)', '\1:', 'g'), n, n % 2 = 0, timestamptz '2026-01-01Z' + n * interval '1 minute'
 FROM generate_series(1, 1000) n;
 
 INSERT INTO "LockTemplate" (id, "ownerId", name, duration, "createdAt")

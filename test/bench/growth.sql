@@ -6,15 +6,17 @@ SET session_replication_role = replica;
 INSERT INTO "User" (id, username, "subscriptionTier", "activeTemplateId")
 SELECT n, 'user' || n, 'ultra', n FROM generate_series(2001, 2004) n;
 
-INSERT INTO "ApiToken" ("userId", name, digest, "lastUsedAt")
-SELECT n, 'bench', sha256(convert_to('dvt_' || lpad(n::text, 43, '0'), 'UTF8')), now() + interval '1 day'
+INSERT INTO "ApiToken" ("userId", name, slot, digest, "lastUsedAt")
+SELECT n, 'bench', 1, sha256(convert_to('dvt_' || lpad(n::text, 43, '0'), 'UTF8')), now() + interval '1 day'
 FROM generate_series(2001, 2004) n;
 
 INSERT INTO "DttDevice" (id, "bubbleId", "ownerId", "macAddress", "lastVisited")
-SELECT n + 8000, 'dtt-' || n, n, upper(lpad(to_hex(n), 12, '0')), timestamptz '2026-01-01Z' FROM generate_series(2001, 2004) n;
+SELECT n + 8000, 'dtt-' || n, n, regexp_replace(upper(lpad(to_hex(n), 12, '0')), '(..)(?!$)', '\1:', 'g'), timestamptz '2026-01-01Z' FROM generate_series(2001, 2004) n;
 
 INSERT INTO "DttTemplate" (id, "bubbleId", "ownerId", name, "targetDepth", "targetWindow")
 SELECT n + 8000, 'template-' || n, n, 'Program ' || n, 100, 5 FROM generate_series(2001, 2004) n;
+
+INSERT INTO "DttLibraryEntry" ("userId", "templateId") SELECT "ownerId", id FROM "DttTemplate" WHERE id > 10000;
 
 UPDATE "User" SET "activeTemplateId" = id + 8000 WHERE id > 2000;
 

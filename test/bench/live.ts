@@ -179,7 +179,7 @@ const loads: readonly Load[] = [
   {
     // The rare side, which waits for those who are changing the template.
     title: 'imports of 5,000 templates',
-    table: 'DttTemplateImport',
+    table: 'DttLibraryEntry',
     insert: `("userId", "templateId", "importedAt") SELECT user_id, n, 'epoch' FROM generate_series(1, 20) user_id, generate_series(1, 5000) n ON CONFLICT DO NOTHING`,
     loaded: `"importedAt" = 'epoch'`,
   },

@@ -73,9 +73,9 @@ export const preparation = `
     END LOOP;
     RETURN NULL;
   END $$;
-  CREATE TRIGGER mark_insert AFTER INSERT ON "DttTemplateImport" REFERENCING NEW TABLE AS changed
+  CREATE TRIGGER mark_insert AFTER INSERT ON "DttLibraryEntry" REFERENCING NEW TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
-  CREATE TRIGGER mark_delete AFTER DELETE ON "DttTemplateImport" REFERENCING OLD TABLE AS changed
+  CREATE TRIGGER mark_delete AFTER DELETE ON "DttLibraryEntry" REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
 
   CREATE FUNCTION mark_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -112,8 +112,8 @@ export async function write(client: Client, account: Account, table: Table): Pro
 export async function setImport(client: Client, { userId }: Account, templateId: number, wanted: boolean) {
   const { rowCount } = await client.query(
     wanted
-      ? 'INSERT INTO public."DttTemplateImport" ("userId", "templateId") VALUES ($1, $2) ON CONFLICT DO NOTHING'
-      : 'DELETE FROM public."DttTemplateImport" WHERE "userId" = $1 AND "templateId" = $2',
+      ? 'INSERT INTO public."DttLibraryEntry" ("userId", "templateId") VALUES ($1, $2) ON CONFLICT DO NOTHING'
+      : 'DELETE FROM public."DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2',
     [userId, templateId],
   );
   // What was so before may have been announced before anybody listened.
@@ -197,7 +197,7 @@ export async function hold(
   try {
     await client.query(`BEGIN ISOLATION LEVEL ${level}`);
     if (before > 0) {
-      await client.query('SELECT count(*) FROM public."DttTemplateImport"');
+      await client.query('SELECT count(*) FROM public."DttLibraryEntry"');
       await sleep(before);
     }
     const counts = await act(client);

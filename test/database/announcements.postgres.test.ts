@@ -92,7 +92,7 @@ const templateWriters: Record<string, Script> = {
   ],
 };
 
-const imports = '"DttTemplateImport" ("userId", "templateId")';
+const imports = '"DttLibraryEntry" ("userId", "templateId")';
 
 /** Ways in which a viewer begins to see the template. */
 const templateViewers: Record<string, Script> = {
@@ -105,10 +105,11 @@ const templateViewers: Record<string, Script> = {
     `INSERT INTO ${imports} VALUES (${viewer}, ${id})`,
   ],
   'turns an import of another into one of it': ({ viewer, id, other }) => [
-    `UPDATE "DttTemplateImport" SET "templateId" = ${id} WHERE "userId" = ${viewer} AND "templateId" = ${other}`,
+    `UPDATE "DttLibraryEntry" SET "templateId" = ${id} WHERE "userId" = ${viewer} AND "templateId" = ${other}`,
   ],
   'takes over an import of it': ({ viewer, id }) => [
-    `UPDATE "DttTemplateImport" SET "userId" = ${viewer} WHERE "userId" <> ${viewer} AND "templateId" = ${id}`,
+    `UPDATE "DttLibraryEntry" SET "userId" = ${viewer}
+     WHERE "userId" <> ${viewer} AND "templateId" = ${id} AND "importedAt" IS NOT NULL`,
   ],
   'becomes its owner': ({ viewer, id }) => [
     `UPDATE "DttTemplate" SET "ownerId" = ${viewer} WHERE id = ${id}`,
@@ -119,7 +120,7 @@ const templateViewers: Record<string, Script> = {
 const sessions = {
   DttSession: {
     table: 'TrainerSegment',
-    values: (id: number) => `("sessionId", type, "order") VALUES (${id}, 'endurance', 9)`,
+    values: (id: number) => `("sessionId", type, "order") VALUES (${id}, 'endurance', trunc(random() * 1e9))`,
     touch: 'points = 1',
   },
   LockSession: {
@@ -311,7 +312,7 @@ const families: Record<string, Family> = {
         async prepare(owner: number, _viewer: number, _another: number, key: string) {
           const columns =
             name === 'DttSession'
-              ? `"trainerId") SELECT '${key}' || n, ${owner}, (SELECT min(id) FROM "DttDevice")`
+              ? `"goneTrainerId") SELECT '${key}' || n, ${owner}, 1`
               : `"publicId", "lockState", duration) SELECT '${key}' || n, ${owner}, '${key}' || n, 'completed', 1`;
           const { rows } = await database.pool.query<{ id: number }>(
             `INSERT INTO "${name}" ("bubbleId", "ownerId", ${columns} FROM generate_series(1, 2) n RETURNING id`,
@@ -347,7 +348,7 @@ describe('whoever begins to see a record while it is changed', () => {
     );
     users = rows.map(({ id }) => id);
     await database.pool.query(
-      `INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress") VALUES ('d', ${users[8]}, 'm')`,
+      `INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress") VALUES ('d', ${users[8]}, NULL)`,
     );
   });
   afterAll(async () => {
@@ -537,7 +538,10 @@ describe('a session with settings of its own', () => {
   let heard: string[];
   let user: number;
   let template: number;
+  let importer: number;
   beforeAll(async () => {
+    const imports = await database.client.user.create({ data: { username: 'importer' } });
+    importer = imports.id;
     const { rows } = await database.pool.query<{ user: number; template: number }>(
       `WITH u AS (INSERT INTO "User" (username) VALUES ('setter') RETURNING id)
        INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
@@ -556,14 +560,18 @@ describe('a session with settings of its own', () => {
 
   /** Writes of every kind, and what they announce. */
   async function write(schema: string) {
-    const announced = [`${user} DttTemplate`, `${user} DttTemplateImport`, `${user} DttTemplateSegment`];
+    const announced = [
+      `${user} DttTemplate`,
+      `${importer} DttLibraryEntry`,
+      `${user} DttTemplateSegment`,
+    ].sort();
     heard = [];
     const paths = await client.query(
       `SELECT current_setting('search_path') AS path;
        INSERT INTO ${schema}."DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
        UPDATE ${schema}."DttTemplate" SET name = 'm' WHERE id = ${template};
-       INSERT INTO ${schema}."DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
-       DELETE FROM ${schema}."DttTemplateImport" WHERE "userId" = ${user};
+       INSERT INTO ${schema}."DttLibraryEntry" ("userId", "templateId") VALUES (${importer}, ${template});
+       DELETE FROM ${schema}."DttLibraryEntry" WHERE "userId" = ${importer};
        DELETE FROM ${schema}."DttTemplateSegment" WHERE "templateId" = ${template};
        SELECT current_setting('search_path') AS path`,
     );
@@ -579,7 +587,7 @@ describe('a session with settings of its own', () => {
     ['session_replication_role = replica', 'SET session_replication_role = replica'],
     [
       'tables of its own by the same names',
-      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttTemplateImport" ()',
+      'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttLibraryEntry" ()',
     ],
   ])('announces what it writes: %s', async (_, setting) => {
     await client.query(setting);
@@ -598,18 +606,19 @@ describe('a session with settings of its own', () => {
   it('announces what it writes with no right but to write', async () => {
     await client.query(
       `CREATE ROLE only_writer; GRANT USAGE ON SCHEMA public TO only_writer;
-       GRANT INSERT, DELETE ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
-       GRANT SELECT ("templateId") ON "DttTemplateSegment", "DttTemplateImport" TO only_writer;
+       GRANT INSERT, DELETE ON "DttTemplateSegment", "DttLibraryEntry" TO only_writer;
+       GRANT SELECT ("templateId") ON "DttTemplateSegment" TO only_writer;
+       GRANT SELECT ("userId") ON "DttLibraryEntry" TO only_writer;
        GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO only_writer; SET ROLE only_writer;
        INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
-       INSERT INTO "DttTemplateImport" ("userId", "templateId") VALUES (${user}, ${template});
-       DELETE FROM "DttTemplateImport" WHERE "templateId" = ${template};
+       INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES (${importer}, ${template});
+       DELETE FROM "DttLibraryEntry" WHERE "userId" = ${importer};
        DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${template};
        RESET ROLE; DROP OWNED BY only_writer; DROP ROLE only_writer`,
     );
     await expect
       .poll(() => [...new Set(heard)].sort())
-      .toEqual([`${user} DttTemplateImport`, `${user} DttTemplateSegment`]);
+      .toEqual([`${importer} DttLibraryEntry`, `${user} DttTemplateSegment`].sort());
   });
 
   it('cannot run what runs with the rights of the owner on tables of its own', async () => {

@@ -88,7 +88,7 @@ interface Rows {
 const tables: Record<string, Rows> = {
   DttDevice: {
     columns: '"ownerId", "bubbleId", "macAddress"',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL`,
     touched: '"macAddress"',
   },
   DttTemplate: {
@@ -101,14 +101,14 @@ const tables: Record<string, Rows> = {
     values: ({ dttTemplates: [id] }, index) => `${id}, ${100 + index}, 'training', 60`,
     touched: 'duration',
   },
-  DttTemplateImport: {
+  DttLibraryEntry: {
     columns: '"userId", "templateId"',
     values: ({ userId }, index) => `${userId}, ${carol.dttTemplates[index]}`,
     touched: '"importedAt"',
   },
   DttSession: {
-    columns: '"ownerId", "bubbleId", "trainerId"',
-    values: ({ userId, dttDevices: [id] }) => `${userId}, gen_random_uuid(), ${id}`,
+    columns: '"ownerId", "bubbleId", "goneTrainerId"',
+    values: ({ userId }) => `${userId}, gen_random_uuid(), 1`,
     touched: 'name',
   },
   TrainerSegment: {
@@ -118,7 +118,7 @@ const tables: Record<string, Rows> = {
   },
   LkbxDevice: {
     columns: '"ownerId", "bubbleId", "macAddress"',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm'`,
+    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL`,
     touched: 'locked',
   },
   LockTemplate: {
@@ -138,7 +138,7 @@ const tables: Record<string, Rows> = {
   },
   OssmDevice: {
     columns: '"ownerId", "bubbleId", "macAddress", chip',
-    values: ({ userId }) => `${userId}, gen_random_uuid(), 'm', 'ESP32-S3'`,
+    values: ({ userId }) => `${userId}, gen_random_uuid(), NULL, 'ESP32-S3'`,
     touched: 'chip',
   },
 };
@@ -278,9 +278,9 @@ describe('a template', () => {
   it('announces the importer alone when it is imported or given up', async () => {
     const [id] = carol.dttTemplates;
     const importIt = () => importTemplate(database.client, alice, id);
-    expect(await announcedBy(importIt)).toEqual(['alice DttTemplateImport']);
-    const giveUp = `DELETE FROM "DttTemplateImport" WHERE "userId" = ${alice.userId} AND "templateId" = ${id}`;
-    expect(await announcedBy(run(giveUp))).toEqual(['alice DttTemplateImport']);
+    expect(await announcedBy(importIt)).toEqual(['alice DttLibraryEntry']);
+    const giveUp = `DELETE FROM "DttLibraryEntry" WHERE "userId" = ${alice.userId} AND "templateId" = ${id}`;
+    expect(await announcedBy(run(giveUp))).toEqual(['alice DttLibraryEntry']);
   });
 
   it('announces on its deletion everybody who had it, also those whose active one it was', async () => {
@@ -288,7 +288,7 @@ describe('a template', () => {
     await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
     const announced = await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`));
     expect(announced).toEqual(
-      expect.arrayContaining(['alice DttTemplate', 'bob DttTemplateImport', 'bob User']),
+      expect.arrayContaining(['alice DttTemplate', 'bob DttLibraryEntry', 'bob User']),
     );
     expect(announced.filter((text) => text.startsWith('carol'))).toEqual([]);
   });
@@ -300,7 +300,7 @@ describe('a deletion', () => {
     await importTemplate(database.client, alice, dave.dttTemplates[0]);
     const announced = await announcedBy(run(`DELETE FROM "User" WHERE id = ${dave.userId}`));
     expect(announced).toEqual(
-      expect.arrayContaining([`${dave.userId} User`, `${dave.userId} ApiToken`, 'alice DttTemplateImport']),
+      expect.arrayContaining([`${dave.userId} User`, `${dave.userId} ApiToken`, 'alice DttLibraryEntry']),
     );
     expect(announced.filter((text) => /bob|carol/.test(text))).toEqual([]);
   });

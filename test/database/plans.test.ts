@@ -24,7 +24,7 @@ function seed(table: string, columns: Record<string, string>): string {
 }
 
 const one = (table: string) => `(SELECT id FROM "${table}" ORDER BY id OFFSET i % 40 LIMIT 1)`;
-const device = { bubbleId: 'i::text', ownerId: owner, macAddress: 'i::text', lastVisited: time };
+const device = { bubbleId: 'i::text', ownerId: owner, macAddress: 'NULL', lastVisited: time };
 const created = `coalesce(${time}, now())`;
 const seeds = [
   `INSERT INTO "User" (username) SELECT 'user ' || i FROM generate_series(1, 19) i`,
@@ -47,12 +47,11 @@ const seeds = [
     lockState: "'completed'",
     duration: '1',
     startDate: created,
-    templateId: one('LockTemplate'),
   }),
   seed('DttSession', {
     bubbleId: 'i::text',
     ownerId: owner,
-    trainerId: one('DttDevice'),
+    goneTrainerId: 'i',
     templateId: one('DttTemplate'),
     createdAt: created,
   }),

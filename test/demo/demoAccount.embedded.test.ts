@@ -59,7 +59,7 @@ describe('the demo account', () => {
     expect(
       await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
           CASE t.id WHEN (SELECT "activeTemplateId" FROM "User" WHERE id = ${demo}) THEN 'active' END,
-          (SELECT 'imported' FROM "DttTemplateImport" WHERE "templateId" = t.id AND "userId" = ${demo})
+          (SELECT 'imported' FROM "DttLibraryEntry" WHERE "templateId" = t.id AND "userId" = ${demo} AND "importedAt" IS NOT NULL)
         FROM "DttTemplate" t JOIN "User" u ON u.id = "ownerId" JOIN "DttTemplateSegment" ON "templateId" = t.id
         GROUP BY t.id, username ORDER BY t.id`),
     ).toEqual([

@@ -43,7 +43,7 @@ async function addAccount(client: pg.Client, userId: number): Promise<LoadAccoun
     digest,
   ]);
   const [device] = await idsOf(
-    `INSERT INTO "DttDevice" ("ownerId", "bubbleId", "macAddress") VALUES ($1, gen_random_uuid(), 'mac') RETURNING id`,
+    `INSERT INTO "DttDevice" ("ownerId", "bubbleId", "macAddress") VALUES ($1, gen_random_uuid(), NULL) RETURNING id`,
   );
   const templates = await idsOf(
     `INSERT INTO "DttTemplate" ("ownerId", "bubbleId", name, "targetDepth", "targetWindow")

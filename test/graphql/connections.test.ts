@@ -211,7 +211,7 @@ describe('a walk', () => {
 
   async function insert(time: string | null): Promise<void> {
     await gateway.database.pool.query(
-      `INSERT INTO "${table}" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited") VALUES ($1, $2, '', '', $3)`,
+      `INSERT INTO "${table}" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited") VALUES ($1, $2, NULL, '', $3)`,
       [ownerId, `walker-${created++}`, time],
     );
   }
@@ -222,7 +222,7 @@ describe('a walk', () => {
     }));
     await gateway.database.pool.query(
       `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited")
-      VALUES ($1, 'always', '', '', 'infinity'), ($1, 'never-ever', '', '', '-infinity')`,
+      VALUES ($1, 'always', NULL, '', 'infinity'), ($1, 'never-ever', NULL, '', '-infinity')`,
       [id],
     );
     const { data, errors } = await graphql(gateway, token, '{ devices { bubbleId } }');
@@ -343,7 +343,6 @@ async function createOwner(database: PrismaClient): Promise<string> {
   const device = (lastVisited: Date | null, index: number) => ({
     ownerId,
     bubbleId: `owner-${index}`,
-    macAddress: 'x',
     lastVisited,
   });
   const devices = await database.dttDevice.createManyAndReturn({ data: visits.map(device), select });

@@ -109,7 +109,7 @@ describe('the viewer', () => {
 
 describe('devices', () => {
   it('of every kind come in one list, the latest visit first, those that never called last', async () => {
-    const { devices } = await ask('{ devices { __typename macAddress databaseId lastVisited } }');
+    const { devices } = await ask('{ devices { __typename bubbleId databaseId lastVisited } }');
     const at = (minute: number) => `2026-01-01T00:${minute}:00.000Z`;
     const device = (
       kind: string,
@@ -118,16 +118,16 @@ describe('devices', () => {
       lastVisited: string | null,
     ) => ({
       __typename: `${kind}Device`,
-      macAddress: `alice:${kind.toLowerCase()}${index}`,
+      bubbleId: `alice-${kind.toLowerCase()}${index}`,
       databaseId,
       lastVisited,
     });
     expect(devices).toEqual([
-      device('Dtt', ':0', alice.dttDevices[0], at(30)),
-      device('Lkbx', ':0', alice.lkbxDevices[0], at(30)),
-      device('Dtt', ':1', alice.dttDevices[1], at(20)),
-      device('Dtt', ':2', alice.dttDevices[2], null),
-      device('Lkbx', ':1', alice.lkbxDevices[1], null),
+      device('Dtt', '-0', alice.dttDevices[0], at(30)),
+      device('Lkbx', '-0', alice.lkbxDevices[0], at(30)),
+      device('Dtt', '-1', alice.dttDevices[1], at(20)),
+      device('Dtt', '-2', alice.dttDevices[2], null),
+      device('Lkbx', '-1', alice.lkbxDevices[1], null),
       device('Ossm', '', alice.ossmDevices[0], null),
     ]);
   });
@@ -138,7 +138,6 @@ describe('devices', () => {
       Array.from({ length: count }, (_, index) => ({
         ownerId,
         bubbleId: `${kind}-${index}`,
-        macAddress: kind,
       }));
     const { client } = gateway.database;
     await client.dttDevice.createMany({ data: extra('many', 98) });
@@ -259,14 +258,14 @@ describe('a link', () => {
       lkbxDevices(first: 1) { nodes { ...AnyDevice } }
       ossmDevices(first: 1) { nodes { ...AnyDevice } }
     }
-    fragment AnyDevice on Device { macAddress ownerId owner { databaseId } }`);
-    const device = (macAddress: string) => ({
-      nodes: [{ macAddress, ownerId: alice.userId, owner: { databaseId: alice.userId } }],
+    fragment AnyDevice on Device { bubbleId ownerId owner { databaseId } }`);
+    const device = (bubbleId: string) => ({
+      nodes: [{ bubbleId, ownerId: alice.userId, owner: { databaseId: alice.userId } }],
     });
     expect(data).toEqual({
-      dttDevices: device('alice:dtt:0'),
-      lkbxDevices: device('alice:lkbx:0'),
-      ossmDevices: device('alice:ossm'),
+      dttDevices: device('alice-dtt-0'),
+      lkbxDevices: device('alice-lkbx-0'),
+      ossmDevices: device('alice-ossm'),
     });
   });
 });

@@ -21,7 +21,7 @@ const tellPeak = `data:text/javascript,process.on('exit',()=>process.stderr.writ
 const account = `
   INSERT INTO "User" (username, "subscriptionTier", "dttTotalSessions") VALUES ('bench', 'ultra', ${sessions});
   INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress", "lastVisited")
-    SELECT 'dtt-' || i, 1, 'mac-' || i, now() FROM generate_series(1, 3) AS i;
+    SELECT 'dtt-' || i, 1, '02:00:00:00:00:0' || i, now() FROM generate_series(1, 3) AS i;
   INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
     SELECT 'template-' || i, 1, 'Template ' || i, 50, 10 FROM generate_series(1, 10) AS i;
   INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration)

@@ -300,8 +300,8 @@ describe('a bad record', () => {
     [
       '/dtt/sessions/',
       30,
-      { TrainerSegment: [{ id: 1, type: 'jump' }] },
-      '/dtt/sessions/30: TrainerSegment.0.type: Invalid option: expected one of "repetition"|"endurance"|"freeform"|"bounce"',
+      { TrainerSegment: [{ id: 1, type: 7 }] },
+      '/dtt/sessions/30: TrainerSegment.0.type: Invalid input: expected string, received number',
     ],
     [
       '/dtt/sessions',

@@ -177,7 +177,7 @@ describe('a mirror', () => {
       data: { name: 'Other', segments: { updateMany: { where: {}, data: { duration: 5 } } } },
     });
     await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
-    await client.dttTemplateImport.deleteMany();
+    await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
     // Nothing refers to device 3; template 4 stays in sessions.
     await client.dttDevice.delete({ where: { id: 3 } });
     // One lock session ends, and another begins.
@@ -255,17 +255,19 @@ describe('a mirror', () => {
   it('has what the account could not read before as soon as it can', async () => {
     await scene.syncOnce();
     const { client } = scene.source.database;
-    await client.dttTemplateImport.deleteMany();
+    await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
     await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: 1 } });
     await client.dttTemplate.updateMany({ where: { id: { in: [3, 4] } }, data: { ownerId: 1 } });
     const report = await scene.sync();
     expect(report.tallies.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
     expect(report.tallies.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
-    expect(await scene.target.client.dttTemplateImport.count()).toBe(0);
+    const imports = { where: { importedAt: { not: null } } };
+    expect(await scene.target.client.dttLibraryEntry.count(imports)).toBe(0);
+    expect(await scene.target.client.dttSession.count({ where: { goneTrainerId: { not: null } } })).toBe(0);
     await expectEqual(await openMirror());
   });
 
-  it('keeps that there was a trainer or a template which sessions name, and nothing else of it', async () => {
+  it('keeps of a trainer or template that is gone the number by which sessions name it, and nothing else', async () => {
     await scene.syncOnce();
     const before = await contents(scene.target);
     const isGone = (path: string) => ['/dtt/1', '/dtt/templates/1'].includes(path);
@@ -279,25 +281,79 @@ describe('a mirror', () => {
     expect(describeChanges(report)).toBe('DTT devices: 1 gone; DTT templates: 1 gone');
     const { client } = scene.target;
     expect(await client.user.findUnique({ where: { id: 1 } })).toMatchObject({ activeTemplateId: null });
-    expect(await client.dttDevice.findUnique({ where: { id: 1 } })).toMatchObject({
-      ownerId: 0,
-      bubbleId: 'upstream-dtt-1',
-      macAddress: '',
-      serialNumber: null,
-    });
-    expect(await client.dttTemplate.findUnique({ where: { id: 1 } })).toMatchObject({
-      ownerId: 0,
-      bubbleId: 'upstream-template-1',
-      name: '',
-      description: null,
-      tagline: null,
-      message: null,
-    });
-    expect(await client.dttSession.count({ where: { trainerId: 1 } })).toBe(30);
+    expect(await client.dttDevice.count({ where: { id: 1 } })).toBe(0);
+    expect(await client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
+    expect(await client.dttSession.count({ where: { trainerId: null, goneTrainerId: 1 } })).toBe(30);
+    expect(await client.dttSession.count({ where: { templateId: null, goneTemplateId: 1 } })).toBe(12);
+    // The same numbers, to whom they answer: no session looks changed at the next run.
+    expect(describeChanges(await scene.sync({ full: true }))).toBeUndefined();
     scene.proxy.misbehave = behave;
     scene.proxy.rewrite = unchanged;
     await scene.sync();
     expect(await contents(scene.target)).toEqual(before);
+  });
+
+  it('knows no more than it was told, and does not forget what it was', async () => {
+    const untold = {
+      '/users/me': [
+        'accountType',
+        'league',
+        'rank',
+        'totalPoints',
+        'matchPoints',
+        'dttTotalReps',
+        'dttTotalSessions',
+      ],
+      '/dtt': ['createdDate', 'apiHits', 'macAddress'],
+      '/lkbx/sessions': ['createdAt', 'endDate'],
+    };
+    const without = (record: object, fields: readonly string[]) =>
+      Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name)));
+    const withhold = () => {
+      scene.proxy.rewrite = (path, data) => {
+        const fields = Object.entries(untold).find(([each]) => each === path)?.[1] ?? [];
+        const { data: items } = data as { data?: object[] };
+        return items ? { data: items.map((item) => without(item, fields)) } : without(data as object, fields);
+      };
+    };
+    const { client } = scene.target;
+    const known = async () => ({
+      '/users/me': await client.user.findUniqueOrThrow({ where: { id: 1 } }),
+      '/dtt': await client.dttDevice.findUniqueOrThrow({ where: { id: 1 } }),
+      '/lkbx/sessions': await client.lockSession.findUniqueOrThrow({ where: { id: 2 } }),
+    });
+    const told = async () =>
+      Object.entries(await known()).flatMap(([path, record]) =>
+        Object.entries(record).flatMap(([name, value]) =>
+          untold[path as keyof typeof untold].includes(name) ? [value !== null] : [],
+        ),
+      );
+    withhold();
+    await scene.sync();
+    expect(await told()).toEqual(Array(12).fill(false));
+    // No upstream tells it.
+    expect((await known())['/users/me'].scheduleType).toBeNull();
+    scene.proxy.rewrite = unchanged;
+    await scene.sync();
+    expect(await told()).toEqual(Array(12).fill(true));
+    withhold();
+    expect(describeChanges(await scene.sync())).toBeUndefined();
+  });
+
+  it('says what it has otherwise than the upstream, at each run', async () => {
+    scene.proxy.rewrite = (path, data) => {
+      if (path !== '/dtt') return data;
+      const { data: items } = data as { data: object[] };
+      return { data: items.map((item) => ({ ...item, macAddress: 'none' })) };
+    };
+    const notes = [
+      '/dtt/1: macAddress: is no MAC address; null here.',
+      '/dtt/3: macAddress: is no MAC address; null here.',
+    ];
+    expect((await scene.sync()).notes).toEqual(notes);
+    const again = await scene.sync();
+    expect(again.notes).toEqual(notes);
+    expect(describeChanges(again)).toBeUndefined();
   });
 
   it('loses a session that is gone upstream with a full run, and no sooner', async () => {
@@ -326,7 +382,7 @@ describe('a mirror', () => {
     const { client } = scene.target;
     const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
     expect(id).toBe(61);
-    await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1, macAddress: '' } });
+    await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1 } });
     await client.user.create({ data: { username: 'x' } });
   });
 

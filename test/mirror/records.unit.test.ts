@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { firstIssue } from '../../src/mirror/pull.ts';
-import { kindsOf, user } from '../../src/mirror/records.ts';
+import { kindsOf } from '../../src/mirror/records.ts';
+import { user } from '../../src/mirror/user.ts';
 
 const account = 7;
 const kinds = kindsOf(account);
@@ -18,7 +19,7 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
       id: 1,
       bubbleId: 'one',
       ownerId: account,
-      macAddress: '02:00',
+      macAddress: '02:00:00:00:00:01',
       serialNumber: '1001',
       softwareVersion: '2.1',
       lastVisited: time,
@@ -26,7 +27,15 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
       createdDate: time,
       apiHits: 5,
     },
-    optional: ['serialNumber', 'softwareVersion', 'lastVisited', 'lastLogAt', 'createdDate', 'apiHits'],
+    optional: [
+      'macAddress',
+      'serialNumber',
+      'softwareVersion',
+      'lastVisited',
+      'lastLogAt',
+      'createdDate',
+      'apiHits',
+    ],
   },
   dttTemplates: {
     whole: {
@@ -53,14 +62,14 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
     whole: {
       id: 1,
       bubbleId: 'one',
-      macAddress: '02:00',
+      macAddress: '02:00:00:00:00:01',
       ownerId: account,
       locked: false,
       hueShift: 0.5,
       lastVisited: time,
       lastLogAt: other,
     },
-    optional: ['lastVisited', 'lastLogAt'],
+    optional: ['macAddress', 'lastVisited', 'lastLogAt'],
   },
   lockTemplates: {
     whole: {
@@ -86,16 +95,18 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
       lockState: 'locked',
       duration: 60,
       startDate: time,
+      endDate: other,
+      createdAt: other,
       isActive: false,
       LockSegment: [],
     },
-    optional: ['name'],
+    optional: ['name', 'endDate', 'createdAt'],
   },
   ossmDevices: {
     whole: {
       id: 1,
       bubbleId: 'one',
-      macAddress: '02:00',
+      macAddress: '02:00:00:00:00:01',
       chip: 'ESP32',
       ownerId: account,
       pairingCode: 'ABC',
@@ -103,7 +114,7 @@ const records: Record<Name, { whole: Record<string, unknown>; optional: readonly
       lastVisited: other,
       OSSMFirmwareId: 5,
     },
-    optional: ['pairingCode', 'pairingExpires', 'lastVisited', 'OSSMFirmwareId'],
+    optional: ['macAddress', 'pairingCode', 'pairingExpires', 'lastVisited', 'OSSMFirmwareId'],
   },
   dttSessions: {
     whole: {
@@ -158,7 +169,13 @@ const trainerSegment = {
 describe('a record of an upstream', () => {
   it.each(names.filter((name) => name !== 'dttSessions'))('becomes a row with all its fields: %s', (name) => {
     const { isActive, Segment: _, LockSegment: __, ...whole } = records[name].whole;
-    expect(readRow(name)).toEqual({ ...whole, ...(name === 'lockSessions' && { isActive }) });
+    expect(readRow(name)).toEqual({
+      ...whole,
+      ...(name === 'lockSessions' && { isActive }),
+      // The owner of an imported template is nobody who is here.
+      ...(name === 'dttTemplates' && { ownerId: null, foreignOwnerId: 9 }),
+    });
+    expect(read(name)).toHaveProperty('notes', []);
   });
 
   it('becomes a row of the account, if it is a session, which calls its fields otherwise', () => {
@@ -274,8 +291,76 @@ describe('a record of an upstream', () => {
   });
 });
 
+describe('a value that makes no sense', () => {
+  it.each<[Name, Record<string, unknown>, Record<string, unknown>, string]>([
+    ['dttDevices', { macAddress: 'none' }, { macAddress: null }, 'macAddress: is no MAC address; null here.'],
+    [
+      'dttDevices',
+      { macAddress: '02:00:00:00:00' },
+      { macAddress: null },
+      'macAddress: is no MAC address; null here.',
+    ],
+    ['dttDevices', { apiHits: -1 }, { apiHits: null }, 'apiHits: is below 0; null here.'],
+    [
+      'lockTemplates',
+      { breakRegularity: -1 },
+      { breakRegularity: null },
+      'breakRegularity: is below 0; null here.',
+    ],
+    [
+      'lockSessions',
+      { isActive: true, lockState: 'completed' },
+      { isActive: false, lockState: 'completed' },
+      'isActive: is true of a session that is completed; false here.',
+    ],
+  ])('is null in a row, and said: %s with %o', (name, change, row, note) => {
+    expect(read(name, change)).toMatchObject({ row, notes: [note] });
+  });
+
+  it.each([
+    ['percentGrade', 100.5, 'is not between 0 and 100'],
+    ['percentGrade', -0.5, 'is not between 0 and 100'],
+    ['durationMeasured', -1, 'is below 0'],
+    ['durationTarget', -1, 'is below 0'],
+    ['repsMeasured', -1, 'is below 0'],
+    ['repsTarget', -1, 'is below 0'],
+    ['longestDeepthroat', -0.5, 'is below 0'],
+    ['distanceTravelled', -0.5, 'is below 0'],
+  ])('is null in a segment, and said: %s %d', (field, value, why) => {
+    const TrainerSegment = [{ ...trainerSegment, [field]: value }];
+    expect(read('dttSessions', { TrainerSegment })).toMatchObject({
+      children: [{ id: 1, points: 5, [field]: null }],
+      notes: [`TrainerSegment 1, ${field}: ${why}; null here.`],
+    });
+  });
+
+  it.each<[Name, Record<string, unknown>, string]>([
+    ['dttTemplates', { name: ' ' }, 'name: is blank'],
+    ['lockTemplates', { name: '' }, 'name: is blank'],
+    ['lockTemplates', { duration: -1 }, 'duration: Too small: expected number to be >=0'],
+    ['lockSessions', { duration: -1 }, 'duration: Too small: expected number to be >=0'],
+    [
+      'dttTemplates',
+      { Segment: [{ id: 1, type: 'training', duration: -1 }] },
+      'Segment.0.duration: Too small: expected number to be >=0',
+    ],
+  ])('keeps a record out where nothing can stand in its place: %s with %o', (name, change, issue) => {
+    expect(read(name, change)).toBe(issue);
+  });
+
+  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
+    'is not a MAC address in another form, such as %s',
+    (macAddress) => {
+      expect(read('ossmDevices', { macAddress })).toMatchObject({
+        row: { macAddress: '02:00:00:00:00:0A' },
+        notes: [],
+      });
+    },
+  );
+});
+
 describe('the segments of a record', () => {
-  it('of a template have its order, and are done once unless they say otherwise', () => {
+  it('of a template have its order, and are done how often is not known unless they say it', () => {
     const Segment = [
       { id: 5, type: 'training', duration: 60, repeat: 3 },
       { id: 4, type: 'warmup', duration: 30 },
@@ -285,9 +370,9 @@ describe('the segments of a record', () => {
     expect(read('dttTemplates', { Segment })).toMatchObject({
       children: [
         { id: 5, type: 'training', duration: 60, repeat: 3, position: 0, templateId: 1 },
-        { id: 4, type: 'warmup', duration: 30, repeat: 1, position: 1, templateId: 1 },
+        { id: 4, type: 'warmup', duration: 30, repeat: null, position: 1, templateId: 1 },
         { id: 6, type: 'rest', duration: 0, repeat: 0, position: 2, templateId: 1 },
-        { id: 7, repeat: 1, position: 3 },
+        { id: 7, repeat: null, position: 3 },
       ],
     });
   });
@@ -314,15 +399,31 @@ describe('the segments of a record', () => {
     ]);
   });
 
-  it('of a session that say neither have the order that they come in, and the time of the session', () => {
+  it('of a session that say neither have the order that they come in, and no time', () => {
     const TrainerSegment = [
       { id: 2, type: 'bounce' },
       { id: 1, type: 'freeform', order: null, createdAt: null },
     ];
     expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
-      { id: 2, type: 'bounce', sessionId: 1, order: 0, createdAt: time },
-      { id: 1, type: 'freeform', sessionId: 1, order: 1, createdAt: time },
+      { id: 2, type: 'bounce', sessionId: 1, order: 0, createdAt: null },
+      { id: 1, type: 'freeform', sessionId: 1, order: 1, createdAt: null },
     ]);
+  });
+
+  it.each([
+    ['the same', [2, 2, 0]],
+    ['one below 0', [2, -1, 0]],
+  ])('of a session, two of which say %s, have the order that they come in', (_, orders) => {
+    const TrainerSegment = orders.map((order, index) => ({ id: index + 1, type: 'bounce', order }));
+    expect(read('dttSessions', { TrainerSegment })).toMatchObject({
+      children: [{ order: 0 }, { order: 1 }, { order: 2 }],
+      notes: ['order: is below 0, or that of two segments; they are here in the order in which they come.'],
+    });
+  });
+
+  it('of a session may be of a kind that nobody has heard of', () => {
+    const TrainerSegment = [{ id: 1, type: 'levitation' }];
+    expect(read('dttSessions', { TrainerSegment })).toMatchObject({ children: [{ type: 'levitation' }] });
   });
 
   it('of a session in a list say what the list has of them, and no more', () => {

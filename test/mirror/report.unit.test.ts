@@ -1,12 +1,13 @@
 /** What a run says of itself. */
 
 import { describe, expect, it } from 'vitest';
-import { user } from '../../src/mirror/records.ts';
+import { settle } from '../../src/mirror/fields.ts';
 import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
 import { emptyTally } from '../../src/mirror/tally.ts';
+import { user } from '../../src/mirror/user.ts';
 
-const account = user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' });
+const { row: account } = settle(user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' }));
 const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });
 
 const changed = report(

@@ -82,7 +82,7 @@ const lists: Record<string, Fields[]> = {
   '/ossm': [...accepted, ...skipped].map(([field, json], index) => ({ ...device(index + 1), [field]: json })),
   '/lkbx': [
     ...numbers.map(([json], index) => ({ ...device(index + 1), hueShift: json })),
-    { ...device(numbers.length + 1), macAddress: '"longer than the column"' },
+    { ...device(numbers.length + 1), bubbleId: '"longer than the column"' },
   ],
 };
 
@@ -101,7 +101,7 @@ beforeAll(async () => {
     return reply(response, 200, `{"ok":true,"data":${data}}`);
   };
   // Nothing else is known that passes all checks and is rejected by the database.
-  await scene.target.pool.query('ALTER TABLE "LkbxDevice" ALTER COLUMN "macAddress" TYPE varchar(17)');
+  await scene.target.pool.query('ALTER TABLE "LkbxDevice" ALTER COLUMN "bubbleId" TYPE varchar(17)');
   report = await scene.sync();
 });
 afterAll(() => scene?.close());

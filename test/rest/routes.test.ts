@@ -115,6 +115,8 @@ const lockSessionFields = [
   'lockState',
   'duration',
   'startDate',
+  'endDate',
+  'createdAt',
   'isActive',
   'LockSegment',
 ];
@@ -320,7 +322,6 @@ describe('a list', () => {
       data: Array.from({ length: 101 }, (_, index) => ({
         ownerId: owner.id,
         bubbleId: `collected-${index}`,
-        macAddress: 'x',
       })),
     });
     const pages = await Promise.all(
@@ -532,7 +533,7 @@ async function createTwin(database: PrismaClient): Promise<typeof twin> {
   };
   const optional = [null, ...required, null];
   const dttDevices = await create(optional, (lastVisited, name) =>
-    database.dttDevice.create({ data: { ownerId, bubbleId: name, macAddress: name, lastVisited } }),
+    database.dttDevice.create({ data: { ownerId, bubbleId: name, lastVisited } }),
   );
   const trainerId = dttDevices[0] ?? 0;
   const lockSessions = await create(required, (startDate, name) =>
@@ -554,7 +555,7 @@ async function createTwin(database: PrismaClient): Promise<typeof twin> {
         database.dttSession.create({ data: { ownerId, bubbleId: name, trainerId, createdAt } }),
       ),
       '/lkbx': await create(optional, (lastVisited, name) =>
-        database.lkbxDevice.create({ data: { ownerId, bubbleId: name, macAddress: name, lastVisited } }),
+        database.lkbxDevice.create({ data: { ownerId, bubbleId: name, lastVisited } }),
       ),
       '/lkbx/templates': await create(required, (createdAt, name) =>
         database.lockTemplate.create({ data: { ownerId, name, duration: 1, createdAt } }),
@@ -563,7 +564,7 @@ async function createTwin(database: PrismaClient): Promise<typeof twin> {
       '/lkbx/session': lockSessions,
       '/ossm': await create(optional, (lastVisited, name) =>
         database.ossmDevice.create({
-          data: { ownerId, bubbleId: name, macAddress: name, chip: 'ESP32-S3', lastVisited },
+          data: { ownerId, bubbleId: name, chip: 'ESP32-S3', lastVisited },
         }),
       ),
     },

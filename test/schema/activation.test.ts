@@ -317,7 +317,7 @@ describe('a template that was active', () => {
     const userId_templateId = { userId: alice.userId, templateId: imported };
     await importTemplate(client, alice, imported);
     await put('single', imported);
-    await client.dttTemplateImport.delete({ where: { userId_templateId } });
+    await client.dttLibraryEntry.delete({ where: { userId_templateId } });
     await hasBecome(null);
   });
 });

@@ -271,6 +271,10 @@ describe('through GraphQL', () => {
     const [template] = carol.dttTemplates;
     const [lockTemplate] = carol.lockTemplates;
     const given = { data: { ownerId: dave.userId } };
+    // What is given away, sessions name by its number at most.
+    const onDevice = { where: { trainerId: device }, data: { trainerId: null, goneTrainerId: device } };
+    await client.dttSession.updateMany(onDevice);
+    await client.lockSession.updateMany({ where: { templateId: lockTemplate }, data: { templateId: null } });
     await client.dttDevice.update({ where: { id: device }, ...given });
     await client.dttTemplate.update({ where: { id: template }, ...given });
     await client.lockTemplate.update({ where: { id: lockTemplate }, ...given });
@@ -363,7 +367,10 @@ async function stateOf({ userId }: Account) {
   const mine = { where: { ownerId: userId }, orderBy: { id: 'asc' } } as const;
   return {
     user: await client.user.findUnique({ where: { id: userId } }),
-    templates: await client.dttTemplate.findMany({ ...mine, include: { segments: true, imports: true } }),
+    templates: await client.dttTemplate.findMany({
+      ...mine,
+      include: { segments: true, libraryEntries: true },
+    }),
     devices: await client.dttDevice.findMany(mine),
     sessions: await client.dttSession.findMany(mine),
     locks: await client.lockSession.findMany(mine),

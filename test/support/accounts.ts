@@ -36,7 +36,7 @@ export async function createAccount(database: PrismaClient, username: string): P
         data: {
           ...owner,
           bubbleId: `${username}-dtt-${index}`,
-          macAddress: `${username}:dtt:${index}`,
+          macAddress: macAddress(user.id, 0, index),
           lastVisited,
         },
       }),
@@ -90,7 +90,7 @@ export async function createAccount(database: PrismaClient, username: string): P
         data: {
           ...owner,
           bubbleId: `${username}-lkbx-${index}`,
-          macAddress: `${username}:lkbx:${index}`,
+          macAddress: macAddress(user.id, 1, index),
           lastVisited,
         },
       }),
@@ -128,7 +128,12 @@ export async function createAccount(database: PrismaClient, username: string): P
   );
   const ossmDevices = await ids([
     database.ossmDevice.create({
-      data: { ...owner, bubbleId: `${username}-ossm`, macAddress: `${username}:ossm`, chip: 'ESP32-S3' },
+      data: {
+        ...owner,
+        bubbleId: `${username}-ossm`,
+        macAddress: macAddress(user.id, 2, 0),
+        chip: 'ESP32-S3',
+      },
     }),
   ]);
   const { token } = await createToken(database, username, 'test');
@@ -148,9 +153,15 @@ export async function createAccount(database: PrismaClient, username: string): P
   };
 }
 
+/** One that no other device of a test has. */
+const macAddress = (userId: number, kind: number, index: number) =>
+  ['02', '00', ...[userId >> 8, userId & 255, kind, index].map((byte) => byte.toString(16).padStart(2, '0'))]
+    .join(':')
+    .toUpperCase();
+
 /** Takes a template of somebody else into the account's library. */
 export function importTemplate(database: PrismaClient, account: Account, templateId: number) {
-  return database.dttTemplateImport.create({ data: { userId: account.userId, templateId } });
+  return database.dttLibraryEntry.create({ data: { userId: account.userId, templateId } });
 }
 
 function pick(ids: readonly number[], index: number): number {

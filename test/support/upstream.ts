@@ -117,6 +117,10 @@ export async function openScene(): Promise<Scene> {
   const sourceToken = await prepareDemo(database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
   if (sourceToken === undefined) throw new Error('the demo account has no token');
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
+  await client.dttSession.updateMany({
+    where: { trainerId: 2 },
+    data: { trainerId: null, goneTrainerId: 2 },
+  });
   await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: coach.id } });
   await client.dttTemplate.update({ where: { id: 3 }, data: { ownerId: coach.id } });
   const target = await openTestDatabase();
@@ -219,7 +223,10 @@ export async function contents({ client }: TestDatabase): Promise<unknown> {
   return Promise.all([
     client.user.findMany({ orderBy: { id: 'asc' } }),
     client.dttDevice.findMany({ orderBy: { id: 'asc' } }),
-    client.dttTemplate.findMany({ orderBy: { id: 'asc' }, include: { segments: true, imports: true } }),
+    client.dttTemplate.findMany({
+      orderBy: { id: 'asc' },
+      include: { segments: true, libraryEntries: true },
+    }),
     client.dttSession.findMany({
       orderBy: { id: 'asc' },
       include: { segments: { orderBy: { id: 'asc' } } },

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import { oldestServer } from '../../database/database.ts';
-import { type Progress, readProgress } from '../../database/migrate.ts';
+import { type Progress, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
@@ -36,6 +36,7 @@ export async function askDatabase(
       { check: 'database version', ...checkVersion(found) },
       { check: 'database rights', ...checkRights(found, progress) },
       { check: 'migrations', ...checkMigrations(progress) },
+      ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
       { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
       {
@@ -98,6 +99,17 @@ function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
   }
   if (pending.length === 0) return ok(`all ${applied} applied`);
   return ok(`${applied} applied, ${pending.length} pending: the next start applies them`);
+}
+
+/** What the next migration will change that is not as it has to be, a finding each. */
+async function checkRepairs(client: pg.Client, { pending, unknown }: Progress): Promise<Finding[]> {
+  if (pending.length === 0 || unknown.length > 0) return [];
+  const check = 'repairs';
+  try {
+    return (await readRepairs(client)).map((repair) => ({ check, ...ok(`${pending[0]} finds ${repair}`) }));
+  } catch (error) {
+    return [{ check, ...skipped(`what ${pending[0]} finds cannot be told: ${errorText(error)}`) }];
+  }
 }
 
 async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {

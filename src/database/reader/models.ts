@@ -40,7 +40,10 @@ export function listOf(model: Model, name: string): Relation {
   return relation;
 }
 
-/** The fields of each model. Every relation of the data model leads to an `id`. */
+/**
+ * The fields of each model. A relation that leads to an `id` can be read. Where its key has two columns, the first names
+ * the row, and the other says no more than that it has the same owner.
+ */
 function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
   // What Prisma generates has these models, and no others.
   const given = Object.entries(getDatamodel().datamodel.models) as [Model, DataModel][];
@@ -49,17 +52,20 @@ function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
     return fields.find((field) => field.relationName === relationName && field.relationFromFields?.length)
       ?.relationFromFields?.[0];
   };
+  const hasId = (model: string) =>
+    given.some(([name, { fields }]) => name === model && fields.some((field) => field.name === 'id'));
   return new Map(
     given.map(([model, { fields }]) => [
       model,
       new Map(
-        fields.map(({ name, type, isList, relationName, relationFromFields }): [string, Field] => {
-          if (relationName === undefined) return [name, { type }];
+        fields.flatMap(({ name, type, isList, relationName, relationFromFields }): [string, Field][] => {
+          if (relationName === undefined) return [[name, { type }]];
           const [own] = relationFromFields ?? [];
+          if (!hasId(own === undefined ? model : type)) return [];
           const here = own ?? 'id';
           const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
           if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
-          return [name, { type, relation: { model: type as Model, isList, here, there } }];
+          return [[name, { type, relation: { model: type as Model, isList, here, there } }]];
         }),
       ),
     ]),

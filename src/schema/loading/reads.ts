@@ -20,9 +20,9 @@ export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
 const owned = ({ id }: Viewer) => ({ ownerId: id });
 
-/** A viewer's templates are those they own and those they have imported (docs/rest.md#who-sees-what). */
+/** A viewer's templates are those in their library, which are their own and the imported ones (docs/rest.md#who-sees-what). */
 function visibleTemplate({ id }: Viewer) {
-  return { OR: [{ ownerId: id }, { imports: { some: { userId: id } } }] };
+  return { libraryEntries: { some: { userId: id } } };
 }
 
 /** Who sees what: for each model, the rows that exist for the viewer. */
@@ -56,14 +56,17 @@ const orders: { [M in Model]: Order } = {
 };
 
 /**
- * The same rows as `visible` shows, for a list. "Owned or imported" is an OR over two tables, for which
- * PostgreSQL would read the templates of all users, so the ids of the imported ones are read first.
+ * The same rows as `visible` shows, for a list. Of a library PostgreSQL would read all templates to find the newest. Those
+ * of an owner it reads in order, beside the few imported ones, whose ids are read first.
  */
 async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
   if (model !== 'DttTemplate') return visible[model](viewer);
   // Rows have what is selected.
   const imports = (await loaders.once('imports of the viewer', () =>
-    sql.findMany('DttTemplateImport', { where: { userId: viewer.id }, select: { templateId: true } }),
+    sql.findMany('DttLibraryEntry', {
+      where: { userId: viewer.id, importedAt: { not: null } },
+      select: { templateId: true },
+    }),
   )) as { templateId: number }[];
   if (imports.length === 0) return owned(viewer);
   return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
@@ -211,6 +214,25 @@ export function hasRelated(relation: string, where: (viewer: Viewer) => object) 
       ((parent as Record<string, unknown[]>)[relation] ?? missing(relation)).length > 0,
   };
 }
+
+/** What follows from columns of the row alone. */
+export function derive<Column extends string, Row extends Readonly<Record<Column, unknown>>, Value>(
+  columns: readonly Column[],
+  resolve: (row: Row, viewer: Viewer) => Value,
+) {
+  return {
+    extensions: needing({ columns }),
+    resolve: (row: Row, _args: unknown, { viewer }: Context) => resolve(row, viewer),
+  };
+}
+
+/** The first of two columns, or the second: a check of the database has exactly one of them filled. */
+export const oneOf = <Column extends string>(first: Column, second: Column) =>
+  derive([first, second], (row: Readonly<Record<Column, number | null>>) => {
+    const value = row[first] ?? row[second];
+    if (value === null) throw new Error(`a row has neither ${first} nor ${second}`);
+    return value;
+  });
 
 /** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
 export function viewerList<M extends Model>(model: M) {

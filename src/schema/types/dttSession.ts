@@ -1,9 +1,8 @@
 /** Training sessions with their segments. */
 
-import { TrainerSegmentType as trainerSegmentTypes } from '../../database/generated/prisma/enums.ts';
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, findNewest, onEachChange, toOne } from '../loading/reads.ts';
+import { children, derive, findNewest, onEachChange, oneOf, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { User } from './user.ts';
@@ -18,10 +17,18 @@ export const DttSession = builder.prismaNode('DttSession', {
     name: t.exposeString('name', { nullable: true, description: 'Name.' }),
     passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed overall.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it took place.' }),
-    trainerId: t.exposeInt('trainerId', { description: 'Integer id of the trainer device.' }),
-    templateId: t.exposeInt('templateId', {
+    trainerId: t.int({
+      description: 'Integer id of the trainer device.',
+      ...oneOf('trainerId', 'goneTrainerId'),
+    }),
+    templateId: t.int({
       nullable: true,
       description: 'Integer id of the template that was used, if any.',
+      ...derive(
+        ['templateId', 'goneTemplateId'],
+        (row: { templateId: number | null; goneTemplateId: number | null }) =>
+          row.templateId ?? row.goneTemplateId,
+      ),
     }),
   }),
 });
@@ -35,7 +42,7 @@ builder.prismaObjectFields(DttSession, (t) => ({
   segments: t.field({
     type: [TrainerSegment],
     description: 'The results per segment, in order.',
-    ...children<'TrainerSegment'>('segments', [{ order: 'asc' }, { id: 'asc' }]),
+    ...children<'TrainerSegment'>('segments', { order: 'asc' }),
   }),
   owner: t.field({
     type: User,
@@ -61,11 +68,11 @@ builder.prismaObjectFields(DttSession, (t) => ({
 const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   description: 'Kind of a segment of a training session.',
   values: {
-    [trainerSegmentTypes.repetition]: { description: 'A number of repetitions.' },
-    [trainerSegmentTypes.endurance]: { description: 'Holding on for a time.' },
-    [trainerSegmentTypes.freeform]: { description: 'Without a target.' },
-    [trainerSegmentTypes.bounce]: { description: 'Bouncing.' },
-  },
+    repetition: { description: 'A number of repetitions.' },
+    endurance: { description: 'Holding on for a time.' },
+    freeform: { description: 'Without a target.' },
+    bounce: { description: 'Bouncing.' },
+  } as const,
 });
 
 const TrainerSegment = builder.prismaNode('TrainerSegment', {
@@ -73,7 +80,12 @@ const TrainerSegment = builder.prismaNode('TrainerSegment', {
   id: { field: 'id' },
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    type: t.expose('type', { type: TrainerSegmentType, description: 'Kind of segment.' }),
+    type: t.field({
+      type: TrainerSegmentType,
+      description: 'Kind of segment.',
+      // The service has these kinds, and no others that are known.
+      ...derive(['type'], ({ type }: { type: string }) => type as typeof TrainerSegmentType.$inferType),
+    }),
     passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed.' }),
     percentGrade: t.exposeFloat('percentGrade', {
       nullable: true,
@@ -119,7 +131,11 @@ const TrainerSegment = builder.prismaNode('TrainerSegment', {
       description: 'Total distance, in metres.',
     }),
     order: t.exposeInt('order', { description: 'Place in the session.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was recorded.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was recorded, null where a mirror does not know it.',
+    }),
   }),
 });
 

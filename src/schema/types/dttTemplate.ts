@@ -4,7 +4,15 @@ import { clientError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { recordArguments, recordField, relatedListField, viewerListField } from '../fields.ts';
-import { children, findVisible, hasRelated, onEachChange, readVisible, toOne } from '../loading/reads.ts';
+import {
+  children,
+  findVisible,
+  hasRelated,
+  onEachChange,
+  oneOf,
+  readVisible,
+  toOne,
+} from '../loading/reads.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
@@ -15,7 +23,10 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
+    ownerId: t.int({
+      description: 'Integer id of the user whom it belongs to.',
+      ...oneOf('ownerId', 'foreignOwnerId'),
+    }),
     name: t.exposeString('name', { description: 'Name.' }),
     description: t.exposeString('description', { nullable: true, description: 'What the program is about.' }),
     tagline: t.exposeString('tagline', { nullable: true, description: 'One line to recognise it by.' }),
@@ -80,7 +91,10 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     type: t.exposeString('type', { description: 'Kind of segment, such as `warmup` or `training`.' }),
     duration: t.exposeInt('duration', { description: 'Length of one repetition, in seconds.' }),
-    repeat: t.exposeInt('repeat', { description: 'How many times it is done.' }),
+    repeat: t.exposeInt('repeat', {
+      nullable: true,
+      description: 'How many times it is done, null where a mirror does not know it.',
+    }),
   }),
 });
 
@@ -163,7 +177,7 @@ async function activate({ sql, viewer }: Context, templateId: number): Promise<b
     SET "activeTemplateId" = $2, "scheduleType" = 'single'
     FROM before
     WHERE "User".id = before.id
-    RETURNING before."scheduleType" <> 'single' AS "scheduleTypeChanged"`,
+    RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged"`,
     [viewer.id, templateId],
   );
   if (!activation) throw clientError('NOT_FOUND', messages.templateNotOwned);

@@ -2,7 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, findNewest, findVisible, onEachChange, toOne } from '../loading/reads.ts';
+import { children, derive, findNewest, findVisible, onEachChange, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { User } from './user.ts';
 
@@ -20,11 +20,38 @@ export const LockSession = builder.prismaNode('LockSession', {
     }),
     duration: t.exposeInt('duration', { description: 'How long it lasts, in seconds.' }),
     startDate: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
+    endsAt: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description:
+        'When it ends or ended, null where nobody said so. An active one ends after its duration, unless said otherwise.',
+      ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
+    }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was created, null where nobody said so.',
+    }),
     isActive: t.exposeBoolean('isActive', {
       description: 'Whether it is under way. At most one of a user is.',
     }),
   }),
 });
+
+/** Computed when it is read, so that it follows from whatever start and duration somebody writes. */
+function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
+  if (endDate !== null || !isActive) return endDate;
+  const end = Number(startDate) + duration * 1000;
+  // A time that never comes is a number, as `statement.ts` has it.
+  return Number.isFinite(end) ? new Date(end) : startDate;
+}
+
+interface Times {
+  readonly endDate: Date | null;
+  readonly isActive: boolean;
+  readonly startDate: Date;
+  readonly duration: number;
+}
 
 export const LockSessionConnection = builder.connectionObject({
   type: LockSession,

@@ -28,14 +28,30 @@ export const User = builder.prismaNode('User', {
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     username: t.exposeString('username', { description: 'Unique name.' }),
-    accountType: t.exposeString('accountType', { description: 'Kind of account, such as `user`.' }),
-    subscriptionTier: t.exposeString('subscriptionTier', {
-      description: 'Subscription; `ultra` is the highest.',
+    accountType: t.exposeString('accountType', {
+      nullable: true,
+      description: 'Kind of account, such as `user`; null where a mirror does not know it.',
     }),
-    league: t.exposeInt('league', { description: 'League.' }),
-    rank: t.exposeInt('rank', { description: 'Rank in the league.' }),
-    totalPoints: t.exposeInt('totalPoints', { description: 'Points earned in all.' }),
-    matchPoints: t.exposeInt('matchPoints', { description: 'Points earned in matches.' }),
+    subscriptionTier: t.exposeString('subscriptionTier', {
+      nullable: true,
+      description: 'Subscription; `ultra` is the highest, null where a mirror does not know it.',
+    }),
+    league: t.exposeInt('league', {
+      nullable: true,
+      description: 'League; null where a mirror does not know it.',
+    }),
+    rank: t.exposeInt('rank', {
+      nullable: true,
+      description: 'Rank in the league; null where a mirror does not know it.',
+    }),
+    totalPoints: t.exposeInt('totalPoints', {
+      nullable: true,
+      description: 'Points earned in all; null where a mirror does not know it.',
+    }),
+    matchPoints: t.exposeInt('matchPoints', {
+      nullable: true,
+      description: 'Points earned in matches; null where a mirror does not know it.',
+    }),
     profileImage: t.exposeString('profileImage', {
       nullable: true,
       description: 'URL of the profile image.',
@@ -45,11 +61,19 @@ export const User = builder.prismaNode('User', {
       description: 'About the user.',
     }),
     profileTitle: t.exposeString('profileTitle', { nullable: true, description: 'Title of the user.' }),
-    dttTotalReps: t.exposeInt('dttTotalReps', { description: 'Full cycles done in all training sessions.' }),
-    dttTotalSessions: t.exposeInt('dttTotalSessions', { description: 'Number of training sessions.' }),
+    dttTotalReps: t.exposeInt('dttTotalReps', {
+      nullable: true,
+      description: 'Full cycles done in all training sessions; null where a mirror does not know it.',
+    }),
+    dttTotalSessions: t.exposeInt('dttTotalSessions', {
+      nullable: true,
+      description: 'Number of training sessions; null where a mirror does not know it.',
+    }),
     scheduleType: t.expose('scheduleType', {
       type: ScheduleType,
-      description: 'How the next template is chosen.',
+      nullable: true,
+      description:
+        'How the next template is chosen; null in a mirror, which is not told, until it activates one.',
     }),
   }),
 });

@@ -45,7 +45,7 @@ const templateSegments = (
   FROM "DttTemplateSegment" g WHERE g."templateId" = t.id), '[]')`;
 
 const visibleTemplate = `(t."ownerId" = $1 OR EXISTS
-  (SELECT FROM "DttTemplateImport" i WHERE i."templateId" = t.id AND i."userId" = $1))`;
+  (SELECT FROM "DttLibraryEntry" i WHERE i."templateId" = t.id AND i."userId" = $1))`;
 
 const page = (
   record: string,

@@ -131,7 +131,7 @@ const template = `t.id AS "databaseId", t."bubbleId", t."ownerId", t.name, t.des
   EXISTS (SELECT FROM "User" u WHERE u.id = $1 AND u."activeTemplateId" = t.id) AS "isActive"`;
 
 const visibleTemplate = `(t."ownerId" = $1 OR EXISTS
-  (SELECT FROM "DttTemplateImport" i WHERE i."templateId" = t.id AND i."userId" = $1))`;
+  (SELECT FROM "DttLibraryEntry" i WHERE i."templateId" = t.id AND i."userId" = $1))`;
 
 const statements = {
   devices: `SELECT ${device} FROM "DttDevice" WHERE "ownerId" = $1

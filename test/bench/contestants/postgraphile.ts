@@ -67,7 +67,7 @@ const viewerFields = extendSchema((build) => {
   const isActive = new WeakMap<PgSelectStep, SQL>();
   const visible = ($template: PgSelectStep) => {
     const viewer = $template.placeholder(viewerId(), TYPES.int);
-    $template.where(sql`(${$template.alias}."ownerId" = ${viewer} OR EXISTS (SELECT FROM "DttTemplateImport" i
+    $template.where(sql`(${$template.alias}."ownerId" = ${viewer} OR EXISTS (SELECT FROM "DttLibraryEntry" i
       WHERE i."templateId" = ${$template.alias}.id AND i."userId" = ${viewer}))`);
     isActive.set(
       $template,

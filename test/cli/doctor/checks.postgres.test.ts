@@ -187,14 +187,14 @@ describe('dovetail doctor, of a server', () => {
 
   it('finds that a table has been made anew without its triggers', async () => {
     await database.pool.query(
-      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttTemplateImport"',
+      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttLibraryEntry"',
     );
     const [problem] = problemsOf(await examineAt(urlOf({})));
     expect(problem?.says).toBe(
-      'changes are not announced: DttTemplateImport.await_writers is missing, OssmDevice.announce_insert is missing',
+      'changes are not announced: DttLibraryEntry.await_writers is missing, OssmDevice.announce_insert is missing',
     );
     expect(problem?.advice).toBe(
-      'As the owner of the tables: create await_writers on "DttTemplateImport" as the newest migration that names it does; ' +
+      'As the owner of the tables: create await_writers on "DttLibraryEntry" as the newest migration that names it does; ' +
         'create announce_insert on "OssmDevice" as the newest migration that names it does; ' +
         'then start the gateways again, which forget what they cached.',
     );

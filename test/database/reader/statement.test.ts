@@ -43,7 +43,13 @@ const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 400;
 /** The types of columns that the module reads. */
 const readTypes = ['String', 'Int', 'Float', 'Boolean', 'DateTime', ...Object.keys(enums)];
 const columnsOf = (model: string) => modelOf(model).fields.filter(({ type }) => readTypes.includes(type));
-const relationsOf = (model: string) => modelOf(model).fields.filter(({ kind }) => kind === 'object');
+const hasId = (model: string) => modelOf(model).fields.some(({ name }) => name === 'id');
+/** Those that lead to an id: the others no query needs. */
+const relationsOf = (model: string) =>
+  modelOf(model).fields.filter(
+    ({ kind, type, relationFromFields = [] }) =>
+      kind === 'object' && hasId(relationFromFields.length > 0 ? type : model),
+  );
 const listsOf = (model: string) => relationsOf(model).filter(({ isList }) => isList);
 const keyOf = (model: string) =>
   modelOf(model).primaryKey?.fields ??
@@ -103,8 +109,22 @@ function fromText(type: string, text: string): unknown {
   return type === 'Boolean' ? text === 'true' : text;
 }
 
+/**
+ * What the checks keep out is read all the same, from a database that has lost them. Keys with two columns hold in the
+ * end, since the second is not looked at.
+ */
+const withoutChecks = `
+  DO $$ DECLARE each record; BEGIN
+    FOR each IN SELECT conrelid::regclass AS name, conname FROM pg_constraint
+      WHERE connamespace = 'public'::regnamespace AND (contype = 'c' OR contype = 'f' AND cardinality(conkey) > 1) LOOP
+      EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', each.name, each.conname);
+    END LOOP;
+  END $$;
+  DROP TRIGGER only_for_ultra ON "ApiToken"`;
+
 /** Fills each table with rows of such values, links among them, many equal and many null. */
 async function fill({ pool }: TestDatabase): Promise<void> {
+  await pool.query(withoutChecks);
   const rows = 16;
   // In this order each row finds those that it must belong to.
   const order = ['User', 'DttDevice', 'DttTemplate', 'LockTemplate', 'DttSession', 'LockSession'];
@@ -112,7 +132,7 @@ async function fill({ pool }: TestDatabase): Promise<void> {
   for (const model of [...order, ...rest] as Model[]) {
     const keys = new Map(
       relationsOf(model).flatMap(({ type, relationFromFields = [] }) =>
-        relationFromFields.map((name) => [name, type]),
+        relationFromFields.slice(0, 1).map((name) => [name, type]),
       ),
     );
     const columns = modelOf(model).fields.filter(
@@ -141,6 +161,10 @@ async function fill({ pool }: TestDatabase): Promise<void> {
       );
   }
   await pool.query(`
+    UPDATE "DttSession" AS s SET "trainerId" =
+      (SELECT id FROM "DttDevice" AS d WHERE d."ownerId" = s."ownerId" ORDER BY id OFFSET s.id % 2 LIMIT 1) WHERE "trainerId" > 0;
+    UPDATE "LockSession" AS s SET "templateId" =
+      (SELECT id FROM "LockTemplate" AS t WHERE t."ownerId" = s."ownerId" ORDER BY id OFFSET s.id % 2 LIMIT 1) WHERE "templateId" > 0;
     UPDATE "User" SET "activeTemplateId" = (SELECT max(id) FROM "DttTemplate" WHERE id <= "User".id) WHERE id % 3 > 0`);
 }
 

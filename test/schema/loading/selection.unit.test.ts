@@ -19,20 +19,29 @@ describe('what a field needs of its row', () => {
     );
   });
 
-  it.each(Object.keys(visible))('is, for a value of %s, the column of the same name', (name) => {
-    const type = assertObjectType(schema.getType(name));
-    const renamed: Record<string, string> = { databaseId: 'id', firmwareId: 'OSSMFirmwareId' };
-    const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
-    // A global id is made of the id, which every row has, and which template is active depends on the viewer.
-    for (const field of values.map((value) => value.name))
-      expect(needsOf(type, field), field).toEqual(
-        field === 'id'
-          ? {}
-          : `${name}.${field}` === 'DttTemplate.isActive'
-            ? { forViewer: expect.any(Function) }
-            : { columns: [renamed[field] ?? field] },
-      );
-  });
+  it.each(Object.keys(visible))(
+    'is, for a value of %s, the column of the same name, or those that it is derived from',
+    (name) => {
+      const type = assertObjectType(schema.getType(name));
+      const renamed: Record<string, string> = { databaseId: 'id', firmwareId: 'OSSMFirmwareId' };
+      const derived: Record<string, string[]> = {
+        'DttTemplate.ownerId': ['ownerId', 'foreignOwnerId'],
+        'DttSession.trainerId': ['trainerId', 'goneTrainerId'],
+        'DttSession.templateId': ['templateId', 'goneTemplateId'],
+        'LockSession.endsAt': ['endDate', 'isActive', 'startDate', 'duration'],
+      };
+      const values = Object.values(type.getFields()).filter((field) => isLeafType(getNamedType(field.type)));
+      // A global id is made of the id, which every row has, and which template is active depends on the viewer.
+      for (const field of values.map((value) => value.name))
+        expect(needsOf(type, field), field).toEqual(
+          field === 'id'
+            ? {}
+            : `${name}.${field}` === 'DttTemplate.isActive'
+              ? { forViewer: expect.any(Function) }
+              : { columns: derived[`${name}.${field}`] ?? [renamed[field] ?? field] },
+        );
+    },
+  );
 });
 
 describe('a read', () => {
@@ -41,7 +50,7 @@ describe('a read', () => {
     const selects: unknown[] = [];
     const findMany = async (model: string, { select }: { select: unknown }) => {
       // The imports are looked up for the templates that they make visible.
-      if (model !== 'DttTemplateImport') selects.push(select);
+      if (model !== 'DttLibraryEntry') selects.push(select);
       return [];
     };
     // What the resolver of a list uses of a context, and no more.
@@ -75,7 +84,7 @@ describe('a read', () => {
         id: true,
         createdAt: true,
         passed: true,
-        segments: { orderBy: [{ order: 'asc' }, { id: 'asc' }], select: { id: true, points: true } },
+        segments: { orderBy: { order: 'asc' }, select: { id: true, points: true } },
       },
     ],
     [
@@ -157,7 +166,7 @@ describe('a read', () => {
         createdAt: true,
         name: true,
         ...(b && { passed: true }),
-        ...(c && { trainerId: true }),
+        ...(c && { trainerId: true, goneTrainerId: true }),
       })),
     );
   });

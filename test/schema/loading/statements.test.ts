@@ -205,7 +205,7 @@ async function createOwner(database: PrismaClient, username: string, size: numbe
     Array.from({ length: size }, (_, index) => row(`${username}-${index}`, index));
   const select = { id: true };
   const devices = await database.dttDevice.createManyAndReturn({
-    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId, serialNumber: bubbleId })),
+    data: rows((bubbleId) => ({ ownerId, bubbleId, serialNumber: bubbleId })),
     select,
   });
   const templates = await database.dttTemplate.createManyAndReturn({
@@ -232,10 +232,10 @@ async function createOwner(database: PrismaClient, username: string, size: numbe
     ),
   });
   await database.lkbxDevice.createMany({
-    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId })),
+    data: rows((bubbleId) => ({ ownerId, bubbleId })),
   });
   await database.ossmDevice.createMany({
-    data: rows((bubbleId) => ({ ownerId, bubbleId, macAddress: bubbleId, chip: 'ESP32-S3' })),
+    data: rows((bubbleId) => ({ ownerId, bubbleId, chip: 'ESP32-S3' })),
   });
   const lockTemplates = await database.lockTemplate.createManyAndReturn({
     data: rows((name) => ({ ownerId, name, duration: 60 })),

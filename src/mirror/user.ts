@@ -1,0 +1,33 @@
+/** The user of the REST interface, as an upstream gives it. */
+
+import { z } from 'zod';
+import { count, int, known, name, recordId, text } from './fields.ts';
+
+/** As `untold` of a kind. When the next template is chosen, no upstream tells. */
+export const untoldOfUser = [
+  'accountType',
+  'subscriptionTier',
+  'league',
+  'rank',
+  'totalPoints',
+  'matchPoints',
+  'dttTotalReps',
+  'dttTotalSessions',
+  'scheduleType',
+];
+
+export const user = z.object({
+  id: recordId,
+  username: name.regex(/\S/, 'is blank'),
+  accountType: known(name),
+  subscriptionTier: known(name),
+  league: known(count),
+  rank: known(count),
+  totalPoints: known(int),
+  matchPoints: known(int),
+  profileImage: text.nullish(),
+  profileDescription: text.nullish(),
+  profileTitle: text.nullish(),
+  dttTotalReps: known(count),
+  dttTotalSessions: known(count),
+});

@@ -1,0 +1,215 @@
+/** What must not be cannot be written, by whatever client: each constraint of the database, and writes that it refuses. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+let database: TestDatabase;
+let alice: Account;
+let bob: Account;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  bob = await createAccount(database.client, 'bob');
+  await importTemplate(database.client, alice, bob.dttTemplates[0]);
+  await database.client.user.create({ data: { username: 'poor' } });
+  await database.client.mirror.create({ data: { source: 'test', userId: alice.userId } });
+});
+afterAll(() => database?.close());
+
+const firstOf = (table: string) => `WHERE id = (SELECT min(id) FROM "${table}")`;
+const set = (table: string, column: string, value: string) =>
+  `UPDATE "${table}" SET "${column}" = ${value} ${firstOf(table)}`;
+const copyOf = (table: string, column: string) =>
+  `UPDATE "${table}" SET "${column}" = (SELECT min("${column}") FROM "${table}")`;
+
+/** Writes to each of the columns, of the form `Table.column`, that the check of this name refuses. */
+function refused(check: string, columns: string, values: readonly string[]): [string, string[]][] {
+  return columns.split(/\s+/).map((place) => {
+    const [table = '', column = ''] = place.split('.');
+    return [`${table}_${column}_${check}`, values.map((value) => set(table, column, value))];
+  });
+}
+
+const owned = [
+  'DttDevice',
+  'DttTemplate',
+  'DttSession',
+  'LkbxDevice',
+  'LockTemplate',
+  'LockSession',
+  'OssmDevice',
+];
+const withPublicId = owned.filter((table) => table !== 'LockTemplate');
+const library = 'INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES';
+const token = 'INSERT INTO "ApiToken" ("userId", name, digest, slot)';
+const digest = `sha256(gen_random_uuid()::text::bytea)`;
+
+/** Another row like the first, but for these columns; those that the table does not have are passed over. */
+const another = (table: string, columns: object) =>
+  `INSERT INTO "${table}" SELECT (jsonb_populate_record(t, '${JSON.stringify({
+    id: 1_000_000,
+    bubbleId: 'another',
+    publicId: 'another',
+    ...columns,
+  })}')).* FROM "${table}" t ${firstOf(table)}`;
+const rowOfNobody = (table: string) =>
+  another(table, {
+    ownerId: 1_000_000,
+    isActive: false,
+    trainerId: null,
+    goneTrainerId: 1,
+    templateId: null,
+  });
+
+/** Each constraint, with writes that it refuses. */
+const constraints = (): Record<string, string[]> => ({
+  ...Object.fromEntries([
+    ...refused(
+      'finite',
+      `DttTemplate.targetDepth DttTemplate.targetWindow LkbxDevice.hueShift TrainerSegment.speedMeasured
+       TrainerSegment.speedTarget TrainerSegment.targetDepth TrainerSegment.targetWindow TrainerSegment.strokeLength`,
+      [`'NaN'`, `'Infinity'`, `'-Infinity'`],
+    ),
+    ...refused('finite_not_negative', 'TrainerSegment.longestDeepthroat TrainerSegment.distanceTravelled', [
+      `'NaN'`,
+      `'Infinity'`,
+      '-0.5',
+    ]),
+    ...refused('percent', 'TrainerSegment.percentGrade', [`'NaN'`, '-0.5', '100.5']),
+    ...refused(
+      'not_negative',
+      `User.league User.rank User.dttTotalReps User.dttTotalSessions DttDevice.apiHits DttTemplateSegment.position
+       DttTemplateSegment.duration DttTemplateSegment.repeat TrainerSegment.order TrainerSegment.durationMeasured
+       TrainerSegment.durationTarget TrainerSegment.repsMeasured TrainerSegment.repsTarget LockTemplate.duration
+       LockTemplate.breakRegularity LockSession.duration`,
+      ['-1'],
+    ),
+    ...refused('not_blank', 'User.username ApiToken.name DttTemplate.name LockTemplate.name', [
+      `''`,
+      `' '`,
+      `E'\\n\\t'`,
+    ]),
+    ...refused('mac', 'DttDevice.macAddress LkbxDevice.macAddress OssmDevice.macAddress', [
+      `''`,
+      `'02:00:00:00:00:0a'`,
+      `'02-00-00-00-00-0A'`,
+      `'02000000000A'`,
+      `'02:00:00:00:00'`,
+      `E'02:00:00:00:00:0A\\n'`,
+    ]),
+    ...refused('from_1_to_5', 'ApiToken.slot', ['0', '6']),
+    ...refused('sha256', 'ApiToken.digest', [`'\\x00'`, `decode(repeat('00', 33), 'hex')`]),
+  ]),
+  LockSession_active_not_over: ['completed', 'abandoned'].map(
+    (state) => `UPDATE "LockSession" SET "lockState" = '${state}' WHERE "isActive"`,
+  ),
+  DttSession_one_trainer: [set('DttSession', 'goneTrainerId', '7'), set('DttSession', 'trainerId', 'NULL')],
+  DttSession_one_template: [set('DttSession', 'goneTemplateId', '7')],
+  DttTemplate_one_owner: [set('DttTemplate', 'foreignOwnerId', '7'), set('DttTemplate', 'ownerId', 'NULL')],
+  Mirror_only_one: [`INSERT INTO "Mirror" (id, source, "userId") VALUES (2, 'x', ${bob.userId})`],
+
+  ...Object.fromEntries(withPublicId.map((table) => [`${table}_bubbleId_key`, [copyOf(table, 'bubbleId')]])),
+  LockSession_publicId_key: [copyOf('LockSession', 'publicId')],
+  User_username_key: [copyOf('User', 'username')],
+  User_username_in_any_case: [`INSERT INTO "User" (username) VALUES ('ALICE')`],
+  DttTemplateSegment_templateId_position_key: ['UPDATE "DttTemplateSegment" SET position = 0'],
+  TrainerSegment_sessionId_order_key: ['UPDATE "TrainerSegment" SET "order" = 0'],
+  LockSession_one_active_per_owner: [another('LockSession', {})],
+  ApiToken_digest_key: [`${token} SELECT "userId", 'x', digest, 2 FROM "ApiToken"`],
+  ApiToken_slot_in_use: [`${token} SELECT ${alice.userId}, 'x', ${digest}, 1 FROM "ApiToken"`],
+  // One's own template is in the library already, and cannot be imported.
+  DttLibraryEntry_pkey: [
+    `${library} (${alice.userId}, ${alice.dttTemplates[0]})`,
+    `${library} (${alice.userId}, ${bob.dttTemplates[0]})`,
+  ],
+
+  ...Object.fromEntries(owned.map((table) => [`${table}_ownerId_fkey`, [rowOfNobody(table)]])),
+  ApiToken_userId_fkey: [`${token} VALUES (1000000, 'x', ${digest}, 1)`],
+  Mirror_userId_fkey: ['UPDATE "Mirror" SET "userId" = 1000000'],
+  User_activeTemplateId_fkey: [set('User', 'activeTemplateId', '1000000')],
+  // A template of somebody else that the user has not imported.
+  User_activeTemplateId_id_fkey: [set('User', 'activeTemplateId', String(bob.dttTemplates[1]))],
+  DttLibraryEntry_userId_fkey: [`${library} (1000000, ${alice.dttTemplates[0]})`],
+  DttLibraryEntry_templateId_fkey: [`${library} (${alice.userId}, 1000000)`],
+  DttTemplateSegment_templateId_fkey: [set('DttTemplateSegment', 'templateId', '1000000')],
+  DttSession_trainerId_ownerId_fkey: [
+    set('DttSession', 'trainerId', '1000000'),
+    set('DttSession', 'trainerId', String(bob.dttDevices[0])),
+    // A device that sessions name is neither deleted nor given away.
+    'DELETE FROM "DttDevice"',
+    set('DttDevice', 'ownerId', String(bob.userId)),
+  ],
+  DttSession_templateId_fkey: [set('DttSession', 'templateId', '1000000')],
+  TrainerSegment_sessionId_fkey: [set('TrainerSegment', 'sessionId', '1000000')],
+  LockSession_templateId_ownerId_fkey: [
+    set('LockSession', 'templateId', '1000000'),
+    set('LockSession', 'templateId', String(bob.lockTemplates[0])),
+    `UPDATE "LockTemplate" SET "ownerId" = ${bob.userId} WHERE id = ${alice.lockTemplates[0]}`,
+  ],
+  LockSegment_sessionId_fkey: [set('LockSegment', 'sessionId', '1000000')],
+
+  // Those of triggers.
+  ApiToken_only_for_ultra: [
+    `${token} SELECT id, 'x', ${digest}, 1 FROM "User" WHERE username = 'poor'`,
+    `UPDATE "ApiToken" SET "userId" = (SELECT id FROM "User" WHERE username = 'poor')`,
+  ],
+  DttLibraryEntry_keeps_own: [
+    `DELETE FROM "DttLibraryEntry" WHERE "importedAt" IS NULL`,
+    `UPDATE "DttLibraryEntry" SET "userId" = ${bob.userId} WHERE "templateId" = ${alice.dttTemplates[0]}`,
+    `UPDATE "DttLibraryEntry" SET "templateId" = ${bob.dttTemplates[2]} WHERE "templateId" = ${alice.dttTemplates[0]}`,
+  ],
+});
+
+/** Constraints that follow from others, so that no write meets them first. */
+const implied = [
+  // A mirror has one row.
+  'Mirror_userId_key',
+  // There to be referred to: the id is unique by itself.
+  'DttDevice_id_ownerId_key',
+  'LockTemplate_id_ownerId_key',
+];
+
+describe('the database', () => {
+  it('has no constraint without a write here that it refuses', async () => {
+    const { rows } = await database.pool.query<{ name: string }>(
+      `SELECT conname AS name FROM pg_constraint WHERE contype IN ('c', 'f') AND connamespace = 'public'::regnamespace
+       UNION SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+       WHERE indisunique AND NOT indisprimary AND relnamespace = 'public'::regnamespace ORDER BY 1`,
+    );
+    const byTriggersOrKeys = ['ApiToken_only_for_ultra', 'DttLibraryEntry_keeps_own', 'DttLibraryEntry_pkey'];
+    const tested = Object.keys(constraints()).filter((name) => !byTriggersOrKeys.includes(name));
+    expect([...tested, ...implied].sort()).toEqual(rows.map(({ name }) => name).sort());
+  });
+
+  it('refuses each of these writes, and names the constraint', async () => {
+    const refusals: Record<string, unknown> = {};
+    const expected: Record<string, unknown> = {};
+    for (const [constraint, writes] of Object.entries(constraints())) {
+      expect(writes).not.toEqual([]);
+      for (const sql of writes) {
+        const place = `${constraint}: ${sql}`;
+        expected[place] = constraint;
+        const client = await database.pool.connect();
+        await client.query('BEGIN');
+        refusals[place] = await client.query(sql).then(
+          ({ rowCount }) => `wrote ${rowCount} rows`,
+          (error) => error.constraint ?? error.message,
+        );
+        await client.query('ROLLBACK');
+        client.release();
+      }
+    }
+    expect(refusals).toEqual(expected);
+  });
+
+  it('lets an active lock session follow one that is over', async () => {
+    await database.pool.query(
+      `UPDATE "LockSession" SET "isActive" = false, "lockState" = 'completed' WHERE "isActive"`,
+    );
+    await database.pool.query(
+      `UPDATE "LockSession" SET "isActive" = true, "lockState" = 'locked'
+       WHERE id IN (SELECT max(id) FROM "LockSession" GROUP BY "ownerId")`,
+    );
+  });
+});

@@ -1,0 +1,175 @@
+/** What a deletion takes along, what it leaves, and what refuses it: of every relation. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+
+let database: TestDatabase;
+let alice: Account;
+let bob: Account;
+/** A template of bob's that alice has imported, activated and trained with. */
+let shared: number;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  const { client } = database;
+  await client.user.deleteMany();
+  alice = await createAccount(client, 'alice');
+  bob = await createAccount(client, 'bob');
+  [, shared] = bob.dttTemplates;
+  await importTemplate(client, alice, shared);
+  await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: shared } });
+  await client.dttSession.updateMany({
+    where: { id: { in: alice.dttSessions.slice(0, 2) } },
+    data: { templateId: shared },
+  });
+});
+
+const tables = [
+  'User',
+  'ApiToken',
+  'DttDevice',
+  'DttTemplate',
+  'DttTemplateSegment',
+  'DttLibraryEntry',
+  'DttSession',
+  'TrainerSegment',
+  'LkbxDevice',
+  'LockTemplate',
+  'LockSession',
+  'LockSegment',
+  'OssmDevice',
+];
+
+/** How many rows there are, and how many of them refer to something that may be gone. */
+async function counts(): Promise<Record<string, number>> {
+  const all = [
+    ...tables.map((table) => `('${table}', (SELECT count(*) FROM "${table}"))`),
+    `('active', (SELECT count("activeTemplateId") FROM "User"))`,
+    `('sessions with a template', (SELECT count("templateId") FROM "DttSession"))`,
+    `('lock sessions with a template', (SELECT count("templateId") FROM "LockSession"))`,
+  ];
+  const { rows } = await database.pool.query<{ name: string; number: number }>(
+    `SELECT name, number::int FROM (VALUES ${all}) AS counted (name, number)`,
+  );
+  return Object.fromEntries(rows.map(({ name, number }) => [name, number]));
+}
+
+/** How many there are fewer. */
+async function lostBy(sql: string): Promise<Record<string, number>> {
+  const before = await counts();
+  await database.pool.query(sql);
+  const after = await counts();
+  return Object.fromEntries(
+    Object.entries(before).flatMap(([name, number]) => {
+      const lost = number - (after[name] ?? 0);
+      return lost === 0 ? [] : [[name, lost]];
+    }),
+  );
+}
+
+describe('a deletion', () => {
+  it.each<[string, () => string, Record<string, number>]>([
+    [
+      'of a user takes along all that is theirs, and out of the libraries of others',
+      () => `DELETE FROM "User" WHERE id = ${bob.userId}`,
+      {
+        User: 1,
+        ApiToken: 1,
+        DttDevice: 3,
+        DttTemplate: 3,
+        DttTemplateSegment: 6,
+        // Three of the user's own, and that which somebody else has imported.
+        DttLibraryEntry: 4,
+        DttSession: 6,
+        TrainerSegment: 12,
+        LkbxDevice: 2,
+        LockTemplate: 2,
+        LockSession: 2,
+        LockSegment: 4,
+        OssmDevice: 1,
+        active: 1,
+        'sessions with a template': 5 + 2,
+        'lock sessions with a template': 2,
+      },
+    ],
+    [
+      'of a template takes along its segments, and leaves the sessions, which name none any more',
+      () => `DELETE FROM "DttTemplate" WHERE id = ${shared}`,
+      {
+        DttTemplate: 1,
+        DttTemplateSegment: 2,
+        DttLibraryEntry: 2,
+        active: 1,
+        'sessions with a template': 2 + 2,
+      },
+    ],
+    [
+      'of an import deactivates the template, and leaves the sessions as they are',
+      () => `DELETE FROM "DttLibraryEntry" WHERE "userId" = ${alice.userId} AND "templateId" = ${shared}`,
+      { DttLibraryEntry: 1, active: 1 },
+    ],
+    [
+      'of a lock template leaves the sessions, which name none any more',
+      () => `DELETE FROM "LockTemplate" WHERE id = ${alice.lockTemplates[0]}`,
+      { LockTemplate: 1, 'lock sessions with a template': 1 },
+    ],
+    [
+      'of a session takes along its segments',
+      () => `DELETE FROM "DttSession" WHERE id = ${alice.dttSessions[0]}`,
+      { DttSession: 1, TrainerSegment: 2, 'sessions with a template': 1 },
+    ],
+    [
+      'of a lock session takes along its history',
+      () => `DELETE FROM "LockSession" WHERE id = ${alice.lockSessions[0]}`,
+      { LockSession: 1, LockSegment: 2, 'lock sessions with a template': 1 },
+    ],
+    [
+      'of a device that no session names takes along nothing',
+      () => `DELETE FROM "DttDevice" WHERE id = ${alice.dttDevices[2]}`,
+      { DttDevice: 1 },
+    ],
+  ])('%s', async (_, sql, lost) => {
+    expect(await lostBy(sql())).toEqual(lost);
+  });
+
+  it('of a device that sessions name is refused', async () => {
+    const { client, pool } = database;
+    const [id] = alice.dttDevices;
+    const deletion = pool.query('DELETE FROM "DttDevice" WHERE id = $1', [id]);
+    await expect(deletion).rejects.toMatchObject({ constraint: 'DttSession_trainerId_ownerId_fkey' });
+    // Unless they name it by its number alone.
+    await client.dttSession.updateMany({
+      where: { trainerId: id },
+      data: { trainerId: null, goneTrainerId: id },
+    });
+    await pool.query('DELETE FROM "DttDevice" WHERE id = $1', [id]);
+  });
+});
+
+describe('a template that is given away', () => {
+  it('leaves the library of the one who had it, and is the own of the one who gets it', async () => {
+    const [template] = alice.dttTemplates;
+    const { client } = database;
+    await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
+    await importTemplate(client, bob, template);
+    await client.dttTemplate.update({ where: { id: template }, data: { ownerId: bob.userId } });
+    expect(await client.dttLibraryEntry.findMany({ where: { templateId: template } })).toEqual([
+      { userId: bob.userId, templateId: template, importedAt: null },
+    ]);
+    expect(await client.user.findUnique({ where: { id: alice.userId } })).toMatchObject({
+      activeTemplateId: null,
+    });
+  });
+});
+
+it('an import is one, whatever the time that somebody writes for it', async () => {
+  const { client } = database;
+  const userId_templateId = { userId: alice.userId, templateId: shared };
+  await client.dttLibraryEntry.update({ where: { userId_templateId }, data: { importedAt: null } });
+  expect(await client.dttLibraryEntry.findUnique({ where: { userId_templateId } })).toMatchObject({
+    importedAt: expect.any(Date),
+  });
+});
