@@ -99,7 +99,7 @@ export const workloads: readonly Workload[] = [
     name: 'activation',
     isWrite: true,
     title: 'activation of a template',
-    document: `mutation Activation($id: Int!) { activateTemplate(databaseId: $id) {
+    document: `mutation Activation($id: Int!) { activateTemplate(template: { databaseId: $id }) {
       template { id: databaseId name isActive Segment: segments { id: databaseId type duration } }
       scheduleTypeChanged } }`,
     variables: (subject) => ({ id: subject.template }),

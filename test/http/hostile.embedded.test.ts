@@ -409,7 +409,7 @@ describe('nothing is left of', () => {
       () =>
         post(
           '/graphql',
-          '{"query":"subscription { devices { id } }"}',
+          '{"query":"subscription { devices { nodes { id } } }"}',
           `${json}Accept: text/event-stream\r\n`,
         ),
     ],

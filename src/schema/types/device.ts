@@ -5,7 +5,7 @@ import { builder } from '../builder.ts';
 interface DeviceRow {
   id: number;
   bubbleId: string;
-  macAddress: string;
+  macAddress: string | null;
   ownerId: number;
   lastVisited: Date | null;
 }
@@ -16,9 +16,12 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    macAddress: t.exposeString('macAddress', { description: 'Hardware address.' }),
+    macAddress: t.exposeString('macAddress', {
+      nullable: true,
+      description: 'Hardware address, null where a mirror does not know it.',
+    }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    lastVisited: t.expose('lastVisited', {
+    lastVisitedAt: t.expose('lastVisited', {
       type: 'DateTime',
       nullable: true,
       description: 'When it last called in, null if it never did.',

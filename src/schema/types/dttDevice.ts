@@ -20,8 +20,15 @@ export const DttDevice = builder.prismaNode('DttDevice', {
       nullable: true,
       description: 'When it last sent a log, null if it never did.',
     }),
-    createdDate: t.expose('createdDate', { type: 'DateTime', description: 'When it was registered.' }),
-    apiHits: t.exposeInt('apiHits', { description: 'How many requests it has made.' }),
+    createdAt: t.expose('createdDate', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was registered, null where a mirror does not know it.',
+    }),
+    apiHits: t.exposeInt('apiHits', {
+      nullable: true,
+      description: 'How many requests it has made, null where a mirror does not know it.',
+    }),
   }),
 });
 
