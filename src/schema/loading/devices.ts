@@ -115,7 +115,7 @@ function positionAmong(kind: Kind, { kind: its, time, id }: MixedPosition): Posi
 }
 
 function readCursor(argument: string, cursor: string): MixedPosition {
-  const [name, position = ''] = decode(cursor).split(':', 2);
+  const [, name, position = ''] = /^(\w+):(.*)$/.exec(decode(cursor)) ?? [];
   const kind = kinds.find((known) => known === name);
   const read = readPosition(order, position);
   return kind && read ? { ...read, kind } : foreignCursor(argument);
