@@ -365,6 +365,19 @@ describe('what the mutation gives back', () => {
     expect(await activate({ id })).toEqual({ ...changed, previousTemplate: null });
   });
 
+  it('has the one before also of activations that meet: each is before one other, but for the last', async () => {
+    const release = await holdViewer();
+    const activations = Promise.all(alice.dttTemplates.map((databaseId) => activate({ databaseId })));
+    // Time for them to come up to the row, so that they do meet there.
+    await setTimeout(200);
+    await release();
+    const before = (await activations).map(({ previousTemplate }) => previousTemplate?.databaseId ?? null);
+    const last = await active();
+    expect(alice.dttTemplates).toContain(last);
+    const others = alice.dttTemplates.filter((id) => id !== last);
+    expect(new Set(before)).toEqual(new Set([null, ...others]));
+  });
+
   it('has a template that was imported as the one before', async () => {
     const [imported] = bob.dttTemplates;
     await put('single', imported);

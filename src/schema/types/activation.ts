@@ -47,7 +47,8 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     previousTemplate: t.field({
       type: DttTemplate,
       nullable: true,
-      description: 'The template that was active before, null when none was, or the same.',
+      description:
+        'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
