@@ -53,7 +53,7 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
-      description: 'Whether the schedule type was `AUTO` or `WEEKLY` and is now `SINGLE`.',
+      description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
     }),
   }),
 });
