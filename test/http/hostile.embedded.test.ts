@@ -83,7 +83,7 @@ function expectError({ status, headers, body }: RawResponse, expected: number, e
           errors: [
             expect.objectContaining({
               message: error,
-              extensions: { code: expect.stringMatching(/^[A-Z_]+$/) },
+              extensions: expect.objectContaining({ code: expect.stringMatching(/^[A-Z_]+$/) }),
             }),
           ],
         },
