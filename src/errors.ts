@@ -9,6 +9,7 @@ import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 export const statusOf = {
   BAD_USER_INPUT: 400,
   UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
   NOT_FOUND: 404,
   TOO_MANY_REQUESTS: 429,
   INTERNAL_SERVER_ERROR: 500,
@@ -36,6 +37,9 @@ export const messages = {
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 
+/** What is said of a user whose data a request names, and must not see. */
+export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
+
 /** What every 401 carries: the scheme to authenticate by (RFC 9110, section 15.5.2). */
 export const challenge = { 'WWW-Authenticate': 'Bearer' } as const;
 
@@ -46,6 +50,11 @@ export const challenge = { 'WWW-Authenticate': 'Bearer' } as const;
 export function clientError(code: ErrorCode, message: string): GraphQLError {
   const http = code === 'UNAUTHENTICATED' ? { status: statusOf[code], headers: challenge } : undefined;
   return new GraphQLError(message, { extensions: { code, ...(http && { http }) } });
+}
+
+/** An error about one argument of a field, which the response names. */
+export function argumentError(argument: string, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', argument } });
 }
 
 /** An error of an execution, whether graphql-js or compiled code made it. */
@@ -72,12 +81,16 @@ export function errorForClient(
   const isHidden = codeOf(error) === undefined && code === 'INTERNAL_SERVER_ERROR';
   if (isHidden) onHidden(error.originalError ?? error);
   // Yoga reads the HTTP status of the whole response from `http`, and removes it.
-  const http = error.extensions?.http;
+  const { http, argument } = error.extensions ?? {};
   return {
     message: isHidden ? messages.internal : error.message,
     ...(error.locations && { locations: error.locations }),
     ...(error.path && { path: error.path }),
-    extensions: { code, ...(http !== undefined && { http }) },
+    extensions: {
+      code,
+      ...(typeof argument === 'string' && !isHidden && { argument }),
+      ...(http !== undefined && { http }),
+    },
   };
 }
 

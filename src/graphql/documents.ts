@@ -18,6 +18,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { clientError, messages } from '../errors.ts';
+import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
 import { badRequest, breadthOf, complexityOf, overLimits, requestError } from './limits.ts';
@@ -172,7 +173,9 @@ function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boole
   try {
     const over = overLimits(document, config);
     if (over.length > 0) return over;
-    return validate(schema, document, rules, { maxErrors, hideSuggestions }).map((error) =>
+    const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
+    nameArguments(document, errors);
+    return errors.map((error) =>
       // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
       error.message === 'Validation aborted.'
         ? requestError('The operation repeats its fields too often; each is needed only once')

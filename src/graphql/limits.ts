@@ -117,7 +117,7 @@ export function complexityOf(
       return value && sizeIn(value, coerced);
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
-    const items = takes('ids') ? within(size('ids') ?? 1) : (sizeOf(type) ?? listSize);
+    const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
     return {
       times: isListType(getNullableType(type.type)) ? items : 1,
       // The lists of a connection have the size that it was asked for.
@@ -132,12 +132,6 @@ export function complexityOf(
   });
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
-}
-
-/** How many items a list without a size argument counts for, if its field says so. */
-function sizeOf({ extensions }: GraphQLField<unknown, unknown>): number | undefined {
-  const { listSize } = extensions;
-  return typeof listSize === 'number' ? listSize : undefined;
 }
 
 /**

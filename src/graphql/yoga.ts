@@ -13,6 +13,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import { operationSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import { clientError, errorForClient, messages } from '../errors.ts';
+import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
@@ -86,14 +87,20 @@ const oneOperation: Plugin = {
 
 /** Has graphql-js run the operations: Yoga's own executor drops a variable called `__proto__`. */
 const referenceExecution: Plugin = {
-  onExecute: ({ setExecuteFn }) => setExecuteFn(async (args) => withStatus(await execute(args))),
+  onExecute: ({ setExecuteFn }) =>
+    setExecuteFn(async (args) => explained(await execute(args), args.document)),
   onSubscribe: ({ setSubscribeFn }) =>
-    setSubscribeFn(async (args) => withStatus(await subscribeInTurns(args))),
+    setSubscribeFn(async (args) => explained(await subscribeInTurns(args), args.document)),
 };
 
 /** Where nothing was executed the variables are wrong, which is a 400 whatever media type the client accepts. */
-function withStatus<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(result: Result): Result {
-  if (isAsyncIterable(result) || 'data' in result) return result;
+function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(
+  result: Result,
+  document: DocumentNode,
+): Result {
+  if (isAsyncIterable(result)) return result;
+  nameArguments(document, result.errors);
+  if ('data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
   return result;
 }

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import { challenge, codeOf, messages, statusOf } from '../errors.ts';
+import { challenge, codeOf, forbiddenUser, messages, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
@@ -54,7 +54,8 @@ export function createRestHandler({ createContext, routes = shippedRoutes }: Res
       try {
         const wrong = await findBodyError(request, route);
         if (wrong) return wrong;
-        const input = readInput(route, match.id, query);
+        const parameters = new URLSearchParams(query);
+        const input = findTargetError(route, parameters, viewer) ?? readInput(route, match.id, parameters);
         return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
@@ -94,10 +95,31 @@ async function findBodyError(request: IncomingMessage, route: Route): Promise<Ht
 }
 
 /**
+ * What is wrong with `targetUserId`, by which clients say whose data they mean (docs/rest.md#who-sees-what). It is the
+ * viewer's own, or it must not be ignored.
+ */
+function findTargetError(
+  route: Route,
+  parameters: URLSearchParams,
+  viewer: Viewer,
+): HttpResponse | undefined {
+  for (const text of parameters.getAll('targetUserId')) {
+    const id = canonicalInteger(text);
+    if (id === undefined || id < 1) return failureOf(route, 400, messages.invalidId);
+    if (id !== viewer.id) return failureOf(route, statusOf.FORBIDDEN, forbiddenUser(text));
+  }
+  return undefined;
+}
+
+/**
  * Reads the id in the path, and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
  * @returns the error response if one of them is wrong.
  */
-function readInput(route: Route, givenId: string | undefined, query: string): Input | HttpResponse {
+function readInput(
+  route: Route,
+  givenId: string | undefined,
+  parameters: URLSearchParams,
+): Input | HttpResponse {
   const variables: Record<string, number> = {};
   if (givenId !== undefined) {
     const id = canonicalInteger(givenId);
@@ -107,7 +129,7 @@ function readInput(route: Route, givenId: string | undefined, query: string): In
       return failureOf(route, 404, route.missing ?? messages.notFound);
     variables.id = id;
   }
-  const pagination = route.isList ? readPagination(query) : undefined;
+  const pagination = route.isList ? readPagination(parameters) : undefined;
   if (typeof pagination === 'string') return failureOf(route, 400, pagination);
   if (pagination) {
     variables.limit = Number(pagination.limit);
@@ -163,8 +185,7 @@ interface Pagination {
 }
 
 /** The page that a query string asks for, or the message that says what is wrong with it. */
-function readPagination(query: string): Pagination | string {
-  const parameters = new URLSearchParams(query);
+function readPagination(parameters: URLSearchParams): Pagination | string {
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);

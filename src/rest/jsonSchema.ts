@@ -19,6 +19,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
+import { isNullOnlyWithError } from '../schema/fields.ts';
 import { isSpread, nameOf, type Route } from './routes.ts';
 
 export type Schema = SchemaObject | ReferenceObject;
@@ -70,8 +71,10 @@ export function describeSelection(
   if (node?.kind !== Kind.FIELD || !field) throw new Error(`${scope.name} does not select its data first`);
 
   // Where null is an error it is no data.
-  const describe = route.missing === undefined ? schemaOf : presentSchemaOf;
-  const selected = describe(field.type, node, scope);
+  const selected =
+    route.missing === undefined
+      ? schemaOfField(field, node, scope)
+      : presentSchemaOf(field.type, node, scope);
   const data =
     route.isList && 'properties' in selected
       ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
@@ -95,6 +98,11 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
   );
   const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
   return inner && isObjectType(inner) ? inner : type;
+}
+
+/** What is null only with an error is never null in a success. */
+function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
+  return (isNullOnlyWithError(field) ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
 function schemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
@@ -150,7 +158,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
   const { description } = field;
-  const schema = schemaOf(field.type, part, scope);
+  const schema = schemaOfField(field, part, scope);
   return { [(part.alias ?? part.name).value]: { ...schema, ...(description && { description }) } };
 }
 

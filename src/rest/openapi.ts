@@ -1,7 +1,16 @@
 /** The OpenAPI document of the REST interface: what its operations select, in the words of the schema. */
 
 import { STATUS_CODES } from 'node:http';
-import { type GraphQLSchema, Kind } from 'graphql';
+import {
+  type ArgumentNode,
+  type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLSchema,
+  getNamedType,
+  isInputObjectType,
+  Kind,
+  type ObjectFieldNode,
+} from 'graphql';
 import type {
   HeaderObject,
   OpenAPIObject,
@@ -11,7 +20,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { messages } from '../errors.ts';
+import { forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
@@ -116,6 +125,7 @@ function operationOf(
     parameters: [
       ...(route.path.includes('{id}') ? [idParameter(selection, example)] : []),
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
+      reference('parameters', 'TargetUserId'),
       ...(route.isMutation ? [] : [reference('parameters', 'IfNoneMatch')]),
     ],
     ...(route.body && {
@@ -129,9 +139,7 @@ function operationOf(
 }
 
 function idParameter({ node, field }: Selection, example: unknown): ParameterObject {
-  const given = node.arguments?.find(({ value }) => value.kind === Kind.VARIABLE && value.name.value === 'id')
-    ?.name.value;
-  const { description } = field.args.find(({ name }) => name === given) ?? {};
+  const { description } = inputOf(node.arguments ?? [], field.args) ?? {};
   const id = typeof example === 'object' && example !== null && 'id' in example ? example.id : undefined;
   return {
     name: 'id',
@@ -141,6 +149,22 @@ function idParameter({ node, field }: Selection, example: unknown): ParameterObj
     schema: { type: 'integer', minimum: 1 },
     ...(id !== undefined && { example: id }),
   };
+}
+
+/** The argument, or the field of an input object, whose value is the variable `$id`. */
+function inputOf(
+  given: readonly (ArgumentNode | ObjectFieldNode)[],
+  inputs: readonly (GraphQLArgument | GraphQLInputField)[],
+): GraphQLArgument | GraphQLInputField | undefined {
+  for (const { name, value } of given) {
+    const input = inputs.find((candidate) => candidate.name === name.value);
+    if (value.kind === Kind.VARIABLE && value.name.value === 'id') return input;
+    const type = input && getNamedType(input.type);
+    if (value.kind !== Kind.OBJECT || !isInputObjectType(type)) continue;
+    const found = inputOf(value.fields, Object.values(type.getFields()));
+    if (found) return found;
+  }
+  return undefined;
 }
 
 function responsesOf(route: Route, { data }: Selection, example: unknown): ResponsesObject {
@@ -177,10 +201,11 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
   return {
     400: [
       ...(route.body ? [route.body.message] : []),
-      ...(route.path.includes('{id}') && !route.isMutation ? [messages.invalidId] : []),
+      messages.invalidId,
       ...(route.isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     ],
     401: [messages.unauthorized],
+    403: [forbiddenUser('2')],
     404: route.missing === undefined ? [] : [route.missing],
     413: route.body ? [messages.bodyTooLarge] : [],
     429: [messages.tooManyRequests],
@@ -221,6 +246,12 @@ const parameters: Record<string, ParameterObject> = {
     description: 'How many records to skip.',
     schema: { ...offsetSchema, default: 0 },
   },
+  TargetUserId: {
+    name: 'targetUserId',
+    in: 'query',
+    description: "Whose data is meant. Only the viewer's own id is accepted.",
+    schema: { type: 'integer', minimum: 1 },
+  },
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
@@ -242,6 +273,13 @@ const headers: Record<string, HeaderObject> = {
 /** Failures that are alike on every route which may fail so. */
 const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   401: failure(401, [messages.unauthorized], { 'WWW-Authenticate': reference('headers', 'WwwAuthenticate') }),
+  403: {
+    description: STATUS_CODES[403] ?? '',
+    content: {
+      // The message has the id that was given, so this is but one of many.
+      'application/json': { schema: reference('schemas', 'Error'), example: restError(forbiddenUser('2')) },
+    },
+  },
   413: failure(413, [messages.bodyTooLarge]),
   429: failure(429, [messages.tooManyRequests], { 'Retry-After': reference('headers', 'RetryAfter') }),
   500: failure(500, [messages.internal]),

@@ -3,19 +3,19 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
+import { z } from 'zod';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
-import { readId } from '../database/ids.ts';
 import { clientError } from '../errors.ts';
 import type { Context } from './context.ts';
+import { writeGlobalId } from './globalId.ts';
 import { pageSize } from './loading/pagination.ts';
-import { readNodes, visible } from './loading/reads.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;
   Context: Context;
   Scalars: {
-    DateTime: { Input: never; Output: Date };
+    DateTime: { Input: Date; Output: Date };
     ID: { Input: string; Output: string };
   };
   Connection: { totalCount: () => Promise<number> };
@@ -52,45 +52,49 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     startCursorFieldOptions: { description: 'Cursor of the first record, null for an empty page.' },
     endCursorFieldOptions: { description: 'Cursor of the last record, null for an empty page.' },
     firstArgOptions: {
-      description: `How many records, from the start of the list. ${sizes} ${pageSize.default} unless told otherwise.`,
+      defaultValue: pageSize.default,
+      description: `How many records, from the start of the list. ${sizes}`,
     },
-    lastArgOptions: { description: `How many records, from the end of the list. ${sizes}` },
+    lastArgOptions: {
+      description: `How many records, from the end of the list, in place of \`first\`. ${sizes}`,
+    },
     afterArgOptions: { description: 'Only records behind this cursor.' },
     beforeArgOptions: { description: 'Only records before this cursor.' },
     nodeTypeOptions: { description: 'A record with an id that is unique across all types.' },
     idFieldOptions: { description: 'Global id: unique across all types, for caches and for `node(id:)`.' },
-    nodeQueryOptions: {
-      description: 'The record with this global id, or null when the viewer has none such.',
-      args: { id: { description: 'A global id, as any `id` field gives it.' } },
-      resolve: async (_root, { id }, context, info) => (await readNodes([id], context, info))[0] ?? null,
-    },
-    nodesQueryOptions: {
-      nullable: { list: false, items: true },
-      description:
-        'The records with these global ids, in the same order, null where the viewer has none such.',
-      args: {
-        ids: { description: `Global ids, as any \`id\` field gives them. At most ${pageSize.highest}.` },
-      },
-      resolve: (_root, { ids }, context, info) => {
-        if (ids.length > pageSize.highest)
-          throw clientError('BAD_USER_INPUT', `ids must have at most ${pageSize.highest} items`);
-        return readNodes(ids, context, info);
-      },
-    },
-    encodeGlobalID: (type, id) => Buffer.from(`${type}:${id}`).toString('base64url'),
-    decodeGlobalID,
+    // `types/node.ts` has these two: there an id that is wrong is known by its argument.
+    nodeQueryOptions: false,
+    nodesQueryOptions: false,
+    encodeGlobalID: writeGlobalId,
     defaultConnectionTypeOptions: { description: 'A page of a list, newest first.' },
     defaultEdgeTypeOptions: { description: 'A record at its place in a list.' },
   },
 });
 
 builder.scalarType('DateTime', {
-  description: 'An instant as ISO 8601 in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`.',
+  description:
+    'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. As input it may have any ' +
+    'offset from UTC, and must have one.',
+  specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
   serialize: (instant) => instant.toISOString(),
-  parseValue: () => {
-    throw clientError('BAD_USER_INPUT', 'DateTime is not accepted as input');
-  },
+  parseValue: readInstant,
 });
+
+const isoInstant = z.iso.datetime({ offset: true });
+
+/** @throws a client error for what is no instant. */
+function readInstant(value: unknown): Date {
+  // Compiled code reads the values of variables once more.
+  if (value instanceof Date) return value;
+  const text = isoInstant.safeParse(value).data;
+  if (text === undefined) {
+    throw clientError(
+      'BAD_USER_INPUT',
+      'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"',
+    );
+  }
+  return new Date(text);
+}
 
 builder.globalConnectionField('totalCount', (t) =>
   t.int({
@@ -99,26 +103,13 @@ builder.globalConnectionField('totalCount', (t) =>
   }),
 );
 
-builder.queryType({ description: 'What can be read. Everything belongs to the viewer.' });
-builder.mutationType({ description: 'What can be changed.' });
+builder.queryType({
+  description:
+    'What can be read. Everything belongs to the viewer. Every field is nullable, so that one that fails erases none beside it.',
+});
+builder.mutationType({
+  description: 'What can be changed. A field that fails is null, and the others are done all the same.',
+});
 builder.subscriptionType({
   description: 'What can be followed: each delivers how things are now, and again after every change.',
 });
-
-/** @throws a client error for what `encodeGlobalID` cannot have written. */
-function decodeGlobalID(globalId: string): { typename: string; id: string } {
-  const text = Buffer.from(globalId, 'base64url').toString();
-  const [, typename, id] = /^(\w+):(\d+)$/.exec(text) ?? [];
-  if (
-    typename === undefined ||
-    id === undefined ||
-    readId(id) === undefined ||
-    !Object.hasOwn(visible, typename)
-  ) {
-    throw clientError(
-      'BAD_USER_INPUT',
-      `${JSON.stringify(globalId.slice(0, 64))} is not a global id of this schema`,
-    );
-  }
-  return { typename, id };
-}

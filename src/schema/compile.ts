@@ -20,6 +20,7 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
+import { nameArguments } from './argumentErrors.ts';
 import type { Context } from './context.ts';
 import { schema } from './schema.ts';
 
@@ -74,7 +75,15 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
     } else {
       executions.interpreted++;
     }
-    return execute({ schema, document, operationName, variableValues: variables, contextValue: context });
+    const result = await execute({
+      schema,
+      document,
+      operationName,
+      variableValues: variables,
+      contextValue: context,
+    });
+    nameArguments(document, result.errors);
+    return result;
   };
   return {
     type: operation.operation,

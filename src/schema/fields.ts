@@ -1,17 +1,31 @@
 /** Kinds of fields that most types have. */
 
+import type { GraphQLField } from 'graphql';
 import { builder } from './builder.ts';
 import { findByDatabaseId, type Model, type RelationOf, relatedList, viewerList } from './loading/reads.ts';
 
 /** The arguments of a field that names a record by the integer of the REST interface. */
-export const recordArguments = builder.args((t) => ({
+const recordArguments = builder.args((t) => ({
   databaseId: t.int({ required: true, description: 'The integer id of the REST interface.' }),
 }));
 
 /** What lists take beside the arguments of every Relay connection. */
 const listArguments = builder.args((t) => ({
-  offset: t.int({ description: 'How many records to skip. At least 0; not together with `last`.' }),
+  offset: t.int({
+    defaultValue: 0,
+    description: 'How many records to skip. At least 0; not together with `last`.',
+  }),
 }));
+
+/**
+ * The extension of a field that is null only together with an error: nullable, so that what fails erases nothing beside
+ * it, and yet never null in a response without errors, which is all that a REST response is made of.
+ */
+export const nullOnlyWithError = { nullOnlyWithError: true } as const;
+
+/** Whether a field has this extension. */
+export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
+  extensions.nullOnlyWithError === true;
 
 /** The viewer's record with an integer id, null when they have none such. */
 export function recordField<M extends Model, Type>(model: M, type: Type, description: string) {
@@ -26,7 +40,7 @@ export function recordField<M extends Model, Type>(model: M, type: Type, descrip
 
 /** A connection of all the viewer's records of a kind. */
 export function viewerListField<M extends Model, Type>(model: M, type: Type, description: string) {
-  return { type, args: listArguments, description, ...viewerList(model) };
+  return listField(type, description, viewerList(model));
 }
 
 /** A connection of those of the viewer's records of a kind that a relation ties to the parent. */
@@ -36,5 +50,21 @@ export function relatedListField<P extends Model, M extends Model, Type>(
   type: Type,
   description: string,
 ) {
-  return { type, args: listArguments, description, ...relatedList(parent.model, parent.relation, model) };
+  return listField(type, description, relatedList(parent.model, parent.relation, model));
+}
+
+/** A connection, from what reads it. */
+export function listField<Type, Resolve>(
+  type: Type,
+  description: string,
+  { extensions, resolve }: { readonly extensions: object; readonly resolve: Resolve },
+) {
+  return {
+    type,
+    nullable: true,
+    args: listArguments,
+    description,
+    extensions: { ...extensions, ...nullOnlyWithError },
+    resolve,
+  } as const;
 }

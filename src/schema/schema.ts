@@ -1,6 +1,6 @@
 /** The GraphQL schema: each import adds a type with its fields and its queries. */
 
-import { lexicographicSortSchema, printSchema } from 'graphql';
+import { GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
 import './types/device.ts';
 import './types/user.ts';
@@ -12,8 +12,22 @@ import './types/lockTemplate.ts';
 import './types/lockSession.ts';
 import './types/ossmDevice.ts';
 import './types/devices.ts';
+import './types/node.ts';
+import './types/activation.ts';
 
-export const schema = builder.toSchema();
+export const schema = new GraphQLSchema({
+  ...builder.toSchema().toConfig(),
+  description: `The viewer's training and lock devices, programs and sessions: all that belongs to the user whose token comes with the
+request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of \`Query\`.
+
+- \`id\` is a global id, for caches and for \`node(id:)\`. \`databaseId\` is the integer of the REST interface, and what
+  arguments take.
+- Lists are connections, newest first: 50 records a page unless told otherwise, and at most 100.
+- A record that is missing, or somebody else's, is null. A field that can fail by itself is nullable as well, so that an
+  error erases it and nothing beside it; what was read together with its record is non-null.
+- Every error has \`extensions.code\`, and one about an argument names it in \`extensions.argument\`.
+- Units are in the names of the fields. A field without one has none, or one that is not known.`,
+});
 
 /** The schema as text, in an order that a new type or field does not disturb. */
 export const printedSchema = () => printSchema(lexicographicSortSchema(schema));

@@ -35,11 +35,11 @@ export interface Workload {
 // biome-ignore lint/suspicious/noExplicitAny: answers of unknown programs, compared and never trusted.
 export type Json = any;
 
-const segmentSummary = 'id: databaseId type passed percentGrade points';
+const segmentSummary = 'id: databaseId type: rawType passed percentGrade: gradePercent points';
 const session =
   'id: databaseId bubble_id: bubbleId name passed created_at: createdAt trainer_id: trainerId settings_id: templateId';
 const template = `id: databaseId bubbleId ownerId name description tagline message isPublic isActive handsFreeMode
-  targetDepth targetWindow toyId createdDate updatedAt`;
+  targetDepth targetWindow toyId createdDate: createdAt updatedAt`;
 
 const pageOf50 = { limit: 50, offset: 0 };
 const listOf = (key: string) => (data: Json) => ({ data: data[key].nodes, pagination: pageOf50 });
@@ -49,7 +49,7 @@ export const workloads: readonly Workload[] = [
     name: 'devices',
     title: 'device list',
     document: `query Devices { dttDevices { nodes { id: databaseId bubbleId ownerId macAddress serialNumber
-      softwareVersion lastVisited lastLogAt createdDate apiHits } } }`,
+      softwareVersion lastVisited: lastVisitedAt lastLogAt createdDate: createdAt apiHits } } }`,
     variables: () => ({}),
     rest: () => ['GET', '/dtt'],
     toRest: listOf('dttDevices'),
@@ -58,8 +58,10 @@ export const workloads: readonly Workload[] = [
     name: 'session',
     title: 'session by id, with segments',
     document: `query Session($id: Int!) { dttSession(databaseId: $id) { ${session}
-      TrainerSegment: segments { ${segmentSummary} durationMeasured durationTarget repsMeasured repsTarget
-        speedMeasured speedTarget targetDepth targetWindow longestDeepthroat strokeLength distanceTravelled
+      TrainerSegment: segments { ${segmentSummary} durationMeasured: durationMeasuredSeconds
+        durationTarget: durationTargetSeconds repsMeasured repsTarget
+        speedMeasured speedTarget targetDepth targetWindow longestDeepthroat: timeInTargetDepthMilliseconds
+        strokeLength distanceTravelled: distanceTravelledMetres
         order createdAt } } }`,
     variables: (subject) => ({ id: subject.session }),
     rest: (subject) => ['GET', `/dtt/sessions/${subject.session}`],
@@ -78,7 +80,7 @@ export const workloads: readonly Workload[] = [
     name: 'linked',
     title: '50 sessions, with trainer, template, segments',
     document: `query Linked { dttSessions(first: 50) { nodes { ${session}
-      trainer { id: databaseId serialNumber macAddress lastVisited }
+      trainer { id: databaseId serialNumber macAddress lastVisited: lastVisitedAt }
       template { id: databaseId name targetDepth targetWindow }
       TrainerSegment: segments { ${segmentSummary} } } } }`,
     variables: () => ({}),
@@ -90,7 +92,7 @@ export const workloads: readonly Workload[] = [
     name: 'active',
     title: 'active template, with segments',
     document: `query Active { activeDttTemplate { ${template}
-      Segment: segments { id: databaseId type duration repeat } } }`,
+      Segment: segments { id: databaseId type duration: durationSeconds repeat } } }`,
     variables: () => ({}),
     rest: () => ['GET', '/dtt/templates/active'],
     toRest: (data) => data.activeDttTemplate,
@@ -99,8 +101,8 @@ export const workloads: readonly Workload[] = [
     name: 'activation',
     isWrite: true,
     title: 'activation of a template',
-    document: `mutation Activation($id: Int!) { activateTemplate(databaseId: $id) {
-      template { id: databaseId name isActive Segment: segments { id: databaseId type duration } }
+    document: `mutation Activation($id: Int!) { activateTemplate(template: { databaseId: $id }) {
+      template { id: databaseId name isActive Segment: segments { id: databaseId type duration: durationSeconds } }
       scheduleTypeChanged } }`,
     variables: (subject) => ({ id: subject.template }),
     rest: (subject) => ['POST', `/dtt/templates/${subject.template}`],

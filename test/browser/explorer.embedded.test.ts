@@ -51,7 +51,7 @@ it('runs every example on the demo account, follows what it changes, has the doc
   await graphqlOnce(
     gateway,
     gateway.token,
-    'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
+    'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
   );
   await expectResponse(page, '"name": "Beginner Program"');
   await page.getByRole('button', { name: 'Stop query' }).click();

@@ -29,7 +29,7 @@ const trainersQuery = graphql(`
 
 const activation = graphql(`
   mutation ActivateTemplate($databaseId: Int!) {
-    activateTemplate(databaseId: $databaseId) {
+    activateTemplate(template: { databaseId: $databaseId }) {
       scheduleTypeChanged
     }
   }
@@ -59,11 +59,12 @@ export async function readTrainers(
   first: number,
 ): Promise<{ total: number; trainers: Trainer[] }> {
   const { data, error } = await client.query(trainersQuery, { first });
-  if (!data) throw error;
+  // A field that fails is null, and nothing beside it.
+  if (!data?.dttDevices) throw error;
   const { totalCount, nodes } = data.dttDevices;
   const trainers = nodes.map(({ serialNumber, sessions }) => ({
     serialNumber: serialNumber ?? 'unknown',
-    programs: sessions.nodes.flatMap(({ template }) => template?.name ?? []),
+    programs: sessions?.nodes.flatMap(({ template }) => template?.name ?? []) ?? [],
   }));
   return { total: totalCount, trainers };
 }

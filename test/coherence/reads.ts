@@ -112,7 +112,10 @@ export async function activate(
   const [path, body] =
     endpoint === 'REST'
       ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
-      : ['/graphql', { query: `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }` }];
+      : [
+          '/graphql',
+          { query: `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }` },
+        ];
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
   const reply = await response.json();

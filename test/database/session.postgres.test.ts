@@ -80,7 +80,7 @@ const ask = async ({ url }: TestGateway, path: string, body?: unknown) => {
 
 const nested = `{ dttSessions { nodes { name createdAt segments { percentGrade speedMeasured createdAt } template { name targetDepth } } }
   dttTemplates { nodes { name targetDepth targetWindow createdDate updatedAt segments { type duration } } }
-  lockSessions { nodes { startDate duration segments { createdAt } } } devices { id macAddress } }`;
+  lockSessions { nodes { startedAt durationSeconds segments { createdAt } } } devices { nodes { id macAddress } } }`;
 
 it.each([
   ['REST: templates', '/api/v1/dtt/templates', undefined],

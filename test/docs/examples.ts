@@ -18,6 +18,8 @@ export const notRun: Readonly<Record<string, string>> = {
   '// devices.mjs': 'needs @apollo/client, which is no dependency of the gateway',
   '// environment.mjs':
     'needs relay-runtime, which is no dependency of the gateway; .ci/run tries its compiler',
+  'for each in $(seq 2000)':
+    'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
   'npm test': 'runs all tests, of which this is one',
   'npm run fuzz': 'runs for minutes',
 };

@@ -28,9 +28,13 @@ it('lists the routes, in the order of the operations', () => {
   expect(rows).toEqual(expected);
 });
 
-it('lists the codes of errors', () => {
-  const rows = rowsOf(readPage('docs/getting-started.md'), /^[A-Z_]+$/).map(({ key }) => key);
-  expect(rows.toSorted()).toEqual(Object.keys(statusOf).toSorted());
+it('lists the codes of errors with their statuses, and shows each', () => {
+  const page = readPage('docs/errors.md');
+  const rows = rowsOf(page, /^[A-Z_]+$/).map(({ key, row }) => [key, Number(row.split('|')[2])]);
+  expect(rows).toEqual(Object.entries(statusOf));
+  // Each has a section of its own, with an example.
+  for (const code of Object.keys(statusOf))
+    expect(page).toMatch(new RegExp(`\\n## ${code}\\n[^#]*\`\`\`sh\\n`));
 });
 
 it('lists the metrics, with their kinds and what they are', async () => {

@@ -56,7 +56,7 @@ function drawQuery(): string {
   return pick([
     `{ viewer { username } dttTemplates(first: ${1 + upTo(50)}) { nodes { name isActive } } }`,
     `{ dttSessions(first: ${1 + upTo(20)}, offset: ${upTo(10)}) { totalCount nodes { name segments { type points } } } }`,
-    `{ devices { id macAddress } activeDttTemplate { name segments { type } } }`,
+    `{ devices { nodes { id macAddress } } activeDttTemplate { name segments { type } } }`,
     `{ a: missing${upTo(20)} }`,
   ]);
 }

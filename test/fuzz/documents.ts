@@ -7,10 +7,13 @@ import {
   type GraphQLArgument,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLInputField,
+  GraphQLNonNull,
   getNamedType,
   getNullableType,
   isAbstractType,
   isCompositeType,
+  isInputObjectType,
   isInterfaceType,
   isLeafType,
   isListType,
@@ -21,7 +24,7 @@ import {
   TypeMetaFieldDef,
 } from 'graphql';
 import { schema } from '../../src/schema/schema.ts';
-import { drawGlobalId, drawValue, type Names } from './requests.ts';
+import { drawGlobalId, drawValue, literalOf, type Names } from './requests.ts';
 import { Tape } from './tape.ts';
 
 /** A request for an operation, as GraphQL over HTTP has it. */
@@ -277,11 +280,22 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
     const item = schema.getQueryType()?.getFields().node?.args[0];
     return tape.chance(50) || !item ? id : `[${drawVariable(draft, uses, item)}, ${id}]`;
   }
-  return JSON.stringify(drawValue(draft, argument));
+  const type = getNullableType(argument.type);
+  if (isInputObjectType(type) && tape.chance(40)) {
+    // A variable for the one field that such an object has must not be null.
+    const { name, type: its, ...others } = tape.pick(Object.values(type.getFields()));
+    const field = { ...others, name, type: new GraphQLNonNull(getNullableType(its)) };
+    return `{ ${name}: ${drawVariable(draft, uses, field)} }`;
+  }
+  return literalOf(drawValue(draft, argument));
 }
 
 /** A variable for the argument, or for a condition, declared already or new. */
-function drawVariable(draft: Draft, uses: Set<Variable>, argument: GraphQLArgument | undefined): string {
+function drawVariable(
+  draft: Draft,
+  uses: Set<Variable>,
+  argument: GraphQLArgument | GraphQLInputField | undefined,
+): string {
   const { tape, variables } = draft;
   const type = argument ? String(argument.type) : 'Boolean!';
   const kind = `${type} ${type.startsWith('Int') && argument?.name !== 'databaseId' ? '' : argument?.name}`;
@@ -306,6 +320,6 @@ function newVariable(draft: Draft, type: string, draw: Variable['draw']): Variab
   const hasDefault = tape.chance(35);
   const bare = type.replace(/!$/, '');
   const isStrict = type.endsWith('!') ? !hasDefault || tape.chance(30) : tape.chance(15);
-  const value = hasDefault ? ` = ${JSON.stringify(draw(tape))}` : '';
+  const value = hasDefault ? ` = ${literalOf(draw(tape))}` : '';
   return { name, declaration: `$${name}: ${bare}${isStrict ? '!' : ''}${value}`, draw };
 }

@@ -21,6 +21,7 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { errorForClient } from '../../src/errors.ts';
 import { routes } from '../../src/rest/routes.ts';
+import { nameArguments } from '../../src/schema/argumentErrors.ts';
 import { executions } from '../../src/schema/compile.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
@@ -89,17 +90,20 @@ function shown({ data, errors }: ExecutionResult): string {
 async function expected(text: string, { operationName, variables }: DrawnRequest): Promise<string> {
   if (!getOperationAST(parse(text), operationName)) return shown({ errors: [noOperation] });
   const contextValue = plainContext(gateway.database.sql, viewer);
+  const document = parse(text);
   const { data, errors } = await execute({
     schema,
-    document: parse(text),
+    document,
     contextValue,
     operationName,
     variableValues: variables,
   });
+  nameArguments(document, errors);
   const hidden: unknown[] = [];
   const told = errors?.map((error) => {
     const { extensions, ...others } = errorForClient(error, (cause) => hidden.push(cause));
-    return { ...others, extensions: { code: extensions?.code } };
+    const { http: _, ...told } = extensions ?? {};
+    return { ...others, extensions: told };
   });
   if (hidden.length > 0) throw hidden[0];
   // A client sees nothing but what JSON says.
@@ -169,22 +173,8 @@ function targetOf(text: string, { operationName, variables }: DrawnRequest): str
   return `/graphql?${parameters}`;
 }
 
-/**
- * Whether both responses are null because of errors beneath several root fields. Which of them make it into the response
- * before one makes it null is a race, with graphql-js itself.
- */
-function isRace(...responses: string[]): boolean {
-  const roots = new Set<unknown>();
-  for (const response of responses) {
-    const { data, errors } = JSON.parse(response);
-    if (data !== null || errors.length === 0) return false;
-    for (const error of errors) roots.add(JSON.parse(error).path?.[0]);
-  }
-  return roots.size > 1;
-}
-
 function differs(way: string, actual: string, right: string, text: string, request: DrawnRequest): void {
-  if (actual === right || isRace(actual, right)) return;
+  if (actual === right) return;
   const told = `${request.operationName ?? 'no name'}, variables ${JSON.stringify(request.variables)}`;
   throw new Error(`responds otherwise ${way}:\n${text}\n${told}\nis:\n${actual}\nshould be:\n${right}`);
 }

@@ -19,7 +19,7 @@ function idsOf(account: Account): number[] {
 
 async function readCursors(url: string, token: string): Promise<string[]> {
   const query =
-    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } }';
+    '{ dttSessions { edges { cursor } } dttDevices { edges { cursor } } lockTemplates { edges { cursor } } devices { edges { cursor } } }';
   // All that is asked for needs of a gateway is where it is.
   const { data } = await graphqlOnce({ url } as TestGateway, token, query);
   return Object.values<{ edges: { cursor: string }[] }>(data).flatMap(({ edges }) =>

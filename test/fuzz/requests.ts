@@ -3,10 +3,12 @@
 import {
   type GraphQLArgument,
   type GraphQLField,
+  type GraphQLInputField,
   type GraphQLNamedType,
   getNamedType,
   getNullableType,
   isAbstractType,
+  isInputObjectType,
   isInterfaceType,
   isLeafType,
   isListType,
@@ -120,6 +122,10 @@ function drawRest(tape: Tape, names: Names): Drawn {
     ? tape.pick(['', '/', '/nowhere', '//dtt', '/dtt/1/2', '/../graphql', '/%2e%2e/graphql'])
     : route.path.replace('{id}', id);
   const parameters: string[] = [];
+  if (tape.chance(10))
+    parameters.push(
+      `targetUserId=${tape.chance(50) ? tape.pick(names.ids) : tape.pick([...oddIds, ...oddNumbers])}`,
+    );
   while (tape.chance(30))
     parameters.push(
       `${tape.pick(['limit', 'offset', 'first', 'limit[]', '__proto__'])}=${tape.pick(oddNumbers)}`,
@@ -334,7 +340,16 @@ function drawDirective(draft: Draft): string {
 function drawArgument(draft: Draft, argument: GraphQLArgument): string {
   const value = drawValue(draft, argument);
   if (draft.tape.chance(30)) return declare(draft, String(argument.type), value);
-  return JSON.stringify(value);
+  return literalOf(value);
+}
+
+/** A value as a document has it: like JSON, but for the names in an object. */
+export function literalOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(literalOf).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{ ${Object.entries(value)
+    .map(([name, field]) => `${name}: ${literalOf(field)}`)
+    .join(', ')} }`;
 }
 
 function declare(draft: Draft, type: string, value: unknown): string {
@@ -345,10 +360,19 @@ function declare(draft: Draft, type: string, value: unknown): string {
 }
 
 /** What an argument of a field may be given, good or bad, of the right type. */
-export function drawValue(draft: Pick<Draft, 'tape' | 'names'>, { name, type }: GraphQLArgument): unknown {
+export function drawValue(
+  draft: Pick<Draft, 'tape' | 'names'>,
+  { name, type }: GraphQLArgument | GraphQLInputField,
+): unknown {
   const { tape, names } = draft;
   const bare = getNullableType(type);
   if (isListType(bare)) return Array.from({ length: tape.below(4) }, () => drawGlobalId(draft));
+  if (isInputObjectType(bare)) {
+    const fields = Object.values(bare.getFields());
+    // Such an object has one of its fields, seldom none, or as many as there are.
+    const drawn = tape.chance(90) ? [tape.pick(fields)] : tape.chance(50) ? [] : fields;
+    return Object.fromEntries(drawn.map((field) => [field.name, drawValue(draft, field)]));
+  }
   if (name === 'id') return drawGlobalId(draft);
   if (name === 'databaseId')
     return tape.chance(15) ? tape.pick([0, -1, 1, 2 ** 31 - 1, -(2 ** 31)]) : tape.pick(names.ids);

@@ -36,7 +36,7 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const known = new Set([200, 304, 400, 401, 404, 405, 406, 408, 413, 415]);
+const known = new Set([200, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
 
 function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   const envelope = parse(body);
@@ -79,7 +79,12 @@ function faultOfGraphql(
   return findForeign(data, others);
 }
 
-const unexpected: readonly ErrorCode[] = ['INTERNAL_SERVER_ERROR', 'BAD_GATEWAY', 'TOO_MANY_REQUESTS'];
+const unexpected: readonly ErrorCode[] = [
+  'INTERNAL_SERVER_ERROR',
+  'BAD_GATEWAY',
+  'TOO_MANY_REQUESTS',
+  'FORBIDDEN',
+];
 const codes = new Set(Object.keys(statusOf).filter((code) => !unexpected.some((other) => other === code)));
 
 /** Ids anywhere in the data, as numbers, and in global ids and cursors. */

@@ -225,9 +225,9 @@ describe('a walk', () => {
       VALUES ($1, 'always', NULL, '', 'infinity'), ($1, 'never-ever', NULL, '', '-infinity')`,
       [id],
     );
-    const { data, errors } = await graphql(gateway, token, '{ devices { bubbleId } }');
+    const { data, errors } = await graphql(gateway, token, '{ devices { nodes { bubbleId } } }');
     expect(errors).toBeUndefined();
-    const names = data.devices.map(({ bubbleId }: { bubbleId: string }) => bubbleId);
+    const names = data.devices.nodes.map(({ bubbleId }: { bubbleId: string }) => bubbleId);
     expect(names[0]).toBe('always');
     expect(names).toContain('never-ever');
   });

@@ -19,7 +19,7 @@ describe('a document', () => {
 
   it('is prepared, or too complex, as its operations are: each for itself, each with its variables', () => {
     const documents = createDocuments(readConfig({ MAX_COMPLEXITY: '50' }));
-    const text = `query Small { viewer { username } } mutation Change { activateTemplate(databaseId: 1) { scheduleTypeChanged } }
+    const text = `query Small { viewer { username } } mutation Change { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }
       query Sized($n: Int) { dttDevices(first: $n) { nodes { id } } }`;
     const document = documents.read(text);
     const isTooComplex = (name: string, n: number) => documents.tooComplex(document, name, { n })?.message;

@@ -36,60 +36,94 @@ describe('bad input', () => {
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
   const notAnId = /is not a global id of this schema$/;
 
-  it.each<[string, string, Record<string, unknown>, string | RegExp]>([
+  it.each<[string, string, Record<string, unknown>, string | RegExp, string?]>([
     ['an empty query', '', {}, /./],
     ['a syntax error', '{ viewer {', {}, /^Syntax Error/],
     ['an unknown field', '{ viewer { password } }', {}, /^Cannot query field "password"/],
-    ['an unknown argument', '{ dttDevices(ownerId: 1) { totalCount } }', {}, /^Unknown argument "ownerId"/],
-    ['a missing argument', '{ dttDevice { id } }', {}, /is required/],
-    ['an id of the wrong type', '{ dttDevice(databaseId: "1") { id } }', {}, /^Int cannot represent/],
-    ['an id beyond 32 bits', '{ dttDevice(databaseId: 2147483648) { id } }', {}, /^Int cannot represent/],
-    ['a missing variable', byId, {}, /^Variable "\$id" of required type "Int!" was not provided/],
-    ['a null variable', byId, { id: null }, /^Variable "\$id" of non-null type "Int!" must not be null/],
-    ['a variable of the wrong type', byId, { id: '1' }, /^Variable "\$id" got invalid value "1"/],
-    ['a variable beyond 32 bits', byId, { id: 2 ** 31 }, /^Variable "\$id" got invalid value 2147483648/],
+    [
+      'an unknown argument',
+      '{ dttDevices(ownerId: 1) { totalCount } }',
+      {},
+      /^Unknown argument "ownerId"/,
+      'ownerId',
+    ],
+    ['a missing argument', '{ dttDevice { id } }', {}, /is required/, 'databaseId'],
+    [
+      'an id of the wrong type',
+      '{ dttDevice(databaseId: "1") { id } }',
+      {},
+      /^Int cannot represent/,
+      'databaseId',
+    ],
+    [
+      'an id beyond 32 bits',
+      '{ dttDevice(databaseId: 2147483648) { id } }',
+      {},
+      /^Int cannot represent/,
+      'databaseId',
+    ],
+    [
+      'a missing variable',
+      byId,
+      {},
+      /^Variable "\$id" of required type "Int!" was not provided/,
+      'databaseId',
+    ],
+    [
+      'a null variable',
+      byId,
+      { id: null },
+      /^Variable "\$id" of non-null type "Int!" must not be null/,
+      'databaseId',
+    ],
+    [
+      'a variable of the wrong type',
+      byId,
+      { id: '1' },
+      /^Variable "\$id" got invalid value "1"/,
+      'databaseId',
+    ],
+    [
+      'a variable beyond 32 bits',
+      byId,
+      { id: 2 ** 31 },
+      /^Variable "\$id" got invalid value 2147483648/,
+      'databaseId',
+    ],
     ['several operations and no name', byName, {}, /operation/],
     ['a subscription', 'subscription { viewer { id } }', {}, /./],
-    ['a first of 0', '{ dttDevices(first: 0) { totalCount } }', {}, size('first')],
-    ['a first of 101', '{ dttDevices(first: 101) { totalCount } }', {}, size('first')],
-    ['a negative first', '{ dttDevices(first: -1) { totalCount } }', {}, size('first')],
-    ['a last of 0', '{ dttDevices(last: 0) { totalCount } }', {}, size('last')],
-    ['a last of 101', '{ dttDevices(last: 101) { totalCount } }', {}, size('last')],
+    ['a first of 0', '{ dttDevices(first: 0) { totalCount } }', {}, size('first'), 'first'],
+    ['a first of 101', '{ dttDevices(first: 101) { totalCount } }', {}, size('first'), 'first'],
+    ['a negative first', '{ dttDevices(first: -1) { totalCount } }', {}, size('first'), 'first'],
+    ['a last of 0', '{ dttDevices(last: 0) { totalCount } }', {}, size('last'), 'last'],
+    ['a last of 101', '{ dttDevices(last: 101) { totalCount } }', {}, size('last'), 'last'],
     [
       'a null argument',
       'query ($id: Int = 1) { dttDevice(databaseId: $id) { id } }',
       { id: null },
       /must not be null/,
+      'databaseId',
     ],
     [
       'first with last',
       '{ dttDevices(first: 1, last: 1) { totalCount } }',
       {},
       'first and last cannot be used together',
+      'first',
     ],
     [
       'a negative offset',
       '{ dttDevices(offset: -1) { totalCount } }',
       {},
       'offset must be an integer of at least 0',
+      'offset',
     ],
     [
       'offset with last',
       '{ dttDevices(offset: 1, last: 1) { totalCount } }',
       {},
       'offset and last cannot be used together',
-    ],
-    [
-      'an offset of 0 with last',
-      '{ dttDevices(offset: 0, last: 1) { totalCount } }',
-      {},
-      'offset and last cannot be used together',
-    ],
-    [
-      'a first of 0 below a record',
-      '{ dttDevices { nodes { sessions(first: 0) { totalCount } } } }',
-      {},
-      size('first'),
+      'offset',
     ],
     ...[
       'x',
@@ -104,11 +138,12 @@ describe('bad input', () => {
       globalId('99999999999999999/1'),
       globalId('-99999999999999999/1'),
     ].flatMap((cursor) =>
-      ['after', 'before'].map((argument): [string, string, Record<string, unknown>, string] => [
+      ['after', 'before'].map((argument): [string, string, Record<string, unknown>, string, string] => [
         `${argument}: ${JSON.stringify(cursor)}`,
         `query ($cursor: String!) { dttDevices(${argument}: $cursor) { totalCount } }`,
         { cursor },
         notACursor(argument),
+        argument,
       ]),
     ),
     ...[
@@ -127,34 +162,81 @@ describe('bad input', () => {
     ]
       .concat(['User:0', 'User:01', 'User:2147483648', 'User:12345678901', 'constructor:1', '__proto__:1'])
       .concat(['Node:1', 'DateTime:1', 'PageInfo:1', 'Int:1', 'ScheduleType:1', 'ApiToken:1', '__Type:1'])
-      .map((text): [string, string, Record<string, unknown>, RegExp] => [
+      .map((text): [string, string, Record<string, unknown>, RegExp, string] => [
         `the global id of ${JSON.stringify(text)}`,
         'query ($id: ID!) { node(id: $id) { id } }',
         { id: globalId(text) },
         notAnId,
+        'id',
       ]),
     [
       'one wrong global id among others',
       `{ nodes(ids: ["${globalId('User:1')}", "x"]) { id } }`,
       {},
       notAnId,
+      'ids',
     ],
     [
       'a global id that is far too long',
       'query ($id: ID!) { node(id: $id) { id } }',
       { id: 'x'.repeat(10_000) },
       `"${'x'.repeat(64)}" is not a global id of this schema`,
+      'id',
     ],
     [
       'more than 100 global ids',
       'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }',
       { ids: Array.from({ length: 101 }, () => globalId('User:1')) },
       'ids must have at most 100 items',
+      'ids',
     ],
-  ])('is said to be bad, and why: %s', async (_, query, variables, message) => {
+    [
+      'a template named by both of its ids',
+      'mutation { activateTemplate(template: { databaseId: 1, id: "x" }) { scheduleTypeChanged } }',
+      {},
+      /must specify exactly one key/,
+      'template',
+    ],
+    [
+      'a template named by a variable that has neither id',
+      'mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) { scheduleTypeChanged } }',
+      { template: {} },
+      /exactly one key/i,
+      'template',
+    ],
+    [
+      'a template named by no global id',
+      'mutation { activateTemplate(template: { id: "x" }) { scheduleTypeChanged } }',
+      {},
+      '"x" is not a global id of this schema',
+      'template',
+    ],
+    [
+      'a template named by the global id of something else',
+      `mutation { activateTemplate(template: { id: "${globalId('DttDevice:1')}" }) { scheduleTypeChanged } }`,
+      {},
+      `"${globalId('DttDevice:1')}" is the global id of a DttDevice, not of a DttTemplate`,
+      'template',
+    ],
+    [
+      'a variable that several arguments take',
+      'query ($n: Int!) { dttDevice(databaseId: $n) { id } dttDevices(first: $n) { totalCount } }',
+      {},
+      /^Variable "\$n"/,
+    ],
+    [
+      'a wrong argument of a directive',
+      '{ viewer { id @include(if: 1) } }',
+      {},
+      /^Boolean cannot represent/,
+      'if',
+    ],
+  ])('is said to be bad, and why: %s', async (_, query, variables, message, argument) => {
     const { data, errors } = await graphql(gateway, alice.token, query, variables);
     expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
-    expect(errors?.map(({ extensions }) => extensions)).toEqual([{ code: 'BAD_USER_INPUT' }]);
+    expect(errors?.map(({ extensions }) => extensions)).toEqual([
+      { code: 'BAD_USER_INPUT', ...(argument !== undefined && { argument }) },
+    ]);
     if (typeof message === 'string') expect(errors?.[0]?.message).toBe(message);
     else expect(errors?.[0]?.message).toMatch(message);
   });
@@ -174,6 +256,51 @@ describe('bad input', () => {
       }
     }
     expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('one field that fails', () => {
+  it('erases nothing beside it', async () => {
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      '{ viewer { username dttDevices(first: 0) { totalCount } } lockSessions(last: 0) { totalCount } node(id: "x") { id } }',
+    );
+    expect(data).toEqual({ viewer: { username: 'alice', dttDevices: null }, lockSessions: null, node: null });
+    expect(errors?.map(({ path, extensions }) => ({ path, ...extensions }))).toEqual(
+      expect.arrayContaining([
+        { path: ['viewer', 'dttDevices'], code: 'BAD_USER_INPUT', argument: 'first' },
+        { path: ['lockSessions'], code: 'BAD_USER_INPUT', argument: 'last' },
+        { path: ['node'], code: 'BAD_USER_INPUT', argument: 'id' },
+      ]),
+    );
+    expect(errors).toHaveLength(3);
+  });
+
+  it('erases no record that it belongs to', async () => {
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      '{ dttDevices { nodes { databaseId sessions(first: 0) { totalCount } } } }',
+    );
+    expect(data.dttDevices.nodes).toEqual(
+      alice.dttDevices.map((databaseId) => ({ databaseId, sessions: null })),
+    );
+    expect(errors).toHaveLength(3);
+  });
+
+  it('undoes no activation beside it', async () => {
+    const [id] = alice.dttTemplates;
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `mutation {
+        a: activateTemplate(template: { databaseId: ${id} }) { template { databaseId isActive } }
+        b: activateTemplate(template: { databaseId: ${bob.dttTemplates[0]} }) { scheduleTypeChanged }
+      }`,
+    );
+    expect(data).toEqual({ a: { template: { databaseId: id, isActive: true } }, b: null });
+    expect(errors).toMatchObject([{ path: ['b'], extensions: { code: 'NOT_FOUND' } }]);
   });
 });
 
@@ -224,11 +351,11 @@ describe('a record of somebody else', () => {
       const { status, data, errors } = await graphql(
         gateway,
         alice.token,
-        'mutation ($id: Int!) { activateTemplate(databaseId: $id) { scheduleTypeChanged } }',
+        'mutation ($id: Int!) { activateTemplate(template: { databaseId: $id }) { scheduleTypeChanged } }',
         { id },
       );
       expect(status).toBe(200);
-      expect(data).toBeNull();
+      expect(data).toEqual({ activateTemplate: null });
       expect(errors).toEqual([
         {
           message: 'Template not found or not owned by user',
@@ -253,7 +380,7 @@ describe('without a token', () => {
     ['a query under an alias', '{ __schema: viewer { id } }'],
     ['a query of nodes', `{ node(id: "${globalId('User:1')}") { id } }`],
     ['a definition', '{ __typename } type X { a: Int }'],
-    ['a mutation', 'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged } }'],
+    ['a mutation', 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }'],
   ])('nobody gets %s', async (_, query) => {
     // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
     await graphql(gateway, bob.token, query);

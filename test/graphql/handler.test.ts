@@ -32,7 +32,7 @@ describe('GET', () => {
 
   it('rejects a mutation, and changes nothing', async () => {
     const [id] = alice.dttTemplates;
-    const query = `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
     for (const document of [
       query,
       `query Viewer { viewer { username } } ${query.replace('mutation', 'mutation M')}`,
@@ -75,7 +75,7 @@ describe('GET', () => {
   );
 
   it('of one of several operations is cached as that query, and asked for by its name alone', async () => {
-    const query = `query Viewer { viewer { username } } mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }`;
+    const query = `query Viewer { viewer { username } } mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }`;
     for (let time = 0; time < 2; time++) {
       const response = await get({ query, operationName: 'Viewer' });
       expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
@@ -199,7 +199,7 @@ describe('POST', () => {
 
 describe('a body of another type than JSON, such as that of a form of a foreign page,', () => {
   const query = () =>
-    `mutation { activateTemplate(databaseId: ${alice.dttTemplates[0]}) { scheduleTypeChanged } }`;
+    `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
   const boundary = 'xxx';
 
   it.each<[string, () => string]>([

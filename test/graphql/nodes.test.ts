@@ -91,7 +91,7 @@ describe('a node', () => {
     );
     expect(data.node).toEqual({
       trainer: { bubbleId: 'alice-dtt-0' },
-      segments: [{ type: 'repetition' }, { type: 'endurance' }],
+      segments: [{ type: 'REPETITION' }, { type: 'ENDURANCE' }],
     });
   });
 });
@@ -127,7 +127,7 @@ describe('nodes', () => {
         ... on DttDevice { sessions(first: 1) { nodes { template { sessions(first: 1) { nodes { databaseId } } } } } }
         ... on DttTemplate { sessions(first: 1) { nodes { template {
           sessions(first: 3) { nodes { databaseId segments { type } } }
-          segments { duration }
+          segments { durationSeconds }
         } } } }
       } }`,
       { ids: ids.map((id) => Buffer.from(id).toString('base64url')) },
@@ -135,7 +135,7 @@ describe('nodes', () => {
     expect(errors).toBeUndefined();
     // Sessions 0, 2 and 4 were on the first device, and with the first template.
     const [first, , second, , third] = alice.dttSessions;
-    const segments = [{ type: 'repetition' }, { type: 'endurance' }];
+    const segments = [{ type: 'REPETITION' }, { type: 'ENDURANCE' }];
     expect(data.nodes).toEqual([
       { sessions: { nodes: [{ template: { sessions: { nodes: [{ databaseId: first }] } } }] } },
       {
@@ -150,7 +150,7 @@ describe('nodes', () => {
                     { databaseId: third, segments },
                   ],
                 },
-                segments: [{ duration: 60 }, { duration: 300 }],
+                segments: [{ durationSeconds: 60 }, { durationSeconds: 300 }],
               },
             },
           ],

@@ -140,7 +140,7 @@ describe('a subscriber', () => {
     const [id] = alice.dttTemplates;
     await database.pool.query(`UPDATE "DttTemplate" SET name = 'By SQL' WHERE id = ${id}`);
     expect(await events.next()).toEqual({ activeDttTemplate: { name: 'By SQL' } });
-    const document = `mutation { activateTemplate(databaseId: ${alice.dttTemplates[1]}) { scheduleTypeChanged } }`;
+    const document = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
     await graphqlOnce(gateway, alice.token, document);
     expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 1 of ${alice.username}` } });
   });
@@ -296,8 +296,8 @@ describe('each field', () => {
   });
 
   it('devices follows the visits of every kind', async () => {
-    const events = await follow('subscription { devices { __typename databaseId } }');
-    const first = async () => (await events.next()).devices[0];
+    const events = await follow('subscription { devices { nodes { __typename databaseId } } }');
+    const first = async () => (await events.next()).devices.nodes[0];
     expect(await first()).toMatchObject({ __typename: 'DttDevice' });
     const visits = { lastVisited: new Date('2030-01-01') };
     await database.client.lkbxDevice.update({ where: { id: alice.lkbxDevices[1] }, data: visits });

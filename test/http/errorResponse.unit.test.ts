@@ -1,18 +1,36 @@
 import { GraphQLError, Kind } from 'graphql';
 import { describe, expect, it, vi } from 'vitest';
-import { clientError, codeOf, type ExecutionError, errorForClient, statusOf } from '../../src/errors.ts';
+import {
+  argumentError,
+  clientError,
+  codeOf,
+  type ExecutionError,
+  errorForClient,
+  statusOf,
+} from '../../src/errors.ts';
 import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
 it('each code of an error has its HTTP status', () => {
   expect(statusOf).toEqual({
     BAD_USER_INPUT: 400,
     UNAUTHENTICATED: 401,
+    FORBIDDEN: 403,
     NOT_FOUND: 404,
     TOO_MANY_REQUESTS: 429,
     INTERNAL_SERVER_ERROR: 500,
     BAD_GATEWAY: 502,
     SERVICE_UNAVAILABLE: 503,
   });
+});
+
+it('an error about an argument names it, and one that is hidden does not', () => {
+  const about = (error: ExecutionError) => errorForClient(error, () => {}).extensions;
+  expect(about(argumentError('first', 'too small'))).toEqual({ code: 'BAD_USER_INPUT', argument: 'first' });
+  const hidden = new GraphQLError('secret', {
+    originalError: new Error('secret'),
+    extensions: { argument: 'first' },
+  });
+  expect(about(hidden)).toEqual({ code: 'INTERNAL_SERVER_ERROR' });
 });
 
 describe('an error meant for the client', () => {

@@ -58,7 +58,7 @@ describe('the line of a request', () => {
     [
       'a query of several fields',
       () => '/graphql',
-      post('{ viewer { id } devices { id } }'),
+      post('{ viewer { id } devices { nodes { id } } }'),
       'graphql',
       'query of several fields',
       200,

@@ -390,7 +390,8 @@ describe('an activation that is committed and then fails', () => {
   afterAll(() => gateway?.close());
 
   const active = async () => (await rest(gateway, account.token, '/dtt/templates/active')).body.data;
-  const mutation = (id: number) => `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`;
+  const mutation = (id: number) =>
+    `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
 
   it.each([
     [

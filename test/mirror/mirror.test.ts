@@ -425,7 +425,7 @@ describe('an activation on a mirror', () => {
     const { data } = await graphql(
       mirror.gateway,
       mirror.token,
-      'mutation { activateTemplate(databaseId: 1) { scheduleTypeChanged template { isActive } } }',
+      'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged template { isActive } } }',
     );
     expect(data.activateTemplate).toEqual({ scheduleTypeChanged: false, template: { isActive: true } });
     await expectEqual(mirror);
@@ -472,7 +472,7 @@ describe('an activation on a mirror', () => {
       const { errors } = await graphql(
         mirror.gateway,
         mirror.token,
-        `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged } }`,
+        `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`,
       );
       expect(errors?.[0]?.message).toBe('Template not found or not owned by user');
     }
@@ -482,7 +482,7 @@ describe('an activation on a mirror', () => {
     const { errors } = await graphql(
       mirror.gateway,
       mirror.token,
-      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+      'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }',
     );
     expect(errors?.[0]).toMatchObject({
       message: 'Template not found or not owned by user',
@@ -504,7 +504,7 @@ describe('an activation on a mirror', () => {
     const response = await graphql(
       mirror.gateway,
       mirror.token,
-      'mutation { activateTemplate(databaseId: 2) { scheduleTypeChanged } }',
+      'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }',
     );
     expect(response.errors?.[0]).toMatchObject({ message: error, extensions: { code: 'BAD_GATEWAY' } });
     expect(await contents(scene.target)).toEqual(before);

@@ -6,7 +6,7 @@ import { graphql } from 'relay-runtime';
 export const trainer = graphql`
   fragment trainers_trainer on DttDevice {
     serialNumber
-    lastVisited
+    lastVisitedAt
     sessions(first: 1) {
       edges {
         node {
@@ -44,11 +44,20 @@ export const page = graphql`
 `;
 
 export const activation = graphql`
-  mutation trainersActivationMutation($databaseId: Int!) {
-    activateTemplate(databaseId: $databaseId) {
+  mutation trainersActivationMutation($id: ID!) {
+    activateTemplate(template: { id: $id }) {
       template {
         id
         isActive
+      }
+      previousTemplate {
+        id
+        isActive
+      }
+      viewer {
+        activeDttTemplate {
+          id
+        }
       }
     }
   }

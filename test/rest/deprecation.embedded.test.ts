@@ -46,7 +46,7 @@ const routes = loadRoutes(
 
     mutation Activate($id: Int!)
     @http(method: POST, path: "/old/{id}", missing: "No template", body: { isActive: true }, deprecated: "2026-06-30") {
-      data: activateTemplate(databaseId: $id) {
+      data: activateTemplate(template: { databaseId: $id }) {
         scheduleTypeChanged
       }
     }

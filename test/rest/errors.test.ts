@@ -1,17 +1,24 @@
 /** Every error of the REST API (docs/rest.md#errors). */
 
 import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
+import { createServer, get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
 import { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { createSql } from '../../src/database/reader/sql.ts';
+import { createSql, type Sql } from '../../src/database/reader/sql.ts';
+import { openExchange } from '../../src/http/exchange.ts';
+import { send } from '../../src/http/response.ts';
+import { createRestHandler } from '../../src/rest/handler.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { executions } from '../../src/schema/compile.ts';
+import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { nobodyListens } from '../support/exchanges.ts';
+import { noChanges } from '../support/feed.ts';
 import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
@@ -340,6 +347,94 @@ describe('the body of an activation', () => {
   });
 });
 
+describe('targetUserId', () => {
+  /** A request of the route with the parameter, as often as it takes to meet a cached response. */
+  const asking = async (path: string, method: string, targetUserId: string) => {
+    const target = `${withId(path, alice.dttTemplates[0])}?targetUserId=${targetUserId}`;
+    const post = { method, headers: { 'Content-Type': 'application/json' }, body: '{"isActive":true}' };
+    const responses = [];
+    for (let time = 0; time < 2; time++) responses.push(await ask(target, method === 'POST' ? post : {}));
+    expect(responses[1]?.body).toEqual(responses[0]?.body);
+    return { status: responses[1]?.status, body: responses[1]?.body };
+  };
+
+  it.each(routes)('is the viewer, or the request is rejected: $method $path', async ({ method, path }) => {
+    const { pool } = gateway.database;
+    const own = await asking(path, method, String(alice.userId));
+    expect([200, 404]).toContain(own.status);
+    await pool.query('UPDATE "User" SET "activeTemplateId" = NULL WHERE id = $1', [alice.userId]);
+    for (const id of [String(bob.userId), '999', '2147483648', '9'.repeat(30)]) {
+      expect(await asking(path, method, id)).toEqual({
+        status: 403,
+        body: failed(`Forbidden: user ${id} is not accessible`),
+      });
+    }
+    for (const text of ['', '0', '01', '-1', 'x', '1e3', 'null', `%20${alice.userId}`, '%31x'])
+      expect(await asking(path, method, text)).toEqual({ status: 400, body: failed('Invalid ID') });
+    // One that is wrong among others is wrong as well.
+    expect((await asking(path, method, `${alice.userId}&targetUserId=${bob.userId}`)).status).toBe(403);
+    // Nothing was activated, and what is cached is the viewer's own.
+    const { rows } = await pool.query('SELECT "activeTemplateId" FROM "User" WHERE id = $1', [alice.userId]);
+    expect(rows).toEqual([{ activeTemplateId: null }]);
+    expect((await asking(path, method, String(alice.userId))).status).toBe(own.status);
+  });
+
+  it('is looked at before the id in the path, and after the body of an activation', async () => {
+    expect(await ask(`/dtt/x?targetUserId=${bob.userId}`)).toMatchObject({ status: 403 });
+    const wrong = await postJson(gateway, alice.token, `/dtt/templates/x?targetUserId=${bob.userId}`, {});
+    expect(wrong).toMatchObject({
+      status: 400,
+      body: { error: 'Request body must include { isActive: true }' },
+    });
+  });
+});
+
+describe('a field that fails', () => {
+  const failing = new Error('the database is away');
+  const context = createContext(
+    {
+      run: () => Promise.reject(failing),
+      findMany: () => Promise.reject(failing),
+      count: () => Promise.reject(failing),
+      write: () => Promise.reject(failing),
+    } satisfies Sql,
+    { id: 1, tokenId: 1 },
+    noChanges,
+    undefined,
+  );
+
+  it.each(routes)('is an error of the whole response, never null in it: $method $path', async (route) => {
+    const { data, errors } = await route.run({ id: 1, limit: 1, offset: 0 }, context);
+    // It is null, and by itself would pass for a record that is not there.
+    expect(data).toEqual({ data: null });
+    expect(errors?.map(({ message }) => message)).toEqual([failing.message]);
+    const handler = createRestHandler({ createContext: () => context, routes: [route] });
+    const server = createServer(async (request, response) => {
+      const exchange = openExchange(request, response, nobodyListens);
+      const task = await handler(exchange, { id: 1, tokenId: 1 });
+      if ('status' in task) return send(exchange, task);
+      const made = await task.prepare().run();
+      if ('response' in made) send(exchange, made.response);
+      else if ('body' in made) send(exchange, made);
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const { port } = server.address() as AddressInfo;
+      const response = await fetch(`http://127.0.0.1:${port}/api/v1${withId(route.path, 1)}`, {
+        method: route.method,
+        ...(route.body && {
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify(route.body.values),
+        }),
+      });
+      expect(response.status).toBe(500);
+      expect(await response.json()).toEqual(failed('Internal server error'));
+    } finally {
+      server.close();
+    }
+  });
+});
+
 describe('when something unexpected happens', () => {
   it('says no more than that, and logs what it was', async () => {
     const { pool } = gateway.database;
@@ -353,7 +448,7 @@ describe('when something unexpected happens', () => {
       const { repeated } = executions;
       for (const path of ['Yoga', 'compiled']) {
         const { data, errors } = await graphqlOnce(gateway, alice.token, '{ dttDevices { totalCount } }');
-        expect(data, path).toBeNull();
+        expect(data, path).toEqual({ dttDevices: null });
         expect(errors).toEqual([
           {
             message: 'Internal server error',

@@ -104,6 +104,12 @@ function selectionOf(example: Example): string {
     Segment: 'segments',
     LockSegment: 'segments',
     OSSMFirmwareId: 'firmwareId',
+    lastVisited: 'lastVisitedAt',
+    createdDate: 'createdAt',
+    duration: 'durationSeconds',
+    breakRegularity: 'breakRegularitySeconds',
+    startDate: 'startedAt',
+    pairingExpires: 'pairingExpiresAt',
   };
   const selected = Object.entries(example).map(([name, value]) => {
     const selection = Array.isArray(value) ? selectionOf(value[0] ?? {}) : '';

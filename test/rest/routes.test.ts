@@ -443,7 +443,7 @@ describe('an operation of the routes', () => {
         data: users(first: $limit, offset: $offset) { data: nodes { id: databaseId } } }
       query Few($limit: Int!) @http(method: GET, path: "/few") { data: users(first: $limit) { totalCount } }
       mutation Change($id: Int!) @http(method: POST, path: "/change/{id}", body: { isActive: true, name: "x", by: null }) {
-        data: activateTemplate(databaseId: $id) { scheduleTypeChanged } }`);
+        data: activateTemplate(template: { databaseId: $id }) { scheduleTypeChanged } }`);
     expect(list).toMatchObject({ label: 'GET /list', isList: true, isMutation: false, body: undefined });
     expect(few).toMatchObject({ isList: false, isMutation: false, missing: undefined });
     expect(change).toMatchObject({

@@ -63,7 +63,7 @@ const endpoints: readonly [string, (id: number) => Promise<Outcome>][] = [
       const { data, errors } = await graphql(
         gateway,
         alice.token,
-        `mutation ($databaseId: Int!) { activateTemplate(databaseId: $databaseId) {
+        `mutation ($databaseId: Int!) { activateTemplate(template: { databaseId: $databaseId }) {
           scheduleTypeChanged
           template { databaseId isActive }
         } }`,
@@ -112,7 +112,7 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     await put(before, null);
     expect(await activate(alice.dttTemplates[1])).toEqual({ scheduleTypeChanged });
     expect(await active()).toBe(alice.dttTemplates[1]);
-    expect(await scheduleType()).toBe('single');
+    expect(await scheduleType()).toBe('SINGLE');
   });
 
   it('makes the one that was active inactive', async () => {
@@ -144,7 +144,7 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     await put('weekly', alice.dttTemplates[1]);
     expect(await activate(id())).toEqual(rejection);
     expect(await active()).toBe(alice.dttTemplates[1]);
-    expect(await scheduleType()).toBe('weekly');
+    expect(await scheduleType()).toBe('WEEKLY');
   });
 
   it('touches nobody else', async () => {
@@ -182,7 +182,7 @@ describe('fifty activations at once, through both APIs', () => {
         const { status, data } = await graphql(
           gateway,
           alice.token,
-          `mutation { activateTemplate(databaseId: ${id}) { scheduleTypeChanged template { databaseId } } }`,
+          `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged template { databaseId } } }`,
         );
         const { template, scheduleTypeChanged } = data.activateTemplate;
         return { status, id: template.databaseId, changed: scheduleTypeChanged };
@@ -197,7 +197,7 @@ describe('fifty activations at once, through both APIs', () => {
     );
     expect(outcomes.filter(({ changed }) => changed)).toHaveLength(1);
     expect(templates.map(({ id }) => id)).toContain(await active());
-    expect(await scheduleType()).toBe('single');
+    expect(await scheduleType()).toBe('SINGLE');
     await gateway.database.client.dttTemplate.deleteMany({
       where: { id: { in: templates.map(({ id }) => id) } },
     });
@@ -259,7 +259,7 @@ describe.each(endpoints)('an activation through %s that meets another transactio
     await deletion.commit();
     expect(await outcome).toEqual(rejection);
     await hasBecome(isActive ? null : before);
-    expect(await scheduleType()).toBe('weekly');
+    expect(await scheduleType()).toBe('WEEKLY');
   });
 
   it('succeeds after a deadlock that PostgreSQL resolved against it', async () => {
@@ -347,14 +347,110 @@ it('finds no template in REST where that is deleted before it is read', async ()
   await other.close();
 });
 
+describe('what the mutation gives back', () => {
+  const payload = `{
+    scheduleTypeChanged
+    template { databaseId isActive }
+    previousTemplate { databaseId isActive }
+    viewer { databaseId scheduleType activeDttTemplate { databaseId } }
+  }`;
+  const activate = async (reference: object) => {
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
+      { template: reference },
+    );
+    expect(errors).toBeUndefined();
+    return data.activateTemplate;
+  };
+
+  it('is right for whoever keeps records by their ids: the template, the one before, the viewer', async () => {
+    const [first, second] = alice.dttTemplates;
+    const viewer = (databaseId: number) => ({
+      databaseId: alice.userId,
+      scheduleType: 'SINGLE',
+      activeDttTemplate: { databaseId },
+    });
+    const template = (databaseId: number, isActive: boolean) => ({ databaseId, isActive });
+
+    expect(await activate({ databaseId: first })).toEqual({
+      scheduleTypeChanged: true,
+      template: template(first, true),
+      previousTemplate: null,
+      viewer: viewer(first),
+    });
+    const changed = { scheduleTypeChanged: false, template: template(second, true), viewer: viewer(second) };
+    expect(await activate({ databaseId: second })).toEqual({
+      ...changed,
+      previousTemplate: template(first, false),
+    });
+    // The same again, by the other id that a template has.
+    const id = Buffer.from(`DttTemplate:${second}`).toString('base64url');
+    expect(await activate({ id })).toEqual({ ...changed, previousTemplate: null });
+  });
+
+  it('has the one before also of activations that meet: each is before one other, but for the last', async () => {
+    const release = await holdViewer();
+    const activations = Promise.all(alice.dttTemplates.map((databaseId) => activate({ databaseId })));
+    // Time for them to come up to the row, so that they do meet there.
+    await setTimeout(200);
+    await release();
+    const before = (await activations).map(({ previousTemplate }) => previousTemplate?.databaseId ?? null);
+    const last = await active();
+    expect(alice.dttTemplates).toContain(last);
+    const others = alice.dttTemplates.filter((id) => id !== last);
+    expect(new Set(before)).toEqual(new Set([null, ...others]));
+  });
+
+  it('has a template that was imported as the one before', async () => {
+    const [imported] = bob.dttTemplates;
+    await put('single', imported);
+    const { previousTemplate } = await activate({ databaseId: alice.dttTemplates[0] });
+    expect(previousTemplate).toEqual({ databaseId: imported, isActive: false });
+  });
+
+  it('is promised by the template, which says whether the viewer can activate it', async () => {
+    const { data } = await graphql(
+      gateway,
+      alice.token,
+      '{ dttTemplates { nodes { databaseId isImported viewerCanActivate } } }',
+    );
+    expect(data.dttTemplates.nodes).toHaveLength(4);
+    for (const { databaseId, isImported, viewerCanActivate } of data.dttTemplates.nodes) {
+      const { errors } = await graphql(
+        gateway,
+        alice.token,
+        `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { scheduleTypeChanged } }`,
+      );
+      expect(viewerCanActivate).toBe(errors === undefined);
+      expect(isImported).toBe(databaseId === bob.dttTemplates[0]);
+    }
+  });
+
+  it.each([
+    ['global id', () => ({ id: Buffer.from('DttTemplate:999999').toString('base64url') })],
+    ['integer', () => ({ databaseId: 999_999 })],
+  ])('is NOT_FOUND for a template that is not there, named by its %s', async (_, reference) => {
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `mutation ($template: DttTemplateReference!) { activateTemplate(template: $template) ${payload} }`,
+      { template: reference() },
+    );
+    expect(data).toEqual({ activateTemplate: null });
+    expect(errors).toMatchObject([{ message: rejection.error, extensions: { code: 'NOT_FOUND' } }]);
+  });
+});
+
 it('is seen by what is read behind it, also where two stand in one operation', async () => {
   const [first, second] = alice.dttTemplates;
   const { data } = await graphql(
     gateway,
     alice.token,
     `mutation ($first: Int!, $second: Int!) {
-      first: activateTemplate(databaseId: $first) { ...Active }
-      second: activateTemplate(databaseId: $second) { ...Active }
+      first: activateTemplate(template: { databaseId: $first }) { ...Active }
+      second: activateTemplate(template: { databaseId: $second }) { ...Active }
     }
     fragment Active on ActivateTemplatePayload {
       template { isActive owner { activeDttTemplate { databaseId } dttTemplates { nodes { databaseId isActive } } } }

@@ -73,7 +73,7 @@ describe('an operation', () => {
   it('is called by its kind and its one root field', () => {
     const labels = [
       '{ viewer { id } }',
-      'mutation M { activateTemplate(databaseId: 1) { scheduleTypeChanged } }',
+      'mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
       '{ v: viewer { id rank } }',
       '{ viewer { id } users { totalCount } }',
       '{ ... { viewer { id } } }',
@@ -94,7 +94,7 @@ describe('an operation', () => {
     expect(prepare(parse('query A { viewer { id } } query B { viewer { rank } }'))).toBeUndefined();
     expect(prepare(parse('query A { viewer { id } }'), 'B')).toBeUndefined();
     const both = parse(
-      'query A { viewer { id } } mutation B { activateTemplate(databaseId: 1) { template { id } } }',
+      'query A { viewer { id } } mutation B { activateTemplate(template: { databaseId: 1 }) { template { id } } }',
     );
     expect(prepare(both, 'A')?.type).toBe('query');
     expect(prepare(both, 'B')?.type).toBe('mutation');
@@ -120,7 +120,7 @@ describe('an operation that comes again', () => {
     expect(errors).toEqual([
       expect.objectContaining({
         message: expect.stringContaining('Argument "if" of non-null type "Boolean!" must not be null'),
-        extensions: { code: 'BAD_USER_INPUT' },
+        extensions: { code: 'BAD_USER_INPUT', argument: 'if' },
       }),
     ]);
     const inList = 'query ($id: ID = "x") { lockTemplates { totalCount } nodes(ids: [$id]) { id } }';
@@ -128,7 +128,7 @@ describe('an operation that comes again', () => {
     expect(ids.errors).toEqual([
       expect.objectContaining({
         message: 'Argument "ids" has invalid value [$id].',
-        extensions: { code: 'BAD_USER_INPUT' },
+        extensions: { code: 'BAD_USER_INPUT', argument: 'ids' },
       }),
     ]);
     const list = 'query ($n: Int = 1) { dttSessions(first: $n) { nodes { databaseId } } }';

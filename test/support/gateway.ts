@@ -190,7 +190,9 @@ export interface GraphqlResponse {
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own query where it reads it.
   data: any;
-  errors: { message: string; path?: (string | number)[]; extensions: { code: string } }[] | undefined;
+  errors:
+    | { message: string; path?: (string | number)[]; extensions: { code: string; argument?: string } }[]
+    | undefined;
 }
 
 /**

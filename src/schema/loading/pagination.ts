@@ -2,7 +2,7 @@
 
 import { largestId } from '../../database/ids.ts';
 import type { RowOrder } from '../../database/reader/query.ts';
-import { clientError } from '../../errors.ts';
+import { argumentError } from '../../errors.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -20,10 +20,22 @@ export interface Order {
 }
 
 /** A place in a list: the values that the list is ordered by. */
-interface Position {
+export interface Position {
   /** Infinite times, of which there is no `Date`, are numbers. */
-  time: Date | number | null;
-  id: number;
+  readonly time: Date | number | null;
+  /** Infinite for a place before or behind all rows of its time. */
+  readonly id: number;
+}
+
+/** The arguments of a page, within their bounds. */
+export interface PageRequest {
+  readonly size: number;
+  /** How many records to skip. */
+  readonly offset: number;
+  /** Whether the page is the end of the list. */
+  readonly isBackward: boolean;
+  readonly after: string | undefined;
+  readonly before: string | undefined;
 }
 
 export interface PagePlan {
@@ -53,54 +65,79 @@ export const pageErrors = {
 } as const;
 
 /**
- * Plans one page of a list.
+ * Checks the arguments of a page.
  * @throws a client error that names the argument which is out of bounds.
  */
-export function planPage(order: Order, args: PageArguments): PagePlan {
-  const { first, last, after, before, offset } = args;
+export function readPageRequest({ first, last, after, before, offset }: PageArguments): PageRequest {
   checkSize('first', first);
   checkSize('last', last);
-  if (first != null && last != null) throw badInput('first and last cannot be used together');
-  if (offset != null && offset < 0) throw badInput(pageErrors.offset);
-  if (offset != null && last != null) throw badInput('offset and last cannot be used together');
+  const isBackward = last != null;
+  // What is not given has its default, which a client may as well have written.
+  if (isBackward && first != null && first !== pageSize.default)
+    throw argumentError('first', 'first and last cannot be used together');
+  if (offset != null && offset < 0) throw argumentError('offset', pageErrors.offset);
+  if (isBackward && offset) throw argumentError('offset', 'offset and last cannot be used together');
+  return {
+    size: last ?? first ?? pageSize.default,
+    offset: offset ?? 0,
+    isBackward,
+    after: after ?? undefined,
+    before: before ?? undefined,
+  };
+}
 
-  const backward = last != null;
-  const size = first ?? last ?? pageSize.default;
+/**
+ * Plans one page of a list.
+ * @throws a client error that names the argument which is wrong.
+ */
+export function planPage(order: Order, args: PageArguments): PagePlan {
+  const request = readPageRequest(args);
+  const { size, offset, isBackward, after, before } = request;
   const bounds = [
-    ...(after != null ? [behind(order, readCursor(order, 'after', after))] : []),
-    ...(before != null ? [ahead(order, readCursor(order, 'before', before))] : []),
+    ...(after === undefined ? [] : [behind(order, readCursor(order, 'after', after))]),
+    ...(before === undefined ? [] : [ahead(order, readCursor(order, 'before', before))]),
   ];
   return {
     query: {
       ...(bounds.length > 0 && { where: { AND: bounds } }),
-      orderBy: orderBy(order, backward),
+      orderBy: orderBy(order, isBackward),
       take: size + 1,
-      ...(offset ? { skip: offset } : undefined),
+      ...(offset > 0 && { skip: offset }),
     },
-    connect(rows) {
-      const more = rows.length > size;
-      const page = rows.slice(0, size);
-      if (backward) page.reverse();
-      // Cursors are written for those who ask for them.
-      const edges = page.map((node) => ({
-        get cursor() {
-          return writeCursor(order, node);
-        },
-        node,
-      }));
-      return {
-        edges,
-        pageInfo: {
-          hasNextPage: backward ? before != null : more,
-          hasPreviousPage: backward ? more : after != null || Boolean(offset),
-          get startCursor() {
-            return edges[0]?.cursor ?? null;
-          },
-          get endCursor() {
-            return edges.at(-1)?.cursor ?? null;
-          },
-        },
-      };
+    connect: (rows) => connect(rows, request, (row) => encode(writePosition(order, row))),
+  };
+}
+
+/**
+ * A page as a Relay connection.
+ * @param rows those of the page in the order that they were read in, and one more if the list goes on.
+ */
+export function connect<Row>(
+  rows: readonly Row[],
+  { size, offset, isBackward, after, before }: PageRequest,
+  writeCursor: (row: Row) => string,
+): Connection<Row> {
+  const more = rows.length > size;
+  const page = rows.slice(0, size);
+  if (isBackward) page.reverse();
+  // Cursors are written for those who ask for them.
+  const edges = page.map((node) => ({
+    get cursor() {
+      return writeCursor(node);
+    },
+    node,
+  }));
+  return {
+    edges,
+    pageInfo: {
+      hasNextPage: isBackward ? before !== undefined : more,
+      hasPreviousPage: isBackward ? more : after !== undefined || offset > 0,
+      get startCursor() {
+        return edges[0]?.cursor ?? null;
+      },
+      get endCursor() {
+        return edges.at(-1)?.cursor ?? null;
+      },
     },
   };
 }
@@ -114,25 +151,45 @@ export function orderBy({ by, nullable }: Order, reverse = false): RowOrder[] {
 }
 
 /** Rows that come after the position. The bound on the time alone, though implied, is what an index can use. */
-function behind({ by, nullable }: Order, { time, id }: Position): object {
-  if (!by) return { id: { lt: id } };
-  if (time === null) return { [by]: null, id: { lt: id } };
-  const older = { [by]: { lte: time }, OR: [{ [by]: { lt: time } }, { id: { lt: id } }] };
+export function behind({ by, nullable }: Order, { time, id }: Position): object {
+  const lowerId = { id: lowerThan(id) };
+  if (!by) return lowerId;
+  if (time === null) return { [by]: null, ...lowerId };
+  const older = { [by]: { lte: time }, OR: [{ [by]: { lt: time } }, lowerId] };
   return nullable ? { OR: [older, { [by]: null }] } : older;
 }
 
 /** Rows that come before the position. */
-function ahead({ by }: Order, { time, id }: Position): object {
-  if (!by) return { id: { gt: id } };
-  if (time === null) return { OR: [{ [by]: { not: null } }, { [by]: null, id: { gt: id } }] };
-  return { [by]: { gte: time }, OR: [{ [by]: { gt: time } }, { id: { gt: id } }] };
+export function ahead({ by }: Order, { time, id }: Position): object {
+  const higherId = { id: higherThan(id) };
+  if (!by) return higherId;
+  if (time === null) return { OR: [{ [by]: { not: null } }, { [by]: null, ...higherId }] };
+  return { [by]: { gte: time }, OR: [{ [by]: { gt: time } }, higherId] };
 }
 
-function writeCursor({ by }: Order, row: { id: number }): string {
+/** What holds of all ids, and of none: no integer can be compared with an infinite number. */
+const everyId = { not: null };
+const noId = { in: [] };
+
+function lowerThan(id: number): object {
+  if (Number.isFinite(id)) return { lt: id };
+  return id > 0 ? everyId : noId;
+}
+
+function higherThan(id: number): object {
+  if (Number.isFinite(id)) return { gt: id };
+  return id < 0 ? everyId : noId;
+}
+
+export const encode = (text: string): string => Buffer.from(text).toString('base64url');
+export const decode = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
+
+/** The place of a row, as its cursor says it. */
+export function writePosition({ by }: Order, row: { id: number }): string {
   // Only the column that the order names is read, and the schema makes it a time.
   const time = by ? ((row as Record<string, unknown>)[by] as Position['time']) : null;
   if (Number.isNaN(Number(time))) throw new Error(`the ${by} of ${row.id} is beyond what a cursor can hold`);
-  return Buffer.from(`${time === null ? '' : Number(time)}/${row.id}`).toString('base64url');
+  return `${time === null ? '' : Number(time)}/${row.id}`;
 }
 
 /** The times that are times to both PostgreSQL, whose first year is 4713 BC, and JavaScript. */
@@ -146,23 +203,31 @@ function readTime(text: string): Date | number | undefined {
   return time >= earliest && time <= latest ? new Date(time) : undefined;
 }
 
-/** A cursor may be forged, or come from another list: what this order cannot have must not reach the database. */
-function readCursor({ by, nullable }: Order, argument: string, cursor: string): Position {
-  const [, text, digits] =
-    /^(-?(?:\d{1,16}|Infinity))?\/(\d{1,10})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+function readCursor(order: Order, argument: string, cursor: string): Position {
+  return readPosition(order, decode(cursor)) ?? foreignCursor(argument);
+}
+
+/**
+ * The place that `writePosition` wrote. A cursor may be forged, or come from another list: what this order cannot have
+ * must not reach the database.
+ * @returns undefined for what it cannot have written.
+ */
+export function readPosition({ by, nullable }: Order, written: string): Position | undefined {
+  const [, text, digits] = /^(-?(?:\d{1,16}|Infinity))?\/(\d{1,10})$/.exec(written) ?? [];
   const time = text === undefined ? null : readTime(text);
   const id = Number(digits);
   const fits = time === null ? !by || nullable : by !== undefined && time !== undefined;
-  if (digits === undefined || id > largestId || time === undefined || !fits) {
-    throw badInput(`${argument} must be a cursor that this list has given`);
-  }
+  if (digits === undefined || id > largestId || time === undefined || !fits) return undefined;
   return { time, id };
+}
+
+/** @throws always. */
+export function foreignCursor(argument: string): never {
+  throw argumentError(argument, `${argument} must be a cursor that this list has given`);
 }
 
 function checkSize(argument: string, size: number | null | undefined) {
   if (size != null && (size < 1 || size > pageSize.highest)) {
-    throw badInput(pageErrors.size(argument));
+    throw argumentError(argument, pageErrors.size(argument));
   }
 }
-
-const badInput = (message: string) => clientError('BAD_USER_INPUT', message);

@@ -14,7 +14,7 @@ import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from
 import { type Needs, nodePaths, selectFor } from './selection.ts';
 
 export type Model = keyof typeof visible;
-type Row<M extends Model> = PrismaTypes[M]['Shape'];
+export type Row<M extends Model> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
@@ -41,7 +41,7 @@ export const visible = {
 } satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
 
 /** How the lists are ordered (docs/rest.md#order). */
-const orders: { [M in Model]: Order } = {
+export const orders: { readonly [M in Model]: Order } = {
   User: {},
   DttDevice: { by: 'lastVisited', nullable: true },
   DttTemplate: { by: 'createdDate' },
@@ -101,21 +101,20 @@ export function readVisible<M extends Model>(
 
 /** The rows that global ids name, in the same order, null where the viewer may not see one: a statement per type. */
 export async function readNodes(
-  ids: readonly { typename: string; id: string }[],
+  ids: readonly { readonly typename: Model; readonly id: number }[],
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<(object | null)[]> {
   const rows = new Map<string, object>();
   const readType = async (typename: Model) => {
-    const named = ids.filter((id) => id.typename === typename).map(({ id }) => Number(id));
+    const named = ids.filter((id) => id.typename === typename).map(({ id }) => id);
     const found = await readRows(context, typename, {
       select: selectFor(info, context.viewer, { typeName: typename }),
       where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
     });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
   };
-  // A global id names one of these models: `decodeGlobalID` rejects all others.
-  await Promise.all([...new Set(ids.map(({ typename }) => typename as Model))].map(readType));
+  await Promise.all([...new Set(ids.map(({ typename }) => typename))].map(readType));
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
@@ -133,11 +132,9 @@ export function onEachChange<
   };
 }
 
-/** Resolver of the one record of the viewer's that a condition names, if there is one. */
-export const findVisible =
-  <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
-  (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-    readVisible(model, where(context.viewer), context, info);
+/** The one record of the viewer's that a condition names, if there is one. */
+export const findVisible = <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
+  oncePerOperation((context, info) => readVisible(model, where(context.viewer), context, info));
 
 /** Resolver of a record by its integer id. */
 export const findByDatabaseId =
@@ -145,35 +142,54 @@ export const findByDatabaseId =
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
     readVisible(model, { id: databaseId }, context, info);
 
-/** The first rows of a list, for a field that mixes several models. */
-export function readNewest<M extends Model>(
-  model: M,
-  take: number,
-  context: Context,
-  info: GraphQLResolveInfo,
-) {
-  return readRows(context, model, {
-    select: { ...selectFor(info, context.viewer, { typeName: model }), ...orderColumn(model) },
-    where: visible[model](context.viewer),
-    orderBy: orderBy(orders[model]),
-    take,
-  });
-}
-
-/** Resolver of the newest record of a list. */
-export const findNewest =
-  <M extends Model>(model: M) =>
-  (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
+/** The newest record of a list. */
+export const findNewest = <M extends Model>(model: M) =>
+  oncePerOperation((context, info) =>
     readFirstRow(context, model, {
       select: selectFor(info, context.viewer),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
-    });
+    }),
+  );
+
+/** A field that does not depend on the parent, so that it is read once, however many parents an operation finds. */
+function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveInfo) => Promise<Value>) {
+  return {
+    extensions: needing({ asksAgain: true }),
+    resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
+      context.loaders.once(placeOf(info), () => read(context, info)),
+  };
+}
+
+/** A part of a list that mixes several models: the first rows that meet the condition, or the last. */
+export async function readPart<M extends Model>(
+  model: M,
+  { where, take, isBackward }: { where: object | undefined; take: number; isBackward: boolean },
+  context: Context,
+  info: GraphQLResolveInfo,
+): Promise<Row<M>[]> {
+  const seen = visible[model](context.viewer);
+  return readRows(context, model, {
+    select: {
+      ...selectFor(info, context.viewer, { paths: nodePaths, typeName: model }),
+      ...orderColumn(model),
+    },
+    where: where ? { AND: [seen, where] } : seen,
+    orderBy: orderBy(orders[model], isBackward),
+    take,
+  });
+}
+
+/** How many rows of a model the viewer has. */
+export async function countVisible(model: Model, context: Context): Promise<number> {
+  const where = await visibleInList(model, context);
+  return context.loaders.once(`${model} count`, () => context.sql.count(model, where));
+}
 
 /** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
 export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
   return {
-    extensions: needing({ columns: [column] }),
+    extensions: needing({ columns: [column], asksAgain: true }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
       _args: unknown,
@@ -237,7 +253,7 @@ export const oneOf = <Column extends string>(first: Column, second: Column) =>
 /** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
 export function viewerList<M extends Model>(model: M) {
   return {
-    extensions: needing({}),
+    extensions: needing({ asksAgain: true }),
     resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
       const page = planPage(orders[model], args);
       const where = await visibleInList(model, context);
@@ -246,7 +262,7 @@ export function viewerList<M extends Model>(model: M) {
       );
       return {
         ...page.connect(rows),
-        totalCount: () => context.loaders.once(`${model} count`, () => context.sql.count(model, where)),
+        totalCount: () => countVisible(model, context),
       };
     },
   };
@@ -262,7 +278,7 @@ export function relatedList<P extends Model, M extends Model>(
   model: M,
 ) {
   return {
-    extensions: needing({}),
+    extensions: needing({ asksAgain: true }),
     resolve: async (
       parent: { id: number },
       args: PageArguments,

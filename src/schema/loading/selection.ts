@@ -24,6 +24,8 @@ export interface Needs {
   readonly rows?: { readonly relation: string; readonly query: object };
   /** Rows of a relation that do not depend on what is selected beneath the field, but on who asks. */
   readonly forViewer?: (viewer: Viewer) => Record<string, object>;
+  /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
+  readonly asksAgain?: boolean;
 }
 
 /** Where the rows of a connection are in the selection of its field. */

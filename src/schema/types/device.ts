@@ -21,7 +21,7 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
       description: 'Hardware address, such as `02:00:00:00:00:01`; null where a mirror does not know it.',
     }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    lastVisited: t.expose('lastVisited', {
+    lastVisitedAt: t.expose('lastVisited', {
       type: 'DateTime',
       nullable: true,
       description: 'When it last called in, null if it never did.',

@@ -20,7 +20,7 @@ export const DttDevice = builder.prismaNode('DttDevice', {
       nullable: true,
       description: 'When it last sent a log, null if it never did.',
     }),
-    createdDate: t.expose('createdDate', {
+    createdAt: t.expose('createdDate', {
       type: 'DateTime',
       nullable: true,
       description: 'When it was registered, null where a mirror does not know it.',

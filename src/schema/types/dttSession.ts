@@ -1,10 +1,11 @@
-/** Training sessions with their segments. */
+/** Training sessions. */
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
 import { children, derive, findNewest, onEachChange, oneOf, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
+import { TrainerSegment } from './trainerSegment.ts';
 import { User } from './user.ts';
 
 export const DttSession = builder.prismaNode('DttSession', {
@@ -65,85 +66,11 @@ builder.prismaObjectFields(DttSession, (t) => ({
   }),
 }));
 
-const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
-  description: 'Kind of a segment of a training session.',
-  values: {
-    repetition: { description: 'A number of repetitions.' },
-    endurance: { description: 'Holding on for a time.' },
-    freeform: { description: 'Without a target.' },
-    bounce: { description: 'Bouncing.' },
-  } as const,
-});
-
-const TrainerSegment = builder.prismaNode('TrainerSegment', {
-  description: 'The result of one segment of a training session. What was not measured is null.',
-  id: { field: 'id' },
-  fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    type: t.field({
-      type: TrainerSegmentType,
-      description: 'Kind of segment.',
-      // The service has these kinds, and no others that are known.
-      ...derive(['type'], ({ type }: { type: string }) => type as typeof TrainerSegmentType.$inferType),
-    }),
-    passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed.' }),
-    percentGrade: t.exposeFloat('percentGrade', {
-      nullable: true,
-      description: 'Performance grade, in percent.',
-    }),
-    points: t.exposeInt('points', { nullable: true, description: 'Points earned.' }),
-    durationMeasured: t.exposeInt('durationMeasured', {
-      nullable: true,
-      description: 'Time taken, in seconds.',
-    }),
-    durationTarget: t.exposeInt('durationTarget', {
-      nullable: true,
-      description: 'Time to take, in seconds.',
-    }),
-    repsMeasured: t.exposeInt('repsMeasured', { nullable: true, description: 'Full cycles done.' }),
-    repsTarget: t.exposeInt('repsTarget', { nullable: true, description: 'Full cycles to do.' }),
-    speedMeasured: t.exposeFloat('speedMeasured', {
-      nullable: true,
-      description: 'Speed reached; the unit is not known.',
-    }),
-    speedTarget: t.exposeFloat('speedTarget', {
-      nullable: true,
-      description: 'Speed to reach; the unit is not known.',
-    }),
-    targetDepth: t.exposeFloat('targetDepth', {
-      nullable: true,
-      description: 'Depth to reach, in millimetres or percent: the service has not settled which.',
-    }),
-    targetWindow: t.exposeFloat('targetWindow', {
-      nullable: true,
-      description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
-    }),
-    longestDeepthroat: t.exposeFloat('longestDeepthroat', {
-      nullable: true,
-      description: 'Cumulative time in the target depth window, in milliseconds.',
-    }),
-    strokeLength: t.exposeFloat('strokeLength', {
-      nullable: true,
-      description: 'Length of a stroke; the unit is not known.',
-    }),
-    distanceTravelled: t.exposeFloat('distanceTravelled', {
-      nullable: true,
-      description: 'Total distance, in metres.',
-    }),
-    order: t.exposeInt('order', { description: 'Place in the session.' }),
-    createdAt: t.expose('createdAt', {
-      type: 'DateTime',
-      nullable: true,
-      description: 'When it was recorded, null where a mirror does not know it.',
-    }),
-  }),
-});
-
-const latestDttSession = {
+export const latestDttSession = {
   type: DttSession,
   nullable: true,
   description: "The viewer's newest training session, null when there is none.",
-  resolve: findNewest('DttSession'),
+  ...findNewest('DttSession'),
 } as const;
 
 builder.queryFields((t) => ({

@@ -10,7 +10,7 @@ export const LkbxDevice = builder.prismaNode('LkbxDevice', {
   id: { field: 'id' },
   fields: (t) => ({
     locked: t.exposeBoolean('locked', { description: 'Whether it is locked.' }),
-    hueShift: t.exposeFloat('hueShift', { description: 'Shift of its light’s hue.' }),
+    hueShift: t.exposeFloat('hueShift', { description: 'Shift of its light’s hue; the unit is not known.' }),
     lastLogAt: t.expose('lastLogAt', {
       type: 'DateTime',
       nullable: true,

@@ -18,8 +18,8 @@ export const LockSession = builder.prismaNode('LockSession', {
     lockState: t.exposeString('lockState', {
       description: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
     }),
-    duration: t.exposeInt('duration', { description: 'How long it lasts, in seconds.' }),
-    startDate: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
+    durationSeconds: t.exposeInt('duration', { description: 'How long it lasts, in seconds.' }),
+    startedAt: t.expose('startDate', { type: 'DateTime', description: 'When it started.' }),
     endsAt: t.field({
       type: 'DateTime',
       nullable: true,
@@ -34,6 +34,10 @@ export const LockSession = builder.prismaNode('LockSession', {
     }),
     isActive: t.exposeBoolean('isActive', {
       description: 'Whether it is under way. At most one of a user is.',
+    }),
+    templateId: t.exposeInt('templateId', {
+      nullable: true,
+      description: 'Integer id of the template that it was started from, if any.',
     }),
   }),
 });
@@ -86,14 +90,27 @@ const LockSegment = builder.prismaNode('LockSegment', {
     type: t.exposeString('type', { description: 'Kind of event, such as `start`.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it happened.' }),
     isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
+    session: t.field({
+      type: LockSession,
+      nullable: true,
+      description: 'The lock session whose history it belongs to.',
+      ...toOne('LockSession', 'sessionId'),
+    }),
   }),
 });
 
-const activeLockSession = {
+export const activeLockSession = {
   type: LockSession,
   nullable: true,
   description: "The viewer's active lock session, null when none is.",
-  resolve: findVisible('LockSession', () => ({ isActive: true })),
+  ...findVisible('LockSession', () => ({ isActive: true })),
+} as const;
+
+export const latestLockSession = {
+  type: LockSession,
+  nullable: true,
+  description: "The viewer's newest lock session, null when there is none.",
+  ...findNewest('LockSession'),
 } as const;
 
 builder.queryFields((t) => ({
@@ -102,12 +119,7 @@ builder.queryFields((t) => ({
     viewerListField('LockSession', LockSession, "The viewer's lock sessions, newest first."),
     LockSessionConnection,
   ),
-  latestLockSession: t.field({
-    type: LockSession,
-    nullable: true,
-    description: "The viewer's newest lock session, null when there is none.",
-    resolve: findNewest('LockSession'),
-  }),
+  latestLockSession: t.field(latestLockSession),
   activeLockSession: t.field(activeLockSession),
 }));
 

@@ -13,12 +13,12 @@ export const LockTemplate = builder.prismaNode('LockTemplate', {
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
     name: t.exposeString('name', { description: 'Name.' }),
-    duration: t.exposeInt('duration', { description: 'How long a session lasts, in seconds.' }),
+    durationSeconds: t.exposeInt('duration', { description: 'How long a session lasts, in seconds.' }),
     isRandomDuration: t.exposeBoolean('isRandomDuration', {
       description: 'Whether the duration is drawn at random.',
     }),
     isBreakEnabled: t.exposeBoolean('isBreakEnabled', { description: 'Whether there are breaks.' }),
-    breakRegularity: t.exposeInt('breakRegularity', {
+    breakRegularitySeconds: t.exposeInt('breakRegularity', {
       nullable: true,
       description: 'Time from one break to the next, in seconds.',
     }),
@@ -52,19 +52,19 @@ builder.prismaObjectFields(LockTemplate, (t) => ({
   ),
 }));
 
+export const activeLockTemplate = {
+  type: LockTemplate,
+  nullable: true,
+  description:
+    'The template of the active lock session, null when no session is active or it has no template.',
+  ...findVisible('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
+} as const;
+
 builder.queryFields((t) => ({
   lockTemplate: t.field(recordField('LockTemplate', LockTemplate, 'A lock template of the viewer.')),
   lockTemplates: t.connection(
     viewerListField('LockTemplate', LockTemplate, "The viewer's lock templates, newest first."),
     LockTemplateConnection,
   ),
-  activeLockTemplate: t.field({
-    type: LockTemplate,
-    nullable: true,
-    description:
-      'The template of the active lock session, null when no session is active or it has no template.',
-    resolve: findVisible('LockTemplate', ({ id }) => ({
-      sessions: { some: { ownerId: id, isActive: true } },
-    })),
-  }),
+  activeLockTemplate: t.field(activeLockTemplate),
 }));

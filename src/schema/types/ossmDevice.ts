@@ -14,7 +14,7 @@ export const OssmDevice = builder.prismaNode('OssmDevice', {
       nullable: true,
       description: 'Code for pairing, while it has one.',
     }),
-    pairingExpires: t.expose('pairingExpires', {
+    pairingExpiresAt: t.expose('pairingExpires', {
       type: 'DateTime',
       nullable: true,
       description: 'Until when the pairing code is valid.',

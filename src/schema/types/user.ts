@@ -1,25 +1,26 @@
 /** Users, of whom the viewer sees one: themselves. */
 
-import { ScheduleType as scheduleTypes } from '../../database/generated/prisma/enums.ts';
+import type { GraphQLResolveInfo } from 'graphql';
 import { clientError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
-import { recordField, viewerListField } from '../fields.ts';
+import type { Context } from '../context.ts';
+import { nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
 import { readVisible, toOne } from '../loading/reads.ts';
 import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
-import { DttSession, DttSessionConnection } from './dttSession.ts';
+import { DttSession, DttSessionConnection, latestDttSession } from './dttSession.ts';
 import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
 import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
-import { LockSession, LockSessionConnection } from './lockSession.ts';
-import { LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
+import { activeLockSession, LockSession, LockSessionConnection, latestLockSession } from './lockSession.ts';
+import { activeLockTemplate, LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
 import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
   values: {
-    [scheduleTypes.auto]: { description: 'By the service.' },
-    [scheduleTypes.weekly]: { description: 'By a weekly plan.' },
-    [scheduleTypes.single]: { description: 'By the user: always the active template.' },
-  },
+    AUTO: { value: 'auto', description: 'By the service.' },
+    WEEKLY: { value: 'weekly', description: 'By a weekly plan.' },
+    SINGLE: { value: 'single', description: 'By the user: always the active template.' },
+  } as const,
 });
 
 export const User = builder.prismaNode('User', {
@@ -30,27 +31,27 @@ export const User = builder.prismaNode('User', {
     username: t.exposeString('username', { description: 'Unique name.' }),
     accountType: t.exposeString('accountType', {
       nullable: true,
-      description: 'Kind of account, such as `user`; null where a mirror does not know it.',
+      description: 'Kind of account, such as `user`, null where a mirror does not know it.',
     }),
     subscriptionTier: t.exposeString('subscriptionTier', {
       nullable: true,
-      description: 'Subscription; `ultra` is the highest, null where a mirror does not know it.',
+      description: 'Subscription, of which `ultra` is the highest; null where a mirror does not know it.',
     }),
     league: t.exposeInt('league', {
       nullable: true,
-      description: 'League; null where a mirror does not know it.',
+      description: 'League, null where a mirror does not know it.',
     }),
     rank: t.exposeInt('rank', {
       nullable: true,
-      description: 'Rank in the league; null where a mirror does not know it.',
+      description: 'Rank in the league, null where a mirror does not know it.',
     }),
     totalPoints: t.exposeInt('totalPoints', {
       nullable: true,
-      description: 'Points earned in all; null where a mirror does not know it.',
+      description: 'Points earned in all, null where a mirror does not know it.',
     }),
     matchPoints: t.exposeInt('matchPoints', {
       nullable: true,
-      description: 'Points earned in matches; null where a mirror does not know it.',
+      description: 'Points earned in matches, null where a mirror does not know it.',
     }),
     profileImage: t.exposeString('profileImage', {
       nullable: true,
@@ -63,11 +64,11 @@ export const User = builder.prismaNode('User', {
     profileTitle: t.exposeString('profileTitle', { nullable: true, description: 'Title of the user.' }),
     dttTotalReps: t.exposeInt('dttTotalReps', {
       nullable: true,
-      description: 'Full cycles done in all training sessions; null where a mirror does not know it.',
+      description: 'Full cycles done in all training sessions, null where a mirror does not know it.',
     }),
     dttTotalSessions: t.exposeInt('dttTotalSessions', {
       nullable: true,
-      description: 'Number of training sessions; null where a mirror does not know it.',
+      description: 'Number of training sessions, null where a mirror does not know it.',
     }),
     scheduleType: t.expose('scheduleType', {
       type: ScheduleType,
@@ -88,6 +89,10 @@ builder.prismaObjectFields(User, (t) => ({
     description: 'The active template, null when none is.',
     ...toOne('DttTemplate', 'activeTemplateId'),
   }),
+  latestDttSession: t.field(latestDttSession),
+  latestLockSession: t.field(latestLockSession),
+  activeLockSession: t.field(activeLockSession),
+  activeLockTemplate: t.field(activeLockTemplate),
   dttDevices: t.connection(
     viewerListField(
       'DttDevice',
@@ -130,17 +135,22 @@ builder.prismaObjectFields(User, (t) => ({
   ),
 }));
 
+/** The viewer, for the query and the payload of the mutation. */
+export const viewerField = {
+  type: User,
+  nullable: true,
+  description: 'The user whose token came with the request.',
+  extensions: nullOnlyWithError,
+  resolve: async (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
+    const viewer = await readVisible('User', { id: context.viewer.id }, context, info);
+    // Deleted since the token was looked up, and the token with them.
+    if (!viewer) throw clientError('UNAUTHENTICATED', messages.unauthorized);
+    return viewer;
+  },
+} as const;
+
 builder.queryFields((t) => ({
-  viewer: t.field({
-    type: User,
-    description: 'The user whose token came with the request.',
-    resolve: async (_root, _args, context, info) => {
-      const viewer = await readVisible('User', { id: context.viewer.id }, context, info);
-      // Deleted since the token was looked up, and the token with them.
-      if (!viewer) throw clientError('UNAUTHENTICATED', messages.unauthorized);
-      return viewer;
-    },
-  }),
+  viewer: t.field(viewerField),
   user: t.field(recordField('User', User, 'The viewer, if the id is theirs.')),
   users: t.connection(
     viewerListField('User', User, 'The users whom the viewer may see: the viewer alone.'),

@@ -18,7 +18,11 @@ export const typeDefs = `
   }
 
   type Mutation {
-    activateTemplate(databaseId: Int!): ActivateTemplatePayload!
+    activateTemplate(template: DttTemplateReference!): ActivateTemplatePayload
+  }
+
+  input DttTemplateReference {
+    databaseId: Int!
   }
 
   type ActivateTemplatePayload {
@@ -37,9 +41,9 @@ export const typeDefs = `
     macAddress: String!
     serialNumber: String
     softwareVersion: String
-    lastVisited: DateTime
+    lastVisitedAt: DateTime
     lastLogAt: DateTime
-    createdDate: DateTime!
+    createdAt: DateTime!
     apiHits: Int!
   }
 
@@ -57,7 +61,7 @@ export const typeDefs = `
     targetDepth: Float!
     targetWindow: Float!
     toyId: String
-    createdDate: DateTime!
+    createdAt: DateTime!
     updatedAt: DateTime!
     segments: [DttTemplateSegment!]!
   }
@@ -65,7 +69,7 @@ export const typeDefs = `
   type DttTemplateSegment {
     databaseId: Int!
     type: String!
-    duration: Int!
+    durationSeconds: Int!
     repeat: Int!
   }
 
@@ -87,47 +91,40 @@ export const typeDefs = `
     segments: [TrainerSegment!]!
   }
 
-  enum TrainerSegmentType {
-    repetition
-    endurance
-    freeform
-    bounce
-  }
-
   type TrainerSegment {
     databaseId: Int!
-    type: TrainerSegmentType!
+    rawType: String!
     passed: Boolean
-    percentGrade: Float
+    gradePercent: Float
     points: Int
-    durationMeasured: Int
-    durationTarget: Int
+    durationMeasuredSeconds: Int
+    durationTargetSeconds: Int
     repsMeasured: Int
     repsTarget: Int
     speedMeasured: Float
     speedTarget: Float
     targetDepth: Float
     targetWindow: Float
-    longestDeepthroat: Float
+    timeInTargetDepthMilliseconds: Float
     strokeLength: Float
-    distanceTravelled: Float
+    distanceTravelledMetres: Float
     order: Int!
     createdAt: DateTime!
   }
 `;
 
 const device = `id AS "databaseId", "bubbleId", "ownerId", "macAddress", "serialNumber", "softwareVersion",
-  "lastVisited", "lastLogAt", "createdDate", "apiHits"`;
+  "lastVisited" AS "lastVisitedAt", "lastLogAt", "createdDate" AS "createdAt", "apiHits"`;
 
 const session = `id AS "databaseId", "bubbleId", "ownerId", name, passed, "createdAt", "trainerId", "templateId"`;
 
-const segment = `"sessionId", id AS "databaseId", type, passed, "percentGrade", points, "durationMeasured",
-  "durationTarget", "repsMeasured", "repsTarget", "speedMeasured", "speedTarget", "targetDepth", "targetWindow",
-  "longestDeepthroat", "strokeLength", "distanceTravelled", "order", "createdAt"`;
+const segment = `"sessionId", id AS "databaseId", type AS "rawType", passed, "percentGrade" AS "gradePercent", points,
+  "durationMeasured" AS "durationMeasuredSeconds", "durationTarget" AS "durationTargetSeconds", "repsMeasured", "repsTarget", "speedMeasured", "speedTarget", "targetDepth", "targetWindow",
+  "longestDeepthroat" AS "timeInTargetDepthMilliseconds", "strokeLength", "distanceTravelled" AS "distanceTravelledMetres", "order", "createdAt"`;
 
 /** The viewer is $1. */
 const template = `t.id AS "databaseId", t."bubbleId", t."ownerId", t.name, t.description, t.tagline, t.message,
-  t."isPublic", t."handsFreeMode", t."targetDepth", t."targetWindow", t."toyId", t."createdDate", t."updatedAt",
+  t."isPublic", t."handsFreeMode", t."targetDepth", t."targetWindow", t."toyId", t."createdDate" AS "createdAt", t."updatedAt",
   EXISTS (SELECT FROM "User" u WHERE u.id = $1 AND u."activeTemplateId" = t.id) AS "isActive"`;
 
 const visibleTemplate = `(t."ownerId" = $1 OR EXISTS
@@ -145,7 +142,7 @@ const statements = {
   activeTemplate: `SELECT ${template} FROM "DttTemplate" t
     WHERE t.id = (SELECT "activeTemplateId" FROM "User" WHERE id = $1) AND ${visibleTemplate}`,
   templatesById: `SELECT ${template} FROM "DttTemplate" t WHERE t.id = ANY($2::int[]) AND ${visibleTemplate}`,
-  templateSegments: `SELECT "templateId", id AS "databaseId", type, duration, repeat FROM "DttTemplateSegment"
+  templateSegments: `SELECT "templateId", id AS "databaseId", type, duration AS "durationSeconds", repeat FROM "DttTemplateSegment"
     WHERE "templateId" = ANY($1::int[]) ORDER BY "templateId", position`,
   activate: `WITH before AS (SELECT id, "scheduleType" FROM "User" WHERE id = $1 FOR UPDATE)
     UPDATE "User" SET "activeTemplateId" = $2, "scheduleType" = 'single' FROM before
@@ -245,7 +242,7 @@ export const resolvers = {
   Mutation: {
     activateTemplate: async (
       _root: unknown,
-      { databaseId }: { databaseId: number },
+      { template: { databaseId } }: { template: { databaseId: number } },
       { queries, viewer }: HandWrittenContext,
     ) => {
       const activated = await queries.activate(viewer, databaseId);

@@ -75,7 +75,8 @@ const viewerFields = extendSchema((build) => {
     );
     return $template;
   };
-  const databaseId = ($row: PgSelectSingleStep) => $row.get('id');
+  const column = (name: string) => ($row: PgSelectSingleStep) => $row.get(name);
+  const databaseId = column('id');
 
   return {
     typeDefs: `
@@ -86,7 +87,10 @@ const viewerFields = extendSchema((build) => {
         activeDttTemplate: DttTemplate
       }
       extend type Mutation {
-        activateTemplate(databaseId: Int!): ActivateTemplatePayload!
+        activateTemplate(template: DttTemplateReference!): ActivateTemplatePayload
+      }
+      input DttTemplateReference {
+        databaseId: Int!
       }
       type ActivateTemplatePayload {
         template: DttTemplate
@@ -100,14 +104,18 @@ const viewerFields = extendSchema((build) => {
       }
       extend type DttDevice {
         databaseId: Int!
+        lastVisitedAt: Datetime
+        createdAt: Datetime
       }
       extend type DttTemplate {
         databaseId: Int!
+        createdAt: Datetime
         isActive: Boolean!
         segments: [DttTemplateSegment!]!
       }
       extend type DttTemplateSegment {
         databaseId: Int!
+        durationSeconds: Int!
       }
       extend type DttSession {
         databaseId: Int!
@@ -117,6 +125,12 @@ const viewerFields = extendSchema((build) => {
       }
       extend type TrainerSegment {
         databaseId: Int!
+        rawType: String!
+        gradePercent: Float
+        durationMeasuredSeconds: Int
+        durationTargetSeconds: Int
+        timeInTargetDepthMilliseconds: Float
+        distanceTravelledMetres: Float
       }
     `,
     objects: {
@@ -140,10 +154,10 @@ const viewerFields = extendSchema((build) => {
       },
       Mutation: {
         plans: {
-          activateTemplate: (_root, { $databaseId }) =>
+          activateTemplate: (_root, args) =>
             sideEffectWithPgClient(
               template.executor,
-              [viewerId(), $databaseId as Step<number>],
+              [viewerId(), args.getRaw(['template', 'databaseId']) as Step<number>],
               async (client, [viewer, id]) => {
                 const { rows } = await client.query<{ changed: boolean }>({
                   name: 'activate',
@@ -166,12 +180,25 @@ const viewerFields = extendSchema((build) => {
           scheduleTypeChanged: ($activated) => get($activated, 'scheduleTypeChanged'),
         },
       },
-      DttDevice: { plans: { databaseId } },
-      DttTemplateSegment: { plans: { databaseId } },
-      TrainerSegment: { plans: { databaseId } },
+      DttDevice: {
+        plans: { databaseId, lastVisitedAt: column('lastVisited'), createdAt: column('createdDate') },
+      },
+      DttTemplateSegment: { plans: { databaseId, durationSeconds: column('duration') } },
+      TrainerSegment: {
+        plans: {
+          databaseId,
+          rawType: column('type'),
+          gradePercent: column('percentGrade'),
+          durationMeasuredSeconds: column('durationMeasured'),
+          durationTargetSeconds: column('durationTarget'),
+          timeInTargetDepthMilliseconds: column('longestDeepthroat'),
+          distanceTravelledMetres: column('distanceTravelled'),
+        },
+      },
       DttTemplate: {
         plans: {
           databaseId,
+          createdAt: column('createdDate'),
           isActive: ($template: PgSelectSingleStep) =>
             $template.select(isActive.get($template.getClassStep()) ?? sql.false, TYPES.boolean),
           segments: ($template: PgSelectSingleStep) => {

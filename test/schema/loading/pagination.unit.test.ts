@@ -15,6 +15,9 @@ describe('a page', () => {
       [{ first: 1 }, 1],
       [{ first: 100 }, 100],
       [{ last: 100 }, 100],
+      // The defaults of the schema, beside what was given.
+      [{ first: 50, offset: 0, last: 7 }, 7],
+      [{ first: null, last: 7 }, 7],
     ] as const) {
       const { query, connect } = planPage({}, args);
       // One more, to know whether the list goes on.

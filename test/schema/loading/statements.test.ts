@@ -65,7 +65,7 @@ const queries: readonly [string, number, string][] = [
       name
       segments { type points }
       trainer { serialNumber }
-      template { name isActive segments { type duration } }
+      template { name isActive segments { type durationSeconds } }
     } } }`,
   ],
   [

@@ -1,0 +1,118 @@
+/** The activation of a DTT template, the only mutation. */
+
+import { argumentError, clientError, messages } from '../../errors.ts';
+import { builder } from '../builder.ts';
+import type { Context } from '../context.ts';
+import { nullOnlyWithError } from '../fields.ts';
+import { readGlobalId } from '../globalId.ts';
+import { toOne } from '../loading/reads.ts';
+import { DttTemplate } from './dttTemplate.ts';
+import { viewerField } from './user.ts';
+
+const DttTemplateReference = builder.inputType('DttTemplateReference', {
+  description: 'Names a template, by one of its two ids.',
+  isOneOf: true,
+  fields: (t) => ({
+    databaseId: t.int({ description: 'The integer id of the REST interface.' }),
+    id: t.id({ description: 'The global id, as the field `id` gives it.' }),
+  }),
+});
+
+/** The integer id of the template that a client names. */
+function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): number {
+  if (id == null) return databaseId;
+  const named = readGlobalId(id, 'template');
+  if (named.typename === 'DttTemplate') return named.id;
+  throw argumentError(
+    'template',
+    `${JSON.stringify(id)} is the global id of a ${named.typename}, not of a DttTemplate`,
+  );
+}
+
+interface Activation {
+  readonly templateId: number;
+  readonly previousTemplateId: number | null;
+  readonly scheduleTypeChanged: boolean;
+}
+
+const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
+  description: 'What the activation of a template led to.',
+  fields: (t) => ({
+    template: t.field({
+      type: DttTemplate,
+      nullable: true,
+      description: 'The template, now active. Null only if it was deleted in the meantime.',
+      ...toOne('DttTemplate', 'templateId'),
+    }),
+    previousTemplate: t.field({
+      type: DttTemplate,
+      nullable: true,
+      description:
+        'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
+      ...toOne('DttTemplate', 'previousTemplateId'),
+    }),
+    viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
+    scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
+      description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
+    }),
+  }),
+});
+
+builder.mutationField('activateTemplate', (t) =>
+  t.field({
+    type: ActivateTemplatePayload,
+    nullable: true,
+    extensions: nullOnlyWithError,
+    args: {
+      template: t.arg({
+        type: DttTemplateReference,
+        required: true,
+        description: 'The template to activate.',
+      }),
+    },
+    description:
+      'Makes a template that the viewer owns the active one, in place of any other, and turns the schedule type ' +
+      '`auto` or `weekly` into `single`. Fails with NOT_FOUND for a template that is missing or not owned.',
+    resolve: async (_root, { template }, context) => {
+      const templateId = idOf(template);
+      const upstream = await context.upstream?.activate(context.viewer, templateId);
+      const here = await activate(context, templateId);
+      // What an earlier field of this operation read is not how things are now.
+      context.loaders.clear();
+      return {
+        templateId,
+        previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
+        // The schedule type of a mirrored account is known where it lives.
+        scheduleTypeChanged: upstream?.scheduleTypeChanged ?? here.scheduleTypeChanged,
+      };
+    },
+  }),
+);
+
+/**
+ * Points the viewer at the template, in one statement (docs/rest.md#activation). The template's row is locked first: an
+ * activation that meets a deletion waits for it, and then finds no template. The lock on the viewer's row makes
+ * concurrent activations take turns, so that each sees what the one before it left.
+ * @throws NOT_FOUND for a template that is missing, or that the viewer does not own.
+ */
+async function activate(
+  { sql, viewer }: Context,
+  templateId: number,
+): Promise<{ scheduleTypeChanged: boolean; previousTemplateId: number | null }> {
+  const [activation] = await sql.write<{ scheduleTypeChanged: boolean; previousTemplateId: number | null }>(
+    `    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
+      before AS (
+        SELECT id, "scheduleType", "activeTemplateId" FROM "User"
+        WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
+      )
+    UPDATE "User"
+    SET "activeTemplateId" = $2, "scheduleType" = 'single'
+    FROM before
+    WHERE "User".id = before.id
+    RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
+      before."activeTemplateId" AS "previousTemplateId"`,
+    [viewer.id, templateId],
+  );
+  if (!activation) throw clientError('NOT_FOUND', messages.templateNotOwned);
+  return activation;
+}

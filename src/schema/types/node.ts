@@ -1,0 +1,40 @@
+/** Records by their global ids. */
+
+import { argumentError } from '../../errors.ts';
+import { builder } from '../builder.ts';
+import { nullOnlyWithError } from '../fields.ts';
+import { readGlobalId } from '../globalId.ts';
+import { pageSize } from '../loading/pagination.ts';
+import { readNodes } from '../loading/reads.ts';
+
+builder.queryFields((t) => ({
+  node: t.field({
+    type: builder.nodeInterfaceRef(),
+    nullable: true,
+    description: 'The record with this global id, or null when the viewer has none such.',
+    args: { id: t.arg.id({ required: true, description: 'A global id, as any `id` field gives it.' }) },
+    resolve: async (_root, { id }, context, info) =>
+      (await readNodes([readGlobalId(id, 'id')], context, info))[0] ?? null,
+  }),
+  nodes: t.field({
+    type: [builder.nodeInterfaceRef()],
+    nullable: { list: true, items: true },
+    extensions: nullOnlyWithError,
+    description: 'The records with these global ids, in the same order, null where the viewer has none such.',
+    args: {
+      ids: t.arg.idList({
+        required: true,
+        description: `Global ids, as any \`id\` field gives them. At most ${pageSize.highest}.`,
+      }),
+    },
+    resolve: async (_root, { ids }, context, info) => {
+      if (ids.length > pageSize.highest)
+        throw argumentError('ids', `ids must have at most ${pageSize.highest} items`);
+      return readNodes(
+        ids.map((id) => readGlobalId(id, 'ids')),
+        context,
+        info,
+      );
+    },
+  }),
+}));

@@ -1,0 +1,105 @@
+/** Segments of training sessions. */
+
+import { builder } from '../builder.ts';
+import { derive, toOne } from '../loading/reads.ts';
+import { DttSession } from './dttSession.ts';
+
+const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
+  description: 'Kind of a segment of a training session.',
+  values: {
+    REPETITION: { description: 'A number of repetitions.' },
+    ENDURANCE: { description: 'Holding on for a time.' },
+    FREEFORM: { description: 'Without a target.' },
+    BOUNCE: { description: 'Bouncing.' },
+    UNKNOWN: { description: 'A kind that this schema does not know yet; `rawType` says which.' },
+  } as const,
+});
+
+/** The kinds, by the service's words for them. */
+const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferType> = new Map([
+  ['repetition', 'REPETITION'],
+  ['endurance', 'ENDURANCE'],
+  ['freeform', 'FREEFORM'],
+  ['bounce', 'BOUNCE'],
+] as const);
+
+export const TrainerSegment = builder.prismaNode('TrainerSegment', {
+  description: 'The result of one segment of a training session. What was not measured is null.',
+  id: { field: 'id' },
+  fields: (t) => ({
+    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
+    type: t.field({
+      type: TrainerSegmentType,
+      description: 'Kind of segment.',
+      ...derive(['type'], ({ type }: { type: string }) => trainerSegmentTypes.get(type) ?? 'UNKNOWN'),
+    }),
+    rawType: t.exposeString('type', {
+      description:
+        "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
+    }),
+    passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed.' }),
+    points: t.exposeInt('points', { nullable: true, description: 'Points earned.' }),
+    order: t.exposeInt('order', { description: 'Place in the session.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was recorded, null where a mirror does not know it.',
+    }),
+  }),
+});
+
+// What was measured, and what was to be reached.
+builder.prismaObjectFields(TrainerSegment, (t) => ({
+  gradePercent: t.exposeFloat('percentGrade', {
+    nullable: true,
+    description: 'Performance grade, in percent.',
+  }),
+  durationMeasuredSeconds: t.exposeInt('durationMeasured', {
+    nullable: true,
+    description: 'Time taken, in seconds.',
+  }),
+  durationTargetSeconds: t.exposeInt('durationTarget', {
+    nullable: true,
+    description: 'Time to take, in seconds.',
+  }),
+  repsMeasured: t.exposeInt('repsMeasured', { nullable: true, description: 'Full cycles done.' }),
+  repsTarget: t.exposeInt('repsTarget', { nullable: true, description: 'Full cycles to do.' }),
+  speedMeasured: t.exposeFloat('speedMeasured', {
+    nullable: true,
+    description: 'Speed reached; the unit is not known.',
+  }),
+  speedTarget: t.exposeFloat('speedTarget', {
+    nullable: true,
+    description: 'Speed to reach; the unit is not known.',
+  }),
+  targetDepth: t.exposeFloat('targetDepth', {
+    nullable: true,
+    description: 'Depth to reach, in millimetres or percent: the service has not settled which.',
+  }),
+  targetWindow: t.exposeFloat('targetWindow', {
+    nullable: true,
+    description: 'Tolerance around the target depth, in the unit of `targetDepth`.',
+  }),
+  timeInTargetDepthMilliseconds: t.exposeFloat('longestDeepthroat', {
+    nullable: true,
+    description:
+      'Cumulative time in the target depth window, in milliseconds. The REST interface calls it `longestDeepthroat`.',
+  }),
+  strokeLength: t.exposeFloat('strokeLength', {
+    nullable: true,
+    description: 'Length of a stroke; the unit is not known.',
+  }),
+  distanceTravelledMetres: t.exposeFloat('distanceTravelled', {
+    nullable: true,
+    description: 'Total distance, in metres.',
+  }),
+}));
+
+builder.prismaObjectFields(TrainerSegment, (t) => ({
+  session: t.field({
+    type: DttSession,
+    nullable: true,
+    description: 'The training session that it is a part of.',
+    ...toOne('DttSession', 'sessionId'),
+  }),
+}));

@@ -1,0 +1,37 @@
+import { assertScalarType, parseValue } from 'graphql';
+import { describe, expect, it } from 'vitest';
+import { schema } from '../../src/schema/schema.ts';
+
+const dateTime = assertScalarType(schema.getType('DateTime'));
+
+describe('an instant', () => {
+  it.each([
+    ['2026-02-17T12:00:00Z', '2026-02-17T12:00:00.000Z'],
+    ['2026-02-17T12:00:00.123456Z', '2026-02-17T12:00:00.123Z'],
+    ['2026-02-17T13:30:00+01:30', '2026-02-17T12:00:00.000Z'],
+    ['2024-02-29T00:00:00-05:00', '2024-02-29T05:00:00.000Z'],
+  ])('is taken from a client with any offset, and given in UTC: %s', (written, given) => {
+    const instant = dateTime.parseValue(written);
+    expect(dateTime.serialize(instant)).toBe(given);
+    expect(dateTime.parseLiteral(parseValue(JSON.stringify(written)))).toEqual(instant);
+    // Compiled code reads the values of variables a second time.
+    expect(dateTime.parseValue(instant)).toBe(instant);
+  });
+
+  it.each(['2026-02-17T12:00:00', '2026-02-17', '2026-02-30T12:00:00Z', '2026-02-17T24:00:00Z', 'now', ''])(
+    'is not %j, and the error says what it has to be',
+    (written) => {
+      const message = 'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"';
+      expect(() => dateTime.parseValue(written)).toThrow(message);
+      expect(() => dateTime.parseLiteral(parseValue(JSON.stringify(written)))).toThrow(message);
+    },
+  );
+
+  it.each([0, 1771329600000, true, null, [], {}])('is no %j', (value) => {
+    expect(() => dateTime.parseValue(value)).toThrow('DateTime must be ISO 8601');
+  });
+
+  it('says where its form is described', () => {
+    expect(dateTime.specifiedByURL).toBe('https://scalars.graphql.org/andimarek/date-time.html');
+  });
+});

@@ -1,0 +1,199 @@
+/** Devices of every kind as one list: pages drawn at random, against a sort and a cut in plain code. */
+
+import fc from 'fast-check';
+import { execute, parse } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Viewer } from '../../../src/auth/viewer.ts';
+import { prepare } from '../../../src/schema/compile.ts';
+import { createContext } from '../../../src/schema/context.ts';
+import { schema } from '../../../src/schema/schema.ts';
+import { noChanges } from '../../support/feed.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+
+const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
+type Kind = (typeof kinds)[number];
+
+/** Never, at several times of which some are equal, and at the ends of time. */
+const times = [
+  null,
+  null,
+  'infinity',
+  '-infinity',
+  '2026-01-01Z',
+  '2026-01-01Z',
+  '2026-01-02Z',
+  '1969-12-31Z',
+];
+
+interface Place {
+  readonly kind: Kind;
+  readonly id: number;
+  readonly time: number | null;
+}
+
+const timeOf = (text: string | null) =>
+  text === null ? null : text.endsWith('infinity') ? Number(text.replace('i', 'I')) : Date.parse(text);
+
+/** Newest first, never last; then by kind; then by id, highest first. */
+function order(a: Place, b: Place): number {
+  if (a.time !== b.time) {
+    if (a.time === null) return 1;
+    if (b.time === null) return -1;
+    return a.time > b.time ? -1 : 1;
+  }
+  if (a.kind !== b.kind) return kinds.indexOf(a.kind) - kinds.indexOf(b.kind);
+  return b.id - a.id;
+}
+
+const cursorOf = ({ kind, time, id }: Place) =>
+  Buffer.from(`${kind}:${time ?? ''}/${id}`).toString('base64url');
+
+let database: TestDatabase;
+let viewer: Viewer;
+let other: number;
+let created = 0;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+  const [own, another] = await Promise.all(
+    ['own', 'other'].map((username) => database.client.user.create({ data: { username } })),
+  );
+  viewer = { id: own?.id ?? 0, tokenId: 1 };
+  other = another?.id ?? 0;
+});
+afterAll(() => database?.close());
+
+async function insert(kind: Kind, time: string | null, ownerId: number): Promise<Place> {
+  const chip = kind === 'OssmDevice' ? ['chip', "'ESP32',"] : [];
+  const { rows } = await database.pool.query<{ id: number }>(
+    `INSERT INTO "${kind}" (${chip[0] ?? ''}${chip[0] ? ',' : ''} "ownerId", "bubbleId", "macAddress", "lastVisited")
+    VALUES (${chip[1] ?? ''} $1, $2, 'AA:BB:CC:DD:EE:FF', $3) RETURNING id`,
+    [ownerId, `device-${created++}`, time],
+  );
+  return { kind, time: timeOf(time), id: rows[0]?.id ?? 0 };
+}
+
+const document = parse(`query ($first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
+  devices(first: $first, last: $last, after: $after, before: $before, offset: $offset) {
+    totalCount
+    nodes { __typename databaseId }
+    edges { cursor }
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+  }
+}`);
+const compiled = prepare(document);
+
+type Args = {
+  readonly first?: number;
+  readonly last?: number;
+  readonly after?: string;
+  readonly before?: string;
+  readonly offset?: number;
+};
+
+/** The page, as graphql-js and compiled code give it. */
+async function pageOf(args: Args) {
+  const context = () => createContext(database.sql, viewer, noChanges, undefined);
+  const { data, errors } = await execute({ schema, document, variableValues: args, contextValue: context() });
+  expect(errors).toBeUndefined();
+  const again = await compiled?.run({ ...args }, context());
+  expect(JSON.stringify(again?.data)).toBe(JSON.stringify(data));
+  return JSON.parse(JSON.stringify(data?.devices));
+}
+
+/** What the page has to be. */
+function expectedPage(all: readonly Place[], args: Args, after?: Place, before?: Place) {
+  const within = all
+    .toSorted(order)
+    .filter((each) => (!after || order(each, after) > 0) && (!before || order(each, before) < 0));
+  const { last, offset = 0 } = args;
+  const size = last ?? args.first ?? 50;
+  const rest = within.slice(offset);
+  const page = last === undefined ? rest.slice(0, size) : within.slice(Math.max(0, within.length - size));
+  const cursors = page.map(cursorOf);
+  return {
+    totalCount: all.length,
+    nodes: page.map(({ kind, id }) => ({ __typename: kind, databaseId: id })),
+    edges: cursors.map((cursor) => ({ cursor })),
+    pageInfo: {
+      hasNextPage: last === undefined ? rest.length > size : before !== undefined,
+      hasPreviousPage: last === undefined ? after !== undefined || offset > 0 : within.length > size,
+      startCursor: cursors[0] ?? null,
+      endCursor: cursors.at(-1) ?? null,
+    },
+  };
+}
+
+describe('a page of devices', () => {
+  it('is what a sort of all of them cuts out, whichever way it is asked for', async () => {
+    const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
+    // Of a device that there is, or was, or never was.
+    const place = fc.record({
+      ...{ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) },
+      nth: fc.nat(15),
+    });
+    const request = fc.record({
+      way: fc.constantFrom('first', 'last', undefined),
+      size: fc.integer({ min: 1, max: 8 }),
+      after: fc.option(place, { nil: undefined, freq: 2 }),
+      before: fc.option(place, { nil: undefined, freq: 2 }),
+      offset: fc.option(fc.nat(6), { nil: undefined, freq: 2 }),
+    });
+    await insert('DttDevice', '2026-01-01Z', other);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(device, { maxLength: 14 }),
+        fc.array(request, { minLength: 4, maxLength: 8 }),
+        async (devices, requests) => {
+          for (const kind of kinds)
+            await database.pool.query(`DELETE FROM "${kind}" WHERE "ownerId" = $1`, [viewer.id]);
+          const all: Place[] = [];
+          for (const { kind, time } of devices) all.push(await insert(kind, time, viewer.id));
+          for (const { way, size, after, before, offset } of requests) {
+            const bound = (given: typeof after): Place | undefined =>
+              given && (all[given.nth] ?? { kind: given.kind, time: timeOf(given.time), id: given.nth });
+            const [behind, ahead] = [bound(after), bound(before)];
+            const args: Args = {
+              ...(way && { [way]: size }),
+              ...(behind && { after: cursorOf(behind) }),
+              ...(ahead && { before: cursorOf(ahead) }),
+              ...(offset !== undefined && way !== 'last' && { offset }),
+            };
+            expect(await pageOf(args), JSON.stringify(args)).toEqual(expectedPage(all, args, behind, ahead));
+          }
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('ends where the list does, however much is skipped', async () => {
+    const { nodes, pageInfo } = await pageOf({ offset: 2 ** 31 - 1 });
+    expect(nodes).toEqual([]);
+    expect(pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: true });
+  });
+
+  it.each([
+    ['of a list of one kind', '0/1'],
+    ['of a kind that there is not', 'User:0/1'],
+    ['of no time', 'DttDevice:x/1'],
+    ['of an id that no record can have', 'DttDevice:0/2147483648'],
+    ['with something behind it', 'DttDevice:0/1:x'],
+  ])('does not begin behind a cursor %s', async (_, text) => {
+    for (const argument of ['after', 'before']) {
+      const { data, errors } = await execute({
+        schema,
+        document,
+        variableValues: { [argument]: Buffer.from(text).toString('base64url') },
+        contextValue: createContext(database.sql, viewer, noChanges, undefined),
+      });
+      expect(data).toEqual({ devices: null });
+      expect(errors).toMatchObject([
+        {
+          message: `${argument} must be a cursor that this list has given`,
+          extensions: { code: 'BAD_USER_INPUT', argument },
+        },
+      ]);
+    }
+  });
+});
