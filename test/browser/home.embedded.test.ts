@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { places } from '../../src/pages/home.ts';
-import { keepScreenshot, useBrowser } from '../support/browser.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { keepScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: TestGateway;
