@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { foldersWithoutPackages } from './test/support/setup/folders.ts';
 import { useMemory } from './test/support/setup/memory.ts';
-import skipped from './test/support/setup/skipped.ts';
+import { tellSkipped } from './test/support/setup/skipped.ts';
 
 useMemory();
 
@@ -17,11 +18,15 @@ const onPostgres = 'test/**/*.postgres.test.ts';
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
 const onceInSuite = process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts'] : [];
 
+/** Where tests have packages that not everybody installs: left out where these are not there, which the run says. */
+const leftOut = foldersWithoutPackages('test');
+const excluded = [...configDefaults.exclude, ...leftOut.map((folder) => `${folder}/**`)];
+
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    reporters: ['default', skipped],
+    reporters: ['default', tellSkipped(leftOut)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     testTimeout: 30_000,
@@ -34,7 +39,7 @@ export default defineConfig({
         test: {
           name: 'embedded',
           include: [all],
-          exclude: [...configDefaults.exclude, ...onceInSuite, onPostgres],
+          exclude: [...excluded, ...onceInSuite, onPostgres],
           globalSetup: 'test/support/setup/embedded.ts',
         },
       },
@@ -43,7 +48,7 @@ export default defineConfig({
         test: {
           name: 'postgres',
           include: [all],
-          exclude: [...configDefaults.exclude, unit, onEmbedded],
+          exclude: [...excluded, unit, onEmbedded],
           globalSetup: 'test/support/setup/postgres.ts',
         },
       },

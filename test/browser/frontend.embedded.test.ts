@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf } from '../docs/markdown.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { useBrowser } from '../support/browser.ts';
 import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 const [block] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).filter(

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { places } from '../../src/pages/home.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { keepScreenshot, useBrowser } from '../support/browser.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { keepScreenshot, useBrowser } from './browser.ts';
 
 const browser = useBrowser();
 let gateway: TestGateway;

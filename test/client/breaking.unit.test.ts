@@ -1,23 +1,21 @@
 /** A frontend finds out about a breaking change when it is built, not when it runs. */
 
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { generate } from '@graphql-codegen/cli';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import config from '../../codegen.ts';
+import config from './codegen.ts';
 
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-client-'));
-  await mkdir(join(folder, 'client'));
-  await copyFile('test/client/devices.ts', join(folder, 'client/devices.ts'));
-  await symlink(resolve('node_modules'), join(folder, 'node_modules'));
-  await writeFile(join(folder, 'package.json'), '{ "type": "module" }');
+  // Below the packages of a client.
+  await mkdir('test/client/generated', { recursive: true });
+  folder = await mkdtemp(resolve('test/client/generated/breaking-'));
+  await copyFile('test/client/devices.ts', join(folder, 'devices.ts'));
   await writeFile(
     join(folder, 'tsconfig.json'),
-    JSON.stringify({ extends: resolve('tsconfig.json'), include: ['client'] }),
+    JSON.stringify({ extends: resolve('tsconfig.json'), include: ['*.ts'], exclude: [] }),
   );
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -25,8 +23,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 /** Builds the frontend against the schema after a change, and returns what the build complains of. */
 async function build(change: (schema: string) => string): Promise<string> {
   const schema = change(await readFile('schema.graphql', 'utf8'));
-  const documents = join(folder, 'client/devices.ts');
-  const output = config.generates['test/generated/client/'];
+  const documents = join(folder, 'devices.ts');
+  const output = config.generates['generated/client/'];
   const generates = { [join(folder, 'generated/client/')]: { ...output, schema, documents } };
   // It complains on the console too.
   const muted = vi.spyOn(console, 'error').mockImplementation(() => {});

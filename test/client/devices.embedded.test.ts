@@ -2,10 +2,10 @@
 
 import type { Client } from '@urql/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { DttDeviceQuery } from '../generated/rest/graphql.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { activate, createClient, followActiveTemplate, readTrainers } from './devices.ts';
+import type { DttDeviceQuery } from './generated/rest/graphql.ts';
 
 let gateway: TestGateway;
 let alice: Account;

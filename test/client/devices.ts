@@ -1,7 +1,7 @@
 /** A frontend's view of the viewer's trainers, typed by `codegen.ts`: it compiles only against the schema as it is. */
 
 import { Client, fetchExchange } from '@urql/core';
-import { graphql } from '../generated/client/index.ts';
+import { graphql } from './generated/client/index.ts';
 
 export interface Trainer {
   readonly serialNumber: string;

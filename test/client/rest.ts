@@ -1,7 +1,7 @@
 /** A REST client at work, typed by `openapi-typescript`: it compiles only against the OpenAPI document as it is. */
 
 import createClient, { type Client } from 'openapi-fetch';
-import type { paths } from '../generated/openapi.ts';
+import type { paths } from './generated/openapi.ts';
 
 export function createRestClient(gateway: string, token: string): Client<paths> {
   return createClient<paths>({

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { endProcesses, serve } from '../support/processes.ts';
-import { notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
+import { clientPackages, notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
 import { blocksOf, pages, readPage } from './markdown.ts';
 
 let place: Place;
@@ -16,7 +16,7 @@ beforeAll(async () => {
   // The gateway's own data, that of one that is started beside it, and that of a mirror.
   for (const name of ['.data', 'spare', 'mirror'])
     await cp(engine.template, join(folder, name), { recursive: true });
-  await symlink(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'));
+  await symlink(join(process.cwd(), clientPackages), join(folder, 'node_modules'));
   const { url } = await serve({ DATA_DIR: join(folder, '.data') });
   const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
   place = {

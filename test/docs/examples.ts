@@ -2,6 +2,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 import type { Block } from './markdown.ts';
 
@@ -24,10 +25,15 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm run fuzz': 'runs for minutes',
 };
 
+/** What readers install for the clients that pages are about. */
+export const clientPackages = 'test/client/node_modules';
+
 /** Why a block is not run, if it is not. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
+  if (/@urql\/core|follow\.mjs|openapi-typescript/.test(text) && !existsSync(clientPackages))
+    return 'needs the packages of test/client: npm run packages';
   const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
   return needsPsql ? 'needs psql, which is not installed' : undefined;
 }
@@ -68,7 +74,7 @@ curl() {
   local arguments=("\${@//localhost:4000/$gateway}")
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
-npx() { "$root/node_modules/.bin/$1" "\${@:2}"; }
+npx() { "$root/${clientPackages}/.bin/$1" "\${@:2}"; }
 npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;

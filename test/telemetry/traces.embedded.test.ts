@@ -201,27 +201,42 @@ it('closes soon when nobody collects its traces', async () => {
   silent.closeAllConnections();
 });
 
-it('says that its traces are not delivered, and why, and lets go of everything when it is closed', async () => {
-  const collector = createServer((_, response) => response.writeHead(400).end('not so'));
+it('says once that its traces are not delivered, and why, and when they are again, and lets go of everything when it is closed', async () => {
+  let status = 400;
+  let deliveries = 0;
+  const collector = createServer((_, response) => {
+    deliveries++;
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}');
+  });
   await once(collector.listen(0, '127.0.0.1'), 'listening');
   const { port } = collector.address() as AddressInfo;
+  const endpoint = `http://127.0.0.1:${port}`;
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => lines.push(line) });
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
-  const traces = startTraces(`http://127.0.0.1:${port}`, logger);
+  const traces = startTraces(endpoint, logger);
   vi.unstubAllEnvs();
-  const request = new IncomingMessage(new Socket());
-  request.method = 'GET';
-  const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
   const isTraced = () =>
     [requestSpans, operationSpans, statementSpans].map(({ start }) => start.hasSubscribers);
   expect(isTraced()).toEqual([true, true, true]);
-  await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
-  await vi.waitFor(() => expect(lines).toHaveLength(1));
+  const deliver = async () => {
+    const request = new IncomingMessage(new Socket());
+    request.method = 'GET';
+    const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
+    const before = deliveries;
+    await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
+    await vi.waitFor(() => expect(deliveries).toBe(before + 1));
+  };
+  // The second is sent when the first has failed.
+  for (let time = 0; time < 3; time++) await deliver();
+  status = 200;
+  await deliver();
+  await vi.waitFor(() => expect(lines).toHaveLength(2));
   await traces.close();
   expect(isTraced()).toEqual([false, false, false]);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 40, msg: 'traces not delivered', reason: expect.stringMatching(/Bad Request|400/) },
+    { level: 40, msg: 'traces not delivered', reason: expect.stringMatching(/Bad Request|400/), endpoint },
+    { level: 30, msg: 'traces delivered again', endpoint },
   ]);
   collector.close();
   collector.closeAllConnections();

@@ -2,13 +2,14 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readdir, rm, statfs, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
+import { makeFolder } from './folder.ts';
 import { claim } from './folderLock.ts';
 import type { NotificationListener } from './replies.ts';
 import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
@@ -41,7 +42,7 @@ export async function openEmbedded(
   dataDir: string,
   options?: Pick<SocketOptions, 'silenceLimit'>,
 ): Promise<EmbeddedPostgres> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error) => {
+  await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusable(dataDir, error);
   });
   // What was opened, to be closed in reverse.
@@ -124,10 +125,13 @@ function lost(dataDir: string): SetupError {
  * @throws {SetupError} when its files are of no use, or there is something in the way of writing them.
  */
 async function openEngine(dataDir: string, path: string): Promise<PGlite> {
+  let isNew: boolean;
   try {
     // PGlite leaves it to the umask who may write; nobody gets past this.
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeFolder(path);
     await chmod(path, 0o700);
+    isNew = (await readdir(path)).length === 0;
+    if (isNew) await assertRoom(path);
   } catch (error) {
     throw unusable(dataDir, error);
   }
@@ -142,13 +146,42 @@ async function openEngine(dataDir: string, path: string): Promise<PGlite> {
     await engine.exec('DELETE FROM pg_catalog.pg_conversion');
     return engine;
   } catch (error) {
+    // Half of a database is of no use to the next start.
+    if (isNew) await rm(path, { recursive: true, force: true }).catch(() => {});
     const last = said.findLast((line) => /FATAL|PANIC/.test(line));
-    if (last && /No space left|Permission denied|Read-only file system/.test(last))
-      throw unusable(dataDir, new Error(last));
+    const obstacle = obstacleOf(error) ?? last;
+    if (obstacle && /No space left|Disk quota|Permission denied|Read-only file system/.test(obstacle))
+      throw unusable(dataDir, new Error(obstacle));
     throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
       cause: error,
     });
   }
+}
+
+/** What a new database takes, in bytes, with something to spare for what is written first. */
+const roomForNew = 64 * 1024 ** 2;
+
+/** Fails where a new database will not fit: the engine would find out after seconds, and say so badly. */
+async function assertRoom(path: string): Promise<void> {
+  const { bavail, bsize, blocks } = await statfs(path);
+  // Some file systems do not say how large they are.
+  if (blocks === 0 || bavail * bsize >= roomForNew) return;
+  const [takes, free] = [roomForNew, bavail * bsize].map((bytes) => Math.floor(bytes / 1024 ** 2));
+  throw new Error(`a new database takes ${takes} MiB, and ${free} MiB are free`);
+}
+
+/** What emscripten's file system throws is no Error, and has a number of WASI's (its `errno`) for what was in the way. */
+const obstacles: Readonly<Record<number, string>> = {
+  2: 'Permission denied',
+  19: 'Disk quota exceeded',
+  51: 'No space left on device',
+  63: 'Permission denied',
+  69: 'Read-only file system',
+};
+
+function obstacleOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('errno' in error)) return undefined;
+  return typeof error.errno === 'number' ? obstacles[error.errno] : undefined;
 }
 
 const damaged = (dataDir: string, reason: string) =>
@@ -168,8 +201,8 @@ function connectionTo(host: string): pg.ClientConfig {
   return { host, user: 'postgres', database: 'postgres' };
 }
 
-/** The kernel keeps 108 bytes for a socket's address (unix(7)), or 104; the longest name in the folder takes 19. */
-const longestFolder = 80;
+/** The kernel keeps 108 bytes for a socket's address (unix(7)), or 104, the last of them 0; the longest name in the folder takes 19. */
+const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
 
 /**
  * The folder under a path short enough for a socket in it, which one deep in a file system is not. A link in the
@@ -178,6 +211,12 @@ const longestFolder = 80;
 async function reachableFolder(path: string): Promise<{ path: string; release(): Promise<void> }> {
   if (Buffer.byteLength(path) <= longestFolder) return { path, release: async () => {} };
   const parent = await mkdtemp(join(tmpdir(), 'dovetail-'));
+  if (Buffer.byteLength(join(parent, 'data')) > longestFolder) {
+    await rm(parent, { recursive: true, force: true });
+    throw new SetupError(
+      `DATA_DIR is ${JSON.stringify(path)}, but takes a path of at most ${longestFolder} bytes where that of the temporary folder, ${tmpdir()}, is as long: set TMPDIR to another.`,
+    );
+  }
   await symlink(path, join(parent, 'data'));
   return { path: join(parent, 'data'), release: () => rm(parent, { recursive: true, force: true }) };
 }

@@ -103,10 +103,11 @@ $`,
     ['18.20.0', 'problem'],
     ['20.18.3', 'problem'],
     ['20.19.0', 'ok'],
-    ['21.0.0', 'ok'],
+    ['21.0.0', 'problem'],
+    ['22.12.0', 'ok'],
     ['24.20.0', 'ok'],
   ])('says of Node %s: %s', (version, state) => {
-    const advice = state === 'problem' ? { advice: 'Install Node 20.19 or later.' } : {};
+    const advice = state === 'problem' ? { advice: 'Install Node 20.19, 22.12, 24 or later.' } : {};
     expect(checkNode(version)).toEqual({ state, says: `Node ${version}`, ...advice });
   });
 

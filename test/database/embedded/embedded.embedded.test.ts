@@ -1,8 +1,21 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { chmod, cp, mkdir, mkdtemp, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { cpSync, readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
+import fs, {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
@@ -154,6 +167,18 @@ describe('a folder', () => {
     expect(await readdir(temporary)).toEqual([]);
   });
 
+  it('cannot be deep where the temporary folder is as deep', async () => {
+    const dataDir = join(folder, 'x'.repeat(90));
+    const temporary = await made(join(folder, 'y'.repeat(90)));
+    vi.stubEnv('TMPDIR', temporary);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const longest = process.platform === 'linux' ? 88 : 84;
+    await expect(openEmbedded(dataDir)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a path of at most ${longest} bytes where that of the temporary folder, ${temporary}, is as long: set TMPDIR to another.`,
+    );
+    expect(await readdir(temporary)).toEqual([]);
+  });
+
   it('of a later version is rejected, and let go of', async () => {
     const insert = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('x', 'x', '2999_later', now())`;
     await openAndQuery(folder, insert);
@@ -165,9 +190,14 @@ describe('a folder', () => {
   it.each([
     ['a file', 'file'],
     ['below a file', 'file/data'],
+    // Node's own mkdir would go on for ever there.
+    ['in a folder in which nothing can be made', '/proc/none/data'],
+    ['behind a link to nowhere', 'link/data'],
+    ['called more than a name may have', 'x'.repeat(300)],
   ])('cannot be %s, which one line says', async (_, name) => {
     await writeFile(join(folder, 'file'), '');
-    const dataDir = join(folder, name);
+    await symlink('nowhere', join(folder, 'link'));
+    const dataDir = resolve(folder, name);
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
     );
@@ -324,6 +354,48 @@ describe('a folder that is removed while it is open', () => {
     expect(await query(second, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     await second.close();
     expect(await openAndQuery(folder, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('a new database', () => {
+  const thrown = { name: 'ErrnoError', errno: 51 };
+
+  it('that does not fit is not left behind in parts, and is not called damaged', async () => {
+    const dataDir = join(folder, 'new');
+    beforeEngine(async ({ dataDir: path = '' }) => {
+      await writeFile(join(path, 'part'), '');
+      throw thrown;
+    });
+    await expect(openEmbedded(dataDir)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: No space left on device`,
+    );
+    expect(await readdir(dataDir)).not.toContain('postgres');
+  });
+
+  it('is not begun where there is no room for it', async () => {
+    const dataDir = join(folder, 'new');
+    const { bavail: _, ...others } = await fs.statfs(folder);
+    const statfs = vi.spyOn(fs, 'statfs');
+    onTestFinished(() => {
+      statfs.mockRestore();
+      syncBuiltinESMExports();
+    });
+    // The overload that gives numbers is the one that is called.
+    statfs.mockResolvedValue({ ...others, bsize: 1024, bavail: 64 * 1024 - 1 } as StatsFs);
+    syncBuiltinESMExports();
+    await expect(openEmbedded(dataDir)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: a new database takes 64 MiB, and 63 MiB are free`,
+    );
+  });
+
+  it('is told from one that there is, which is left as it was', async () => {
+    const path = join(folder, 'postgres');
+    const before = contents(path);
+    beforeEngine(async () => {
+      throw thrown;
+    });
+    await expect(openEmbedded(folder)).rejects.toThrow('No space left on device');
+    expect(contents(path)).toEqual(before);
   });
 });
 

@@ -2,7 +2,8 @@
 
 import type { Reporter, TestModule } from 'vitest/node';
 
-export default {
+/** @param leftOut folders of tests whose packages are not installed. */
+export const tellSkipped = (leftOut: readonly string[]): Reporter => ({
   onTestRunEnd(modules: readonly TestModule[]) {
     for (const module of modules) {
       for (const test of module.children.allTests('skipped')) {
@@ -13,5 +14,7 @@ export default {
         );
       }
     }
+    for (const folder of leftOut)
+      process.stdout.write(`not run: ${folder}, which has packages of its own: npm run packages\n`);
   },
-} satisfies Reporter;
+});

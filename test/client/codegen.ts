@@ -6,17 +6,17 @@ const config: CodegenConfig = {
   emitLegacyCommonJSImports: false,
   generates: {
     // For frontends, and for the worked example of one in test/client.
-    'test/generated/client/': {
+    'generated/client/': {
       preset: 'client',
-      schema: 'schema.graphql',
-      documents: ['test/client/**/*.ts', 'src/graphql/examples/*.graphql'],
+      schema: '../../schema.graphql',
+      documents: ['*.ts', '../../src/graphql/examples/*.graphql'],
       config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
     },
     // The REST answers, whose names are the aliases of the operations.
-    'test/generated/rest/': {
+    'generated/rest/': {
       preset: 'client',
-      schema: ['schema.graphql', 'src/rest/directives.graphql'],
-      documents: 'src/rest/operations.graphql',
+      schema: ['../../schema.graphql', '../../src/rest/directives.graphql'],
+      documents: '../../src/rest/operations.graphql',
       config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
       presetConfig: { fragmentMasking: false },
     },

