@@ -30,7 +30,7 @@ export interface YogaOptions {
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
 export interface YogaContext {
   readonly viewer: Viewer | null;
-  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean };
+  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
   /** Called with every error that is hidden from the client. */
   report(error: unknown): void;
 }
@@ -197,8 +197,10 @@ function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableItera
 const clientErrors: Plugin<YogaContext> = {
   onResultProcess({ result, setResult, serverContext }) {
     if (!('errors' in result) || !result.errors) return;
+    const { report, outcome } = passedIn(serverContext);
     const errors = result.errors.map((error) => {
-      const { message, extensions } = errorForClient(error, passedIn(serverContext).report);
+      const { message, extensions } = errorForClient(error, report);
+      outcome.errorCode ??= String(extensions?.code);
       return new GraphQLError(message, {
         nodes: error.nodes ?? null,
         path: error.path ?? null,
