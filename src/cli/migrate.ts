@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { readConfig } from '../config.ts';
+import { checkServer } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { migrate } from '../database/migrate.ts';
 
@@ -11,15 +12,19 @@ export const migrateCommand = new Command('migrate')
   .action(async ({ json }: { json?: true }) => {
     const { DATABASE_URL, DATA_DIR } = readConfig(process.env);
     const applied =
-      DATABASE_URL === undefined
-        ? await migrateEmbedded(DATA_DIR)
-        : await migrate({ connectionString: DATABASE_URL });
+      DATABASE_URL === undefined ? await migrateEmbedded(DATA_DIR) : await migrateServer(DATABASE_URL);
     if (json) process.stdout.write(`${JSON.stringify({ applied }, null, 2)}\n`);
     else process.stdout.write(applied.map((name) => `${name}\n`).join(''));
     process.stderr.write(
       applied.length === 0 ? 'No migrations are pending.\n' : `Applied ${applied.length}.\n`,
     );
   });
+
+/** Looks at the server first, which says better what is wrong with it. */
+async function migrateServer(url: string): Promise<string[]> {
+  await checkServer(url);
+  return migrate({ connectionString: url });
+}
 
 /** Uses the engine of the gateway that has the folder open, or opens it if none has. */
 async function migrateEmbedded(dataDir: string): Promise<string[]> {

@@ -2,10 +2,11 @@
 
 import pg from 'pg';
 import type { Config } from '../config.ts';
-import { errorText, SetupError, withoutPassword } from '../errors.ts';
+import { SetupError } from '../errors.ts';
 import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts';
+import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
-import { migrate } from './migrate.ts';
+import { type MigrationListener, migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
@@ -38,17 +39,19 @@ export const oldestServer = 15;
 
 /**
  * Opens the database that the settings name and applies pending migrations.
+ * @param listener told of those.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
   config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
   bounds?: Bounds,
+  listener?: MigrationListener,
 ): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds);
+  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR);
   const { connection } = postgres;
   try {
-    await migrate(connection);
+    await migrate(connection, undefined, listener);
     return {
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
@@ -65,12 +68,15 @@ export async function openDatabase(
  * Opens the database for a command that may run beside a gateway: the embedded engine is shared with the
  * process that has it open, and opened here only if none has.
  */
-export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Connected> {
+export async function joinDatabase(
+  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  listener?: MigrationListener,
+): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
-  return running ? connectTo(running.connection, running.close) : openDatabase(config);
+  return running ? connectTo(running.connection, running.close) : openDatabase(config, undefined, listener);
 }
 
-async function openServer(url: string, bounds?: Bounds): Promise<Database> {
+async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
   const connection = { connectionString: url };
   const pooled = await checkServer(url);
   const database = connectTo(
@@ -80,7 +86,7 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
   );
   if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    await migrate(connection);
+    await migrate(connection, undefined, listener);
     return {
       ...database,
       embedded: false,
@@ -98,7 +104,7 @@ async function openServer(url: string, bounds?: Bounds): Promise<Database> {
  * Whether the server stands behind a pooler.
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
-async function checkServer(url: string): Promise<boolean> {
+export async function checkServer(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestConnecting });
   // A lost connection fails the query at hand; without a listener it would end the process as well.
   client.on('error', () => {});
@@ -116,9 +122,7 @@ async function checkServer(url: string): Promise<boolean> {
     return pooled;
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw new SetupError(
-      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${errorText(error)}`,
-    );
+    throw connectionError(url, client, error);
   } finally {
     await client.end().catch(() => {});
   }

@@ -26,12 +26,22 @@ const ledger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
+/** Told how it goes. */
+export interface MigrationListener {
+  /** Which migrations are about to be applied, if any are. */
+  pending?(names: readonly string[]): void;
+}
+
 /**
  * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
  * moment take turns. Where nothing is pending this only reads, so that a role will do that may read and write rows.
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
-export async function migrate(connection: pg.ClientConfig, folder = checkedIn): Promise<string[]> {
+export async function migrate(
+  connection: pg.ClientConfig,
+  folder = checkedIn,
+  listener: MigrationListener = {},
+): Promise<string[]> {
   rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
   const client = new pg.Client(connection);
@@ -42,6 +52,7 @@ export async function migrate(connection: pg.ClientConfig, folder = checkedIn): 
     await client.connect();
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
+    listener.pending?.(pending.map(({ name }) => name));
     // Whatever the role's defaults are.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
@@ -96,7 +107,7 @@ async function lackOfRights(
   return new SetupError(
     pending.length === 0
       ? `The role ${role} may not read which migrations are applied: ${errorText(error)}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }
