@@ -19,14 +19,35 @@ export async function listen(
   const { HOST, [setting]: asked } = config;
   server.listen(asked, HOST);
   await once(server, 'listening').catch((error) => {
-    throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${error.message}`);
+    throw cannotListen(HOST, setting, asked ?? 0, error.message);
   });
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo;
   return originOf(HOST, port);
 }
 
-/** The origin of a server: an IPv6 address stands in brackets (RFC 3986, section 3.2.2). */
+export const cannotListen = (host: string, setting: string, port: number, reason: string) =>
+  new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${reason}`);
+
+/**
+ * The origin by which this machine reaches a server: one that listens on every address is reached by its own. An IPv6
+ * address stands in brackets (RFC 3986, section 3.2.2).
+ */
 export function originOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const bracketed = host.includes(':') ? `[${host}]` : host;
+  return `http://${ownAddress[canonical(bracketed)] ?? bracketed}:${port}`;
+}
+
+/** Where a server is found that listens everywhere. */
+const ownAddress: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };
+
+/** Whether a value of HOST listens on every address of the machine. */
+export function isEverywhere(host: string): boolean {
+  return Object.hasOwn(ownAddress, canonical(host.includes(':') ? `[${host}]` : host));
+}
+
+/** An address in the one form that URLs have for it: the system takes `0` for `0.0.0.0` as well. */
+function canonical(host: string): string {
+  const url = `http://${host}`;
+  return URL.canParse(url) ? new URL(url).hostname : host;
 }

@@ -1,7 +1,7 @@
 /** The gateway as one thing: what it opens from its settings, and lets go of again. */
 
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -151,6 +151,17 @@ describe('the log', () => {
     expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
   });
 
+  it('says that a database is about to be migrated', async () => {
+    const empty = await mkdtemp(join(tmpdir(), 'dovetail-empty-'));
+    const gateway = await open({ DATA_DIR: empty, LOG_LEVEL: 'info' });
+    expect(log).toMatchObject([
+      { msg: 'applying migrations', pending: expect.any(Number) },
+      { msg: 'serving' },
+    ]);
+    await gateway.close();
+    await rm(empty, { recursive: true, force: true });
+  });
+
   it('says that the engine failed, and that nothing is lost', async () => {
     const own = await copyTemplate();
     const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
@@ -181,8 +192,11 @@ it.each([
   ['127.0.0.1', 'http://127.0.0.1:4000'],
   ['localhost', 'http://localhost:4000'],
   ['::1', 'http://[::1]:4000'],
-  ['::', 'http://[::]:4000'],
-])('a server on %s is at %s', (host, origin) => {
+  ['0.0.0.0', 'http://127.0.0.1:4000'],
+  ['0', 'http://127.0.0.1:4000'],
+  ['::', 'http://[::1]:4000'],
+  ['0:0::0', 'http://[::1]:4000'],
+])('a server on %s is reached at %s', (host, origin) => {
   expect(originOf(host, 4000)).toBe(origin);
 });
 
