@@ -2,8 +2,8 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { errorText } from '../errors.ts';
-import { originOf } from './listen.ts';
+import { errorText, SetupError } from '../errors.ts';
+import { originOf } from './origin.ts';
 
 export type PortState =
   | { readonly is: 'free' }
@@ -27,6 +27,21 @@ export async function lookAtPort(host: string, port: number): Promise<PortState>
     if (code !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
     return { is: (await isGateway(host, port)) ? 'gateway' : 'taken' };
   }
+}
+
+/**
+ * @param setting the name of the setting that the port comes from.
+ * @throws {SetupError} when the port cannot be listened on, with who has it and what to do.
+ */
+export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', port: number): Promise<void> {
+  const state = await lookAtPort(host, port);
+  const how = setting === 'PORT' ? '--port or PORT' : setting;
+  const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
+  if (state.is === 'gateway')
+    throw new SetupError(`Dovetail already runs at ${originOf(host, port)}. ${next}`);
+  if (state.is === 'taken') throw new SetupError(`${setting} ${port} is taken by another program. ${next}`);
+  if (state.is === 'unusable')
+    throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${state.reason}`);
 }
 
 /** How long, in milliseconds, whoever has a port may take to say what they are. */

@@ -2,7 +2,7 @@
 
 import { type Config, commandLine } from '../config.ts';
 import { withoutPassword } from '../errors.ts';
-import { isEverywhere } from '../http/listen.ts';
+import { isEverywhere } from '../http/origin.ts';
 
 export interface Banner {
   readonly url: string;

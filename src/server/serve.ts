@@ -3,9 +3,7 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { type Config, readConfig } from '../config.ts';
-import { SetupError } from '../errors.ts';
-import { cannotListen, originOf } from '../http/listen.ts';
-import { lookAtPort } from '../http/port.ts';
+import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
 import { beWorker, startWorkers, tellServing } from './cluster.ts';
@@ -72,21 +70,10 @@ async function open(config: Config): Promise<Serving | undefined> {
  * Looks before anything is made: whoever starts a second gateway by mistake is to find no second database.
  * @throws {SetupError} when a port cannot be listened on.
  */
-async function checkPorts({ HOST, ...ports }: Config): Promise<void> {
-  for (const [name, how] of [
-    ['PORT', '--port or PORT'],
-    ['METRICS_PORT', 'METRICS_PORT'],
-  ] as const) {
-    const port = ports[name];
-    // 0 is any that is free.
-    if (!port) continue;
-    const state = await lookAtPort(HOST, port);
-    const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
-    if (state.is === 'gateway')
-      throw new SetupError(`Dovetail already runs at ${originOf(HOST, port)}. ${next}`);
-    if (state.is === 'taken') throw new SetupError(`${name} ${port} is taken by another program. ${next}`);
-    if (state.is === 'unusable') throw cannotListen(HOST, name, port, state.reason);
-  }
+async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {
+  // 0 is any that is free.
+  if (PORT) await checkPort(HOST, 'PORT', PORT);
+  if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
 }
 
 /** The embedded database runs inside the one process that may have its folder open. */

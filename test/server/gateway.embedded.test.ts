@@ -10,7 +10,8 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
-import { listen, originOf } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/listen.ts';
+import { originOf } from '../../src/http/origin.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { release } from '../../src/version.ts';
 import { copyTemplate } from '../support/gateway.ts';
@@ -20,7 +21,7 @@ let taken: Server;
 let takenPort: string;
 beforeAll(async () => {
   folder = await copyTemplate();
-  taken = createServer();
+  taken = createServer((_, response) => response.end('somebody else'));
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   // A server that listens on a port has an address of this type.
   takenPort = String((taken.address() as AddressInfo).port);
@@ -70,7 +71,7 @@ describe('a start that cannot be', () => {
       const port = await freePort();
       const settings = { METRICS_PORT: port, [name]: takenPort };
       await expect(open(settings)).rejects.toThrow(
-        `HOST 127.0.0.1 and ${name} ${takenPort} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${takenPort}`,
+        `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,
       );
       expect(await isThere(`http://127.0.0.1:${port}/metrics`)).toBe(false);
       const gateway = await open({ PORT: port });

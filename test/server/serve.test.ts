@@ -343,12 +343,12 @@ describe('the process that starts workers', () => {
 
   it('ends them when their metrics cannot be served, and says why', async () => {
     const port = await freePort();
-    const taken = createServer();
+    const taken = createServer((_, response) => response.end('somebody else'));
     // It was free when the start looked.
     const take = () => taken.listening || taken.listen(port, '127.0.0.1');
     const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) }, take);
     await expect(served).rejects.toThrow(
-      `HOST 127.0.0.1 and METRICS_PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+      `METRICS_PORT ${port} is taken by another program. Stop it, or set METRICS_PORT to another port; 0 picks a free one.`,
     );
     expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
     expect(output()).toBe('');
