@@ -1,7 +1,7 @@
 /** The gateway as one thing: what it opens from its settings, and lets go of again. */
 
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ import { listen } from '../../src/http/listen.ts';
 import { originOf } from '../../src/http/origin.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { release } from '../../src/version.ts';
-import { copyTemplate } from '../support/gateway.ts';
+import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 
 let folder: string;
 let taken: Server;
@@ -153,14 +153,11 @@ describe('the log', () => {
   });
 
   it('says that a database is about to be migrated', async () => {
-    const empty = await mkdtemp(join(tmpdir(), 'dovetail-empty-'));
-    const gateway = await open({ DATA_DIR: empty, LOG_LEVEL: 'info' });
-    expect(log).toMatchObject([
-      { msg: 'applying migrations', pending: expect.any(Number) },
-      { msg: 'serving' },
-    ]);
+    const own = await copyUnmigrated();
+    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'info' });
+    expect(log).toMatchObject([{ msg: 'applying migrations', pending: 1 }, { msg: 'serving' }]);
     await gateway.close();
-    await rm(empty, { recursive: true, force: true });
+    await rm(own, { recursive: true, force: true });
   });
 
   it('says that the engine failed, and that nothing is lost', async () => {
