@@ -3,7 +3,7 @@
 import { readConfig } from '../config.ts';
 import { type Connected, joinDatabase } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import { withoutPassword } from '../errors.ts';
+import { errorText, SetupError, withoutPassword } from '../errors.ts';
 
 /** What of the settings says which database it is. */
 export type Place = Pick<ReturnType<typeof readConfig>, 'DATABASE_URL' | 'DATA_DIR'>;
@@ -16,10 +16,21 @@ export async function withDatabase(
   const database = await joinDatabase(config, migrationTeller(config));
   try {
     await run(database, config);
+  } catch (error) {
+    throw isLackOfRights(error) ? new SetupError(lackOfRights(error), { cause: error }) : error;
   } finally {
     await database.close();
   }
 }
+
+/** Whether PostgreSQL says that the role may not do that, to us or to Prisma. */
+function isLackOfRights(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === '42501' || errorText(error).includes('`42501`');
+}
+
+const lackOfRights = (error: unknown) =>
+  `The role of DATABASE_URL may not do that: ${errorText(error).split('\n').at(-1)}. Name one that may; docs/deployment.md has the rights that commands need.`;
 
 /** Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one. */
 export function migrationTeller({ DATABASE_URL, DATA_DIR }: Place): MigrationListener {
