@@ -37,11 +37,13 @@ export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', 
   const state = await lookAtPort(host, port);
   const how = setting === 'PORT' ? '--port or PORT' : setting;
   const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
-  if (state.is === 'gateway')
-    throw new SetupError(`Dovetail already runs at ${originOf(host, port)}. ${next}`);
-  if (state.is === 'taken') throw new SetupError(`${setting} ${port} is taken by another program. ${next}`);
+  if (state.is === 'free') return;
   if (state.is === 'unusable')
     throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${state.reason}`);
+  if (state.is === 'gateway' && setting === 'PORT')
+    throw new SetupError(`Dovetail already runs at ${originOf(host, port)}. ${next}`);
+  const holder = state.is === 'gateway' ? 'a Dovetail that runs already' : 'another program';
+  throw new SetupError(`${setting} ${port} is taken by ${holder}. ${next}`);
 }
 
 /** How long, in milliseconds, whoever has a port may take to say what they are. */
