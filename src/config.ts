@@ -186,13 +186,27 @@ export const settings = {
 } satisfies Record<string, Setting<unknown>>;
 
 /** What settings were called before 0.1.0, and are called now: an old name that was passed over would be a surprise. */
-const renamed: Readonly<Record<string, keyof typeof settings>> = {
+const renamed: Readonly<Record<string, Name>> = {
   KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
   RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
 };
 
+/**
+ * What is wrong with a value of a setting, if anything is. Its secrets are not shown.
+ * @param called what whoever gave it calls the setting: its variable, or the flag that stands for it.
+ */
+export function complaintAbout(name: Name, value: string, called: string = name): string | undefined {
+  const { schema, takes, secret }: Setting<unknown> = settings[name];
+  if (schema.safeParse(value).success) return undefined;
+  const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
+  return `${called} is ${got}, but takes ${takes}.`;
+}
+
+/** The name of a setting: that of its variable. */
+type Name = keyof typeof settings;
+
 export type Config = {
-  readonly [Name in keyof typeof settings]: z.output<(typeof settings)[Name]['schema']>;
+  readonly [Each in Name]: z.output<(typeof settings)[Each]['schema']>;
 };
 
 /**
@@ -201,18 +215,75 @@ export type Config = {
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
-  const entries = Object.entries<Setting<unknown>>(settings).map(([name, { schema, takes, secret }]) => {
+  // The names of a table are those that it was written with.
+  const names = Object.keys(settings) as Name[];
+  const entries = names.map((name) => {
     const given = env[name] === '' ? undefined : env[name];
-    const { success, data } = schema.safeParse(given);
-    if (!success) {
-      const got = secret ? 'not valid' : JSON.stringify(withoutPassword(given ?? ''));
-      complaints.push(`${name} is ${got}, but takes ${takes}.`);
-    }
-    return [name, data];
+    const complaint = given === undefined ? undefined : complaintAbout(name, given);
+    if (complaint !== undefined) complaints.push(complaint);
+    return [name, settings[name].schema.safeParse(given).data];
   });
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   // Each value came out of the schema of its own name, which is what Config says.
   return Object.fromEntries(entries) as Config;
+}
+
+/** The setting that is taken for each variable of the environment that is nearly one, in a line each. */
+export function findMisspelt(env: Readonly<Record<string, string | undefined>>): string[] {
+  const known = Object.keys(settings);
+  return Object.keys(env).flatMap((given) => {
+    if (!env[given] || known.includes(given) || Object.hasOwn(renamed, given)) return [];
+    const meant = known.find((name) => !env[name] && isNearly(given, name));
+    return meant === undefined ? [] : [`${given} is no setting, and has no effect: is ${meant} meant?`];
+  });
+}
+
+/** Whether the one may be a slip for the other: short names have to be closer, since many are alike by chance. */
+function isNearly(given: string, name: string): boolean {
+  const plain = (text: string) => text.toUpperCase().replaceAll(/[_-]/g, '');
+  const [one, other] = [plain(given), plain(name)];
+  // HOST, PORT and their like would have neighbours such as POST.
+  if (other.length < 7) return one === other;
+  return distance(one, other) <= (other.length < 10 ? 1 : 2);
+}
+
+/** How many characters have to be put in, left out or replaced to make the one of the other (Levenshtein). */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (const [index, character] of [...one].entries()) {
+    const above = row;
+    row = [index + 1];
+    for (const [column, opposite] of [...other].entries())
+      row.push(
+        Math.min(
+          (above[column] ?? 0) + (character === opposite ? 0 : 1),
+          (above[column + 1] ?? 0) + 1,
+          (row[column] ?? 0) + 1,
+        ),
+      );
+  }
+  return row[other.length] ?? 0;
+}
+
+/** How a command is typed that is to reach the database of these settings. */
+export function commandLine(
+  { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  command: string,
+): string {
+  const usual = settings.DATA_DIR.schema.parse(undefined);
+  const needed =
+    DATABASE_URL !== undefined
+      ? `DATABASE_URL=${shellWord(withoutPassword(DATABASE_URL))} `
+      : DATA_DIR === usual
+        ? ''
+        : `DATA_DIR=${shellWord(DATA_DIR)} `;
+  return `${needed}npx dovetail ${command}`;
+}
+
+/** The text as a shell takes it for one word, whatever is in it. */
+export function shellWord(text: string): string {
+  if (/^[\w.,:/@+-]+$/.test(text)) return text;
+  return `'${text.replace(/\p{C}/gu, ' ').replaceAll("'", "'\\''")}'`;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Config, readConfig } from '../src/config.ts';
+import { type Config, commandLine, findMisspelt, readConfig, shellWord } from '../src/config.ts';
 import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
@@ -215,5 +215,56 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(complaintAbout({ DATABASE_URL: wrong })).toContain(
       `DATABASE_URL is ${JSON.stringify(shown)}, but`,
     );
+  });
+});
+
+describe('a variable that is nearly a setting', () => {
+  it.each([
+    ['DATABSE_URL', 'DATABASE_URL'],
+    ['DATABASEURL', 'DATABASE_URL'],
+    ['database_url', 'DATABASE_URL'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['LOG_LEVELS', 'LOG_LEVEL'],
+    ['CORS_ORIGIN', 'CORS_ORIGINS'],
+    ['DATADIR', 'DATA_DIR'],
+    ['RATELIMIT', 'RATE_LIMIT'],
+    ['WORKER', 'WORKERS'],
+    ['port', 'PORT'],
+  ])('is told of, with the setting: %s', (given, meant) => {
+    expect(findMisspelt({ [given]: 'x' })).toEqual([
+      `${given} is no setting, and has no effect: is ${meant} meant?`,
+    ]);
+  });
+
+  it.each([
+    ['is another word', { HOSTNAME: 'x', HOSTS: 'x', POST: 'x', PATH: 'x', HOME: 'x', TOKEN: 'x' }],
+    ['is empty', { LOGLEVEL: '' }],
+    ['stands beside the setting', { CORS_ORIGIN: 'x', CORS_ORIGINS: 'x' }],
+    ['has the name that a setting had once', { KEEP_ANSWERS_MB: '1' }],
+    ['is none of ours', { OTEL_EXPORTER_OTLP_HEADERS: 'x', DATABASE_PASSWORD: 'x', MAX_WIDTH: 'x' }],
+  ])('is not told of where it %s', (_, env) => {
+    expect(findMisspelt(env)).toEqual([]);
+  });
+});
+
+describe('the command line for a database', () => {
+  it.each([
+    [{}, ''],
+    [{ DATA_DIR: '/var/lib/a' }, 'DATA_DIR=/var/lib/a '],
+    [{ DATA_DIR: "it's" }, `DATA_DIR='it'\\''s' `],
+    [{ DATA_DIR: 'unused', DATABASE_URL: 'postgresql://h:5432/d' }, 'DATABASE_URL=postgresql://h:5432/d '],
+    [{ DATABASE_URL: 'postgres://u:p@h/d?a=b&c=d' }, `DATABASE_URL='postgres://u:***@h/d?a=b&c=d' `],
+  ])('has the settings that it needs, and no password: %o', (env, needed) => {
+    expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail demo`);
+  });
+
+  it.each([
+    ['', "''"],
+    ['a.b@c:d_9', 'a.b@c:d_9'],
+    ['a b', "'a b'"],
+    ['$(reboot)', "'$(reboot)'"],
+    ['a\nb', "'a b'"],
+  ])('has the word %j as a shell takes it', (text, word) => {
+    expect(shellWord(text)).toBe(word);
   });
 });

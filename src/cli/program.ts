@@ -1,29 +1,27 @@
-/** The command line tool: `dovetail serve`, `dovetail token …`, `dovetail sync`, `dovetail migrate`, `dovetail doctor`. */
+/** The command line tool: `dovetail serve`, and the commands beside it. */
 
+import cluster from 'node:cluster';
 import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
+import { findMisspelt } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
+import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/command.ts';
 import { migrateCommand } from './migrate.ts';
+import { serveCommand } from './serve.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
-
-const serveCommand = new Command('serve')
-  .description('run the gateway')
-  .option('--workers <n>', 'processes that serve, or auto for one per core (WORKERS)')
-  .action(async ({ workers }: { workers?: string }) => {
-    // The other commands start faster without.
-    const { serve } = await import('../server/serve.ts');
-    await serve(workers === undefined ? {} : { WORKERS: workers });
-  });
+import { userCommand } from './user.ts';
 
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
-  .version(release, '--version', 'print the version')
+  .version(release, '-v, --version', 'print the version')
   .addCommand(serveCommand)
+  .addCommand(demoCommand)
+  .addCommand(userCommand)
   .addCommand(tokenCommand)
   .addCommand(syncCommand)
   .addCommand(migrateCommand)
@@ -32,17 +30,22 @@ const program = new Command('dovetail')
     'after',
     `
 Examples:
-  dovetail serve                                     a database of its own, and a demo account
-  DATABASE_URL=postgresql://… dovetail serve         your PostgreSQL
-  TOKEN=$(dovetail token create --user me --name x)  a token, in a variable
-  dovetail doctor                                    what is wrong, and what to do
+  npx dovetail serve                                     a database of its own, and a demo account
+  npx dovetail serve --database-url postgresql://…       your PostgreSQL
+  TOKEN=$(npx dovetail token create --user me --name x)  a token, in a variable
+  npx dovetail doctor                                    what is wrong, and what to do
 
 Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them,
-and doctor says which are wrong.
+and doctor says which are wrong. The most common have a flag of serve.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 interrupted.`,
-  );
+  )
+  .hook('preAction', () => {
+    // The process that started a worker has said so already.
+    if (cluster.isWorker) return;
+    for (const line of findMisspelt(process.env)) process.stderr.write(`${line}\n`);
+  });
 
 const wrongUsage = 2;
 

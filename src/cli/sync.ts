@@ -11,6 +11,7 @@ import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
 import { upstreamOf } from '../mirror/service.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../mirror/upstream.ts';
+import { migrationTeller } from './database.ts';
 
 interface Flags {
   from?: string;
@@ -42,7 +43,7 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   // A terminal that does not say how wide it is has 0 columns, and ora would clear lines forever on it.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
-  const database = await joinDatabase(config);
+  const database = await joinDatabase(config, migrationTeller(config));
   try {
     const report = await syncWhenFree({
       pool: database.pool,
@@ -60,7 +61,7 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
     process.stdout.write(json ? asJson(report) : `${reportTable(report)}\n`);
     const outcome = describeChanges(report) === undefined ? 'Nothing has changed' : 'Done';
     say(`${outcome}, with ${report.requests} requests.`);
-    say(`Next: ${nextStep(report.account)}`);
+    say(`Next: ${nextStep(report.account, config)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     say('Interrupted. What was read is stored, and the next run goes on.');

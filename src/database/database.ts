@@ -2,10 +2,11 @@
 
 import pg from 'pg';
 import type { Config } from '../config.ts';
-import { errorText, SetupError, withoutPassword } from '../errors.ts';
+import { SetupError } from '../errors.ts';
 import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts';
+import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
-import { migrate } from './migrate.ts';
+import { type MigrationListener, migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
@@ -36,26 +37,21 @@ export interface Database extends Connected {
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
 
-/** Standard output is that of the command. */
-const sayOnStderr = (repair: string) => {
-  process.stderr.write(`Repaired in the database: ${repair}\n`);
-};
-
 /**
  * Opens the database that the settings name and applies pending migrations.
- * @param tell is told what they repaired.
+ * @param listener told of those, and of what they repaired.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
   config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
   bounds?: Bounds,
-  tell = sayOnStderr,
+  listener?: MigrationListener,
 ): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, tell);
+  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR);
   const { connection } = postgres;
   try {
-    await migrate(connection, undefined, tell);
+    await migrate(connection, undefined, listener);
     return {
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
@@ -72,16 +68,15 @@ export async function openDatabase(
  * Opens the database for a command that may run beside a gateway: the embedded engine is shared with the
  * process that has it open, and opened here only if none has.
  */
-export async function joinDatabase(config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>): Promise<Connected> {
+export async function joinDatabase(
+  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  listener?: MigrationListener,
+): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
-  return running ? connectTo(running.connection, running.close) : openDatabase(config);
+  return running ? connectTo(running.connection, running.close) : openDatabase(config, undefined, listener);
 }
 
-async function openServer(
-  url: string,
-  bounds: Bounds | undefined,
-  tell: (repair: string) => void,
-): Promise<Database> {
+async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
   const connection = { connectionString: url };
   const pooled = await checkServer(url);
   const database = connectTo(
@@ -91,7 +86,7 @@ async function openServer(
   );
   if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    await migrate(connection, undefined, tell);
+    await migrate(connection, undefined, listener);
     return {
       ...database,
       embedded: false,
@@ -109,7 +104,7 @@ async function openServer(
  * Whether the server stands behind a pooler.
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
-async function checkServer(url: string): Promise<boolean> {
+export async function checkServer(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestConnecting });
   // A lost connection fails the query at hand; without a listener it would end the process as well.
   client.on('error', () => {});
@@ -127,9 +122,7 @@ async function checkServer(url: string): Promise<boolean> {
     return pooled;
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw new SetupError(
-      `DATABASE_URL is ${JSON.stringify(withoutPassword(url))}, but cannot be reached: ${errorText(error)}`,
-    );
+    throw connectionError(url, client, error);
   } finally {
     await client.end().catch(() => {});
   }

@@ -26,16 +26,23 @@ const ledger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
+/** Told how it goes. */
+export interface MigrationListener {
+  /** Which migrations are about to be applied, if any are. */
+  pending?(names: readonly string[]): void;
+  /** What they found that did not fit, and what has become of it: told once all are applied. */
+  repaired?(what: string): void;
+}
+
 /**
  * Applies the pending migrations, all of them or none, and returns their names. Gateways that start at the same
  * moment take turns. Where nothing is pending this only reads, so that a role will do that may read and write rows.
- * @param tell is told, once all are applied, what they found that did not fit, and what has become of it.
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(
   connection: pg.ClientConfig,
   folder = checkedIn,
-  tell: (repair: string) => void = () => {},
+  listener: MigrationListener = {},
 ): Promise<string[]> {
   rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
@@ -47,6 +54,7 @@ export async function migrate(
     await client.connect();
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
+    listener.pending?.(pending.map(({ name }) => name));
     // Whatever the role's defaults are.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
@@ -68,7 +76,7 @@ export async function migrate(
       );
     }
     await client.query('COMMIT');
-    for (const repair of repairs) tell(repair);
+    for (const repair of repairs) listener.repaired?.(repair);
     return pending.map(({ name }) => name);
   } catch (error) {
     throw sqlStateOf(error) === insufficientPrivilege
@@ -104,7 +112,7 @@ async function lackOfRights(
   return new SetupError(
     pending.length === 0
       ? `The role ${role} may not read which migrations are applied: ${errorText(error)}. Grant it SELECT on "_prisma_migrations".`
-      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+      : `The role ${role} may not apply the pending migrations ${pending.map(({ name }) => name).join(', ')}: ${errorText(error)}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
     { cause: error },
   );
 }

@@ -1,24 +1,28 @@
-/** The demo account: what the embedded database starts with, so that every query has something to show. */
+/**
+ * The demo account: what the embedded database starts with, and any other is given by `dovetail demo`, so that every query
+ * has something to show.
+ */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
-import type { Database } from '../database/database.ts';
+import type { Connected } from '../database/database.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
 /** Its name tells it from the tokens that somebody creates for the account. */
 const tokenName = 'demo-token';
 
 /** Loading takes a second; a slow machine may take much longer than Prisma's five seconds for a transaction. */
-const loadingLimit = 120_000;
+export const loadingLimit = 120_000;
 
 /**
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
  * in the file `demo-token` there. Undefined for a database that holds other data.
+ * @param dataDir undefined for a server, which has no folder: each call makes a new token then, in place of the last.
  */
 export async function prepareDemo(
-  { pool, sql }: Pick<Database, 'pool' | 'sql'>,
-  dataDir: string,
+  { pool, sql }: Pick<Connected, 'pool' | 'sql'>,
+  dataDir: string | undefined,
 ): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
@@ -28,8 +32,8 @@ export async function prepareDemo(
   const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
   if (!demo) return undefined;
 
-  const file = join(dataDir, 'demo-token');
-  const stored = await readFile(file, 'utf8').catch(() => '');
+  const file = dataDir === undefined ? undefined : join(dataDir, 'demo-token');
+  const stored = file === undefined ? '' : await readFile(file, 'utf8').catch(() => '');
   if ((await findToken(sql, stored.trim()))?.userId === demo.id) return stored.trim();
 
   // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
@@ -43,6 +47,7 @@ export async function prepareDemo(
   });
   if (!created) return undefined;
   const { token } = created;
+  if (file === undefined) return token;
   await rm(`${file}.new`, { force: true });
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);

@@ -92,7 +92,8 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
 function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): HttpResponse {
   const shown = errors?.map((error) => errorForClient(error, exchange.report));
   const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
-  return jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
+  const response = jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
+  return shown?.[0] ? { ...response, errorCode: String(shown[0].extensions?.code) } : response;
 }
 
 /** Whether the response is a 200. Yoga decides where nothing was executed, or where an error has a status. */

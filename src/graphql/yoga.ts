@@ -31,7 +31,7 @@ export interface YogaOptions {
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
 export interface YogaContext {
   readonly viewer: Viewer | null;
-  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean };
+  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
   /** Called with every error that is hidden from the client. */
   report(error: unknown): void;
 }
@@ -234,10 +234,11 @@ const clientErrors: Plugin<YogaContext> = {
   }),
 };
 
-function forClient(result: ExecutionResult, { report }: YogaContext): ExecutionResult {
+function forClient(result: ExecutionResult, { report, outcome }: YogaContext): ExecutionResult {
   if (!result.errors) return result;
   const errors = result.errors.map((error) => {
     const { message, extensions } = errorForClient(error, report);
+    outcome.errorCode ??= String(extensions?.code);
     return new GraphQLError(message, { nodes: error.nodes ?? null, path: error.path ?? null, extensions });
   });
   return { ...result, errors };

@@ -43,7 +43,7 @@ export function createYogaWork(
       const reply = await ask(exchange, body, context, { signal: gone.signal }).finally(() => {
         exchange.operation = context.outcome.label;
       });
-      if (!viewer || !isStream(reply)) return await responseFrom(reply);
+      if (!viewer || !isStream(reply)) return await responseFrom(reply, context);
       return streams.open(viewer.id, reply) ?? tooManySubscriptions(maxSubscriptions, reply);
     } catch (error) {
       // The client has left, so nobody reads this response.
@@ -68,14 +68,16 @@ export function createYogaWork(
         const context = newContext(exchange, viewer);
         const reply = await ask(exchange, undefined, context);
         const { type, label, failed } = context.outcome;
-        const response = { ...(await responseFrom(reply)), operation: label };
+        const response = { ...(await responseFrom(reply, context)), operation: label };
         const isCacheable = reply.status === 200 && type === OperationTypeNode.QUERY && !failed;
         return { response: isCacheable ? revalidated(response, vary) : response, isCacheable };
       },
     }),
 
-    finish: async (exchange, body, viewer, type) =>
-      responseFrom(await ask(exchange, body, newContext(exchange, viewer), { accept: type })),
+    async finish(exchange, body, viewer, type) {
+      const context = newContext(exchange, viewer);
+      return responseFrom(await ask(exchange, body, context, { accept: type }), context);
+    },
   };
 }
 
@@ -109,7 +111,7 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
 
 /** Yoga's response, read whole. Some of its errors have a status and no body. */
-async function responseFrom(reply: Response): Promise<HttpResponse> {
+async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
   const { status } = reply;
   const body = Buffer.from(await reply.arrayBuffer());
   const headers = Object.fromEntries(
@@ -120,6 +122,7 @@ async function responseFrom(reply: Response): Promise<HttpResponse> {
     status,
     headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },
     body,
+    errorCode: outcome.errorCode,
   };
 }
 

@@ -31,7 +31,7 @@ export function errorResponse(
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
   const body = { errors: [{ message, extensions: { code } }] };
-  return jsonResponse(status, JSON.stringify(body), headers);
+  return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 
 /** An error in the envelope of the REST API. */

@@ -21,6 +21,10 @@ export interface Exchange {
    * operation. One of few, and never what a client wrote.
    */
   operation: string | undefined;
+  /** The code of the first error in a GraphQL response. */
+  errorCode: string | undefined;
+  /** Whether there was a cached response; undefined for what is never cached. */
+  cache: 'hit' | 'miss' | undefined;
   /** Headers that the response has beside its own. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
@@ -64,6 +68,8 @@ export function openExchange(
     path,
     endpoint: endpointOf(path),
     operation: undefined,
+    errorCode: undefined,
+    cache: undefined,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
   };

@@ -5,6 +5,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
+import { originOf } from './origin.ts';
+import { checkPort } from './port.ts';
 
 /**
  * @param setting the name of the setting that the port comes from.
@@ -18,15 +20,12 @@ export async function listen(
 ): Promise<string> {
   const { HOST, [setting]: asked } = config;
   server.listen(asked, HOST);
-  await once(server, 'listening').catch((error) => {
+  await once(server, 'listening').catch(async (error) => {
+    // Whoever listens there may have been faster by a moment.
+    await checkPort(HOST, setting, asked ?? 0);
     throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${error.message}`);
   });
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo;
   return originOf(HOST, port);
-}
-
-/** The origin of a server: an IPv6 address stands in brackets (RFC 3986, section 3.2.2). */
-export function originOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

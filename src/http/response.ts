@@ -10,6 +10,8 @@ export interface HttpResponse {
   readonly body: Buffer;
   /** What was asked for, as an exchange says it: a response out of the cache brings this along. */
   readonly operation?: string | undefined;
+  /** The code of the first error of a GraphQL response, for the log. */
+  readonly errorCode?: string | undefined;
   /** For responses that a client may ask for conditionally. */
   readonly validator?: Validator;
 }
@@ -96,6 +98,7 @@ export function send(exchange: Exchange, given: HttpResponse): void {
   // A request that took too long, or could not be read to its end, may have an error response already.
   if (response.headersSent) return;
   exchange.operation ??= given.operation;
+  exchange.errorCode = given.errorCode;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
     response.writeHead(304, joined(exchange, validator.headers)).end();

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
 import { errorText } from '../errors.ts';
 import { describeChanges, nextStep } from './report.ts';
 import { type SyncOptions, sync } from './sync.ts';
@@ -10,6 +11,8 @@ export interface RefreshOptions extends Pick<SyncOptions, 'pool' | 'upstream' | 
   /** From the end of a run to the start of the next, in milliseconds. */
   readonly interval: number;
   readonly logger: Logger;
+  /** Which database the mirror is in, for hints. */
+  readonly config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 }
 
 export interface Refresh {
@@ -20,7 +23,7 @@ export interface Refresh {
 }
 
 /** Starts with a run at once. A run that fails is logged, and tried again after the interval. */
-export function startRefresh({ interval, logger, ...options }: RefreshOptions): Refresh {
+export function startRefresh({ interval, logger, config, ...options }: RefreshOptions): Refresh {
   const end = new AbortController();
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
@@ -31,7 +34,8 @@ export function startRefresh({ interval, logger, ...options }: RefreshOptions): 
       // Undefined: another process runs it.
       if (!report) return;
       for (const note of report.notes) logger.debug({ note }, 'mirror');
-      if (lastSuccess === undefined) logger.info({ next: nextStep(report.account) }, 'mirror in step');
+      if (lastSuccess === undefined)
+        logger.info({ next: nextStep(report.account, config) }, 'mirror in step');
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests: report.requests }, 'mirror refreshed');
       lastSuccess = new Date().toISOString();

@@ -1,5 +1,6 @@
 /** What a run did, in words. */
 
+import { commandLine, shellWord } from '../config.ts';
 import type { Account } from './account.ts';
 import type { SyncReport } from './sync.ts';
 
@@ -31,17 +32,15 @@ export function describeChanges({ tallies }: SyncReport): string | undefined {
 }
 
 /** How to get at the mirror. Tokens of the upstream are not valid here: they are never stored. */
-export function nextStep({ username, subscriptionTier }: Account): string {
+export function nextStep(
+  { username, subscriptionTier }: Account,
+  config: Parameters<typeof commandLine>[0],
+): string {
   if (subscriptionTier !== 'ultra') {
     return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
   }
-  return `dovetail token create --user ${shellWord(username)} --name mirror`;
+  return commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 }
 
 /** Names come from upstream: no control characters, and nothing that a shell would run. */
 const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));
-
-function shellWord(text: string): string {
-  if (/^[\w.@-]+$/.test(text)) return text;
-  return `'${text.replace(/\p{C}/gu, ' ').replaceAll("'", "'\\''")}'`;
-}

@@ -22,7 +22,7 @@ export interface MirrorService {
  * @throws {SetupError} without a token, and for a database that holds other data.
  */
 export async function openMirrorService(
-  config: Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL'>,
+  config: Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'DATABASE_URL' | 'DATA_DIR'>,
   pool: pg.Pool,
   logger: Logger,
   timing: Partial<Timing> = {},
@@ -35,6 +35,7 @@ export async function openMirrorService(
     upstream: createUpstream({ base, token, timing }),
     interval: config.UPSTREAM_INTERVAL * 1000,
     logger,
+    config,
   });
   const forActivations = createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
   return {

@@ -10,6 +10,8 @@ const pause = 1_000;
 /** What a worker tells once it serves. */
 interface Serving {
   readonly url: string;
+  /** Whether anybody has an account in the database. */
+  readonly hasUsers: boolean;
 }
 
 /** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
@@ -22,8 +24,7 @@ export function tellServing(serving: Serving): void {
   process.send?.(serving);
 }
 
-export interface Workers {
-  readonly url: string;
+export interface Workers extends Serving {
   /** Has every worker finish its requests, and waits for the last of them. */
   close(): Promise<void>;
 }
@@ -62,17 +63,17 @@ export async function startWorkers(count: number, logger: Logger): Promise<Worke
   }
 
   // One after the other, since the first to come applies the migrations.
-  let url = '';
+  let told: Serving = { url: '', hasUsers: false };
   for (let started = 0; started < count; started++) {
     const serving = await start();
     if (!serving) {
       await close();
       return undefined;
     }
-    url = serving.url;
+    told = serving;
   }
   state = 'serving';
   // One may have died while the others started.
   while (running.size < count) start();
-  return { url, close };
+  return { ...told, close };
 }

@@ -4,8 +4,10 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
+import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
+import type { MigrationListener } from '../database/migrate.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
@@ -13,6 +15,7 @@ import { createResponseCache } from '../http/responseCache.ts';
 import { openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
+import { logStatements } from '../telemetry/statementLog.ts';
 import { release } from '../version.ts';
 import { createGatewayServer } from './pipeline.ts';
 
@@ -24,6 +27,8 @@ export interface Gateway {
   readonly metricsUrl: string | undefined;
   /** The token of the demo account, where there is one. */
   readonly demoToken: string | undefined;
+  /** Whether anybody has an account in the database. */
+  readonly hasUsers: boolean;
   /** Settles, once the log says why, when nothing but a new start can help. */
   readonly failure: Promise<void>;
   /** Stops listening, finishes the requests in flight, and closes the database. */
@@ -43,13 +48,16 @@ export async function openGateway(config: Config): Promise<Gateway> {
 
 async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
-  const database = parts.add(
-    await openDatabase(
-      config,
-      { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 },
-      (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
-    ),
-  );
+  if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
+  const bounds = {
+    connections: config.DATABASE_CONNECTIONS,
+    statement: config.STATEMENT_TIMEOUT * 1_000,
+  };
+  const listener: MigrationListener = {
+    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
+    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
+  };
+  const database = parts.add(await openDatabase(config, bounds, listener));
   const { pool, embedded } = database;
   await openTraces(config, logger, parts);
   const mirror = await openMirrorService(config, pool, logger);
@@ -82,6 +90,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
     database,
     metricsUrl,
     demoToken,
+    hasUsers: await hasUsers(database.sql),
     failure: database.failure.then((error) => logFailure(logger, error)),
     async close() {
       logger.info('closing');

@@ -136,9 +136,12 @@ function createPipeline(options: ServerOptions): Respond {
     // The keys of the two APIs are nothing to each other.
     const cacheKey = task.cacheKey === undefined ? undefined : `${endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
+    exchange.cache = cached && 'hit';
     if (cached) return cached;
     if (shed(exchange)) return fail('tooBusy');
-    return runWork(task.prepare(), { viewer, cacheKey }, responseCache);
+    const work = task.prepare();
+    if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
+    return runWork(work, { viewer, cacheKey }, responseCache);
   };
 }
 

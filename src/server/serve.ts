@@ -4,7 +4,9 @@ import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
+import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
+import { type Banner, bannerOf } from './banner.ts';
 import { beWorker, startWorkers, tellServing } from './cluster.ts';
 import { openGateway } from './gateway.ts';
 
@@ -27,8 +29,8 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     process.exitCode = 1;
     return;
   }
-  if (cluster.isWorker) tellServing({ url: gateway.url });
-  else process.stdout.write(welcome(config, gateway));
+  if (cluster.isWorker) tellServing({ url: gateway.url, hasUsers: gateway.hasUsers });
+  else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
   let failed = false;
   gateway.failure?.then(() => {
     failed = true;
@@ -56,15 +58,13 @@ async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Conf
   process.exit(0);
 }
 
-interface Serving {
-  readonly url: string;
-  readonly metricsUrl?: string | undefined;
-  readonly demoToken?: string | undefined;
+interface Serving extends Omit<Banner, 'workers'> {
   readonly failure?: Promise<void>;
   close(): Promise<void>;
 }
 
 async function open(config: Config): Promise<Serving | undefined> {
+  if (!cluster.isWorker) await checkPorts(config);
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
   const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
@@ -76,6 +76,7 @@ async function open(config: Config): Promise<Serving | undefined> {
   });
   return {
     url: workers.url,
+    hasUsers: workers.hasUsers,
     metricsUrl: metrics.url,
     async close() {
       await metrics.close();
@@ -84,31 +85,18 @@ async function open(config: Config): Promise<Serving | undefined> {
   };
 }
 
+/**
+ * Looks before anything is made: whoever starts a second gateway by mistake is to find no second database.
+ * @throws {SetupError} when a port cannot be listened on.
+ */
+async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {
+  // 0 is any that is free.
+  if (PORT) await checkPort(HOST, 'PORT', PORT);
+  if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
+}
+
 /** The embedded database runs inside the one process that may have its folder open. */
 function workersOf({ DATABASE_URL, WORKERS }: Config): number {
   if (DATABASE_URL === undefined) return 1;
   return WORKERS === 'auto' ? availableParallelism() : WORKERS;
-}
-
-function welcome(config: Config, { url, metricsUrl, demoToken }: Serving): string {
-  const token = demoToken ?? 'YOUR_API_TOKEN';
-  const workers = workersOf(config);
-  const notes = [
-    ...(demoToken === undefined ? [] : [`  Token     ${demoToken}  (of the demo account)`]),
-    ...(metricsUrl === undefined ? [] : [`  Metrics   ${metricsUrl}`]),
-    ...(workers > 1 ? [`  Workers   ${workers}`] : []),
-    ...(config.WORKERS !== workers && config.DATABASE_URL === undefined
-      ? ['  Workers   1: the embedded database belongs to one process. Set DATABASE_URL for more.']
-      : []),
-  ];
-  return `
-Dovetail is running.
-
-  GraphiQL  ${url}/graphql
-  REST      ${url}/api/v1
-${notes.map((note) => `${note}\n`).join('')}
-  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'
-  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
-
-`;
 }

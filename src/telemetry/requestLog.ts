@@ -4,14 +4,16 @@ import type { Logger } from 'pino';
 import type { Outcome } from '../http/exchange.ts';
 
 export function logOutcome(logger: Logger, { exchange, status, duration }: Outcome): void {
-  const { id, request, endpoint, operation } = exchange;
+  const { id, request, endpoint, operation, errorCode, cache } = exchange;
   const line = {
     request: id,
     endpoint,
     method: request.method,
     operation,
     status,
+    ...(errorCode !== undefined && { code: errorCode }),
     ms: Math.round(duration * 100) / 100,
+    ...(cache !== undefined && logger.isLevelEnabled('debug') && { cache }),
   };
   if (status === undefined) logger.info(line, 'client left');
   else if (status >= 500) logger.warn(line, 'responded');

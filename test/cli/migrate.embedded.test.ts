@@ -55,6 +55,6 @@ describe('dovetail migrate', () => {
       DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app',
     });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^The database could not be migrated: connect ECONNREFUSED.*\n$/);
+    expect(stderr).toMatch(/^DATABASE_URL is .*, but cannot be reached: connect ECONNREFUSED.*\n$/);
   });
 });

@@ -42,7 +42,7 @@ const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...ar
 it('mirrors an account, with the table alone on standard output, and then only what is new', async () => {
   const first = await sync();
   expect(first.stderr).toMatch(
-    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: dovetail token create --user demo --name mirror\n$/s,
+    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: DATA_DIR=\S+ npx dovetail token create --user demo --name mirror\n$/s,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);

@@ -111,11 +111,15 @@ describe('dovetail token', () => {
     });
 
     const wrong: readonly (readonly [number, readonly string[], string | RegExp])[] = [
-      [1, ['token', 'create', '--user', 'nobody', '--name', 'x'], 'There is no user named "nobody".'],
+      [
+        1,
+        ['token', 'create', '--user', 'nobody', '--name', 'x'],
+        /^There is no user named "nobody"\. To change that: DATA_DIR=\S+ npx dovetail user create nobody --tier ultra$/,
+      ],
       [
         1,
         ['token', 'create', '--user', 'coach', '--name', 'x'],
-        'Creating a token needs the ultra tier; coach has "free".',
+        /^Creating a token needs the ultra tier; coach has "free"\. To change that: DATA_DIR=\S+ npx dovetail user tier coach ultra$/,
       ],
       [1, ['token', 'create', '--user', 'demo', '--name', ' '], /^A token needs a name/],
       [2, ['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
@@ -170,9 +174,24 @@ describe('dovetail', () => {
     expect(stderr).toMatch(/^Usage: dovetail .*Commands:.*/s);
   });
 
-  it('--version is that of the package', async () => {
+  it.each(['--version', '-v'])('%s is that of the package', async (flag) => {
     const { version } = JSON.parse(await readFile('package.json', 'utf8'));
-    expect(await runHere(['--version'], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    expect(await runHere([flag], {})).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('says of a variable that is nearly a setting which one that is', async () => {
+    const { code, stderr } = await runHere(['migrate'], {
+      DATA_DIR: folder,
+      DATABASEURL: 'x',
+      LOG_LEVELS: 'y',
+    });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: `DATABASEURL is no setting, and has no effect: is DATABASE_URL meant?
+LOG_LEVELS is no setting, and has no effect: is LOG_LEVEL meant?
+No migrations are pending.
+`,
+    });
   });
 
   it('a wrong setting is one line for it, too', async () => {
@@ -181,7 +200,7 @@ describe('dovetail', () => {
     });
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(
-      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1\n',
+      'DATABASE_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Start the server, or correct DATABASE_URL; unset it for the embedded database.\n',
     );
   });
 });

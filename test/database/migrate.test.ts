@@ -217,7 +217,7 @@ describe('a role that may only read and write rows', () => {
     );
     await expect(migrate({ connectionString: url })).rejects.toThrow(
       new SetupError(
-        `The role "${role}" may not apply the pending migrations ${newest}: permission denied for schema public. Run \`dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
+        `The role "${role}" may not apply the pending migrations ${newest}: permission denied for schema public. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables.`,
       ),
     );
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');

@@ -41,7 +41,8 @@ async function upgrade(): Promise<string[]> {
     before.map((repair) => `${newest} finds ${repair}`),
   );
   const after: string[] = [];
-  expect(await migrate(database.pool.options, undefined, (repair) => after.push(repair))).toEqual([newest]);
+  const repaired = (repair: string) => void after.push(repair);
+  expect(await migrate(database.pool.options, undefined, { repaired })).toEqual([newest]);
   expect(after).toEqual(before);
   return before;
 }

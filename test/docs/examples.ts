@@ -74,7 +74,9 @@ curl() {
   local arguments=("\${@//localhost:4000/$gateway}")
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
-npx() { "$root/${clientPackages}/.bin/$1" "\${@:2}"; }
+npx() {
+  if [ "$1" = dovetail ]; then node "$root/dist/cli/cli.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
+}
 npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;
@@ -93,8 +95,8 @@ start() {
     kill -0 $started || { cat started.err >&2; return 1; }
     sleep 0.1
   done
-  gateway=$(sed -n 's|^  GraphiQL  http://\\([^/]*\\)/.*|\\1|p' started.out)
-  metrics=$(sed -n 's|^  Metrics   http://\\([^/]*\\)/.*|\\1|p' started.out)
+  gateway=$(sed -n 's|^  GraphiQL  *http://\\([^/]*\\)/.*|\\1|p' started.out)
+  metrics=$(sed -n 's|^  Metrics  *http://\\([^/]*\\)/.*|\\1|p' started.out)
 }
 stop() { [ -z "$started" ] || { kill $started; wait $started; started=; }; } 2> /dev/null
 trap stop EXIT

@@ -145,7 +145,14 @@ describe('the refresh of a mirror', () => {
       lines.push([pino.levels.labels[level], line]);
     };
     const logger = pino({ level: 'debug' }, { write });
-    refresh = startRefresh({ pool: scene.target.pool, upstream: scene.upstream, interval: 5, logger });
+    const config = { DATABASE_URL: undefined, DATA_DIR: 'mirror' };
+    refresh = startRefresh({
+      pool: scene.target.pool,
+      upstream: scene.upstream,
+      interval: 5,
+      logger,
+      config,
+    });
     return refresh;
   };
   /** Waits for so many more runs. */
@@ -164,7 +171,7 @@ describe('the refresh of a mirror', () => {
     const { status } = start();
     expect(status()).toBe('last success never, last error none');
     await runs(2);
-    const next = 'dovetail token create --user demo --name mirror';
+    const next = 'DATA_DIR=mirror npx dovetail token create --user demo --name mirror';
     expect(lines).toEqual([['info', { next, msg: 'mirror in step' }]]);
     await scene.source.database.client.dttDevice.update({ where: { id: 1 }, data: { apiHits: 9 } });
     await runs(2);

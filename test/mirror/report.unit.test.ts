@@ -42,6 +42,8 @@ describe('the report of a run', () => {
 });
 
 describe('the next step after a run', () => {
+  const place = { DATABASE_URL: undefined, DATA_DIR: '.data' };
+
   it.each([
     ['demo', 'demo'],
     ['a.b@c-d_9', 'a.b@c-d_9'],
@@ -51,7 +53,9 @@ describe('the next step after a run', () => {
     ['a\nb\u001b', "'a b '"],
     ['é', "'é'"],
   ])('is a command that a shell takes literally, for %j', (username, word) => {
-    expect(nextStep({ ...account, username })).toBe(`dovetail token create --user ${word} --name mirror`);
+    expect(nextStep({ ...account, username }, place)).toBe(
+      `npx dovetail token create --user ${word} --name mirror`,
+    );
   });
 
   it.each([
@@ -59,7 +63,7 @@ describe('the next step after a run', () => {
     ['ul\ntra', '"ul tra"'],
     [undefined, '"none"'],
   ])('is none with the tier %j, which it says', (subscriptionTier, said) => {
-    expect(nextStep({ ...account, username: 'a\nb', subscriptionTier })).toBe(
+    expect(nextStep({ ...account, username: 'a\nb', subscriptionTier }, place)).toBe(
       `A token needs the tier ultra, but the upstream says that "a b" has ${said}: the mirror cannot be queried until it says otherwise.`,
     );
   });

@@ -60,7 +60,7 @@ describe('several workers', () => {
       '--workers',
       '2',
     );
-    expect(gateway.output.stdout).toContain('  Workers   2\n');
+    expect(gateway.output.stdout).toContain('  Workers         2\n');
     const [first] = await askUntilAnsweredBy(gateway, 2);
     if (first === undefined) throw new Error('nobody answered');
 
@@ -78,7 +78,7 @@ describe('several workers', () => {
       }
     }, timeouts);
 
-    const metricsUrl = /Metrics {3}(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
+    const metricsUrl = /Metrics +(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
     const counted = async () => {
       const text = await (await fetch(metricsUrl)).text();
       const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];

@@ -10,17 +10,18 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
-import { listen, originOf } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/listen.ts';
+import { originOf } from '../../src/http/origin.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { release } from '../../src/version.ts';
-import { copyTemplate } from '../support/gateway.ts';
+import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 
 let folder: string;
 let taken: Server;
 let takenPort: string;
 beforeAll(async () => {
   folder = await copyTemplate();
-  taken = createServer();
+  taken = createServer((_, response) => response.end('somebody else'));
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   // A server that listens on a port has an address of this type.
   takenPort = String((taken.address() as AddressInfo).port);
@@ -70,7 +71,7 @@ describe('a start that cannot be', () => {
       const port = await freePort();
       const settings = { METRICS_PORT: port, [name]: takenPort };
       await expect(open(settings)).rejects.toThrow(
-        `HOST 127.0.0.1 and ${name} ${takenPort} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${takenPort}`,
+        `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,
       );
       expect(await isThere(`http://127.0.0.1:${port}/metrics`)).toBe(false);
       const gateway = await open({ PORT: port });
@@ -151,6 +152,14 @@ describe('the log', () => {
     expect(log.slice(1)).toMatchObject([{ msg: 'closing' }, { msg: 'closed' }]);
   });
 
+  it('says that a database is about to be migrated', async () => {
+    const own = await copyUnmigrated();
+    const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'info' });
+    expect(log).toMatchObject([{ msg: 'applying migrations', pending: 1 }, { msg: 'serving' }]);
+    await gateway.close();
+    await rm(own, { recursive: true, force: true });
+  });
+
   it('says that the engine failed, and that nothing is lost', async () => {
     const own = await copyTemplate();
     const gateway = await open({ DATA_DIR: own, LOG_LEVEL: 'warn' });
@@ -181,8 +190,11 @@ it.each([
   ['127.0.0.1', 'http://127.0.0.1:4000'],
   ['localhost', 'http://localhost:4000'],
   ['::1', 'http://[::1]:4000'],
-  ['::', 'http://[::]:4000'],
-])('a server on %s is at %s', (host, origin) => {
+  ['0.0.0.0', 'http://127.0.0.1:4000'],
+  ['0', 'http://127.0.0.1:4000'],
+  ['::', 'http://[::1]:4000'],
+  ['0:0::0', 'http://[::1]:4000'],
+])('a server on %s is reached at %s', (host, origin) => {
   expect(originOf(host, 4000)).toBe(origin);
 });
 

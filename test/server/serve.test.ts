@@ -14,7 +14,8 @@ import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { serve as serveHere } from '../../src/server/serve.ts';
 import { release } from '../../src/version.ts';
-import { needsEngine, openTestDatabase } from '../support/gateway.ts';
+import { needsEngine } from '../support/gateway.ts';
+import { freePort } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
 // Starting processes takes its time on a busy machine.
@@ -99,9 +100,10 @@ describe('a gateway with a database of its own', () => {
     expect(first.output.stdout).toBe(`
 Dovetail is running.
 
-  GraphiQL  ${url}/graphql
-  REST      ${url}/api/v1
-  Token     ${token}  (of the demo account)
+  Start here      ${url}
+  GraphiQL        ${url}/graphql
+  REST reference  ${url}/docs
+  Token           ${token}  (of the demo account)
 
 ${commands.join('\n')}
 
@@ -124,7 +126,7 @@ ${commands.join('\n')}
     expect(await response.json()).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
     const { code, stdout, stderr } = await stopInFlight(second, 'SIGINT');
     expect(code).toBe(0);
-    expect(stdout).toContain('  Workers   1: the embedded database belongs to one process.');
+    expect(stdout).toContain('  Workers         1: the embedded database belongs to one process.');
     const log = stderr
       .trim()
       .split('\n')
@@ -146,10 +148,12 @@ ${commands.join('\n')}
       '--workers',
       '2', // which goes before WORKERS
     );
-    expect(gateway.output.stdout).toContain('  Workers   1: the embedded database belongs to one process.');
+    expect(gateway.output.stdout).toContain(
+      '  Workers         1: the embedded database belongs to one process.',
+    );
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
     expect(await Promise.all(statuses)).toEqual([200, 200]);
-    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(gateway.output.stdout) ?? [];
+    const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(gateway.output.stdout) ?? [];
     expect((await fetch(metricsUrl)).status).toBe(200);
 
     expect(await runCli(['serve'], { DATA_DIR: folder, PORT: '0' })).toEqual({
@@ -208,8 +212,22 @@ describe('DATABASE_URL', () => {
       DATA_DIR: folder,
       LOG_LEVEL: 'silent',
     });
+    const place = `DATABASE_URL='${server.replace(':postgres@', ':***@')}/${name}'`;
+    expect(gateway.output.stdout).toContain(`
+  Nobody has an account in this database yet. There are three ways to one:
+
+    the demo account
+      ${place} npx dovetail demo
+    an account of your own, and its token
+      ${place} npx dovetail user create me --tier ultra
+      ${place} npx dovetail token create --user me --name laptop
+    a mirror of an account that lives elsewhere
+      UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${place} npx dovetail sync
+
+  Write the password in the place of ***.
+`);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
-    expect(gateway.output.stdout).not.toMatch(/demo|Workers|Metrics/);
+    expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
     expect(await query(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
 
     const readiness = async () => (await fetch(`${gateway.url}/readyz`)).status;
@@ -233,7 +251,8 @@ describe('DATABASE_URL', () => {
     await holder.connect();
     const { rows } = await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
     expect(rows).toHaveLength(1);
-    const { child, exit } = startCli(['serve'], { DATABASE_URL: `${server}/${name}`, PORT: '0' });
+    const settings = { DATABASE_URL: `${server}/${name}`, PORT: '0', LOG_LEVEL: 'silent' };
+    const { child, exit } = startCli(['serve'], settings);
     const waiting = () => query(`${server}/${name}`, 'SELECT FROM pg_locks WHERE NOT granted');
     await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
     child.kill('SIGTERM');
@@ -248,24 +267,35 @@ describe('DATABASE_URL', () => {
     const settings = { DATABASE_URL: `${server}/missing`, PORT: '0', LOG_LEVEL: 'silent' };
     const error: unknown = await openGateway(readConfig(settings)).catch((reason) => reason);
     expect(error).toBeInstanceOf(SetupError);
+    const { port } = new URL(server);
     expect(String(error)).toMatch(
-      /DATABASE_URL is .*, but cannot be reached: database "missing" does not exist$/,
+      new RegExp(
+        `DATABASE_URL is .*, but the server has no such database \\(database "missing" does not exist\\)\\. Make it: createdb -h 127\\.0\\.0\\.1 -p ${port} -U postgres missing$`,
+      ),
     );
     expect(String(error)).not.toContain('postgres:postgres');
   });
 
-  it('is let go of by workers when the port is taken, which is said once', async () => {
-    const database = await openTestDatabase();
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    const url = database.pool.options.connectionString ?? '';
-    const settings = { DATABASE_URL: url, PORT: String(port), WORKERS: '3' };
+  it('of workers that cannot use it is said once', async () => {
+    const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', PORT: '0', WORKERS: '3' };
     const { code, stdout, stderr } = await runCli(['serve'], settings);
-    expect(stderr).toMatch(/^HOST 127\.0\.0\.1 and PORT \d+ cannot be listened on: .*EADDRINUSE.*\n$/);
+    expect(stderr).toMatch(/^DATABASE_URL is .*, but cannot be reached: .*ECONNREFUSED.*\n$/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    taken.close();
-    await database.close();
+  });
+
+  it('is not looked at when the port is taken, whose gateway is named', async () => {
+    const other = createServer((request, response) => {
+      response.setHeader('X-Request-Id', 'x').end(request.url === '/healthz' ? 'alive\n' : '');
+    }).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', WORKERS: '3' };
+    expect(await runCli(['serve', '--port', String(port)], settings)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Dovetail already runs at http://127.0.0.1:${port}. Stop it, or set --port or PORT to another port; 0 picks a free one.\n`,
+    });
+    other.close();
   });
 });
 
@@ -276,7 +306,7 @@ describe('the process that starts workers', () => {
   });
 
   /** Serves with workers that only say so, until it is told to stop. */
-  function startServing(settings: Record<string, string>) {
+  function startServing(settings: Record<string, string>, beforeWorkers: () => void = () => {}) {
     const ended = vi.fn();
     const fork = vi.spyOn(cluster, 'fork').mockImplementation(() => {
       const worker = Object.assign(new EventEmitter(), {
@@ -288,7 +318,8 @@ describe('the process that starts workers', () => {
           },
         },
       });
-      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711' }));
+      beforeWorkers();
+      setImmediate(() => worker.emit('message', { url: 'http://127.0.0.1:4711', hasUsers: true }));
       // As much of a worker as is used.
       return worker as unknown as Worker;
     });
@@ -303,7 +334,11 @@ describe('the process that starts workers', () => {
       return true;
     });
     for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-    const served = serveHere({ DATABASE_URL: 'postgresql://127.0.0.1:1/app', LOG_LEVEL: 'silent' });
+    const served = serveHere({
+      DATABASE_URL: 'postgresql://127.0.0.1:1/app',
+      LOG_LEVEL: 'silent',
+      PORT: '0',
+    });
     return { served, fork, ended, stop: (signal: string) => stops.get(signal)?.(), output: () => output };
   }
 
@@ -312,9 +347,12 @@ describe('the process that starts workers', () => {
     await vi.waitFor(() => expect(output()).toContain('curl'));
     const cores = availableParallelism();
     expect(fork).toHaveBeenCalledTimes(cores);
-    expect(output()).toContain('  GraphiQL  http://127.0.0.1:4711/graphql\n');
-    expect(output()).toContain(`  Workers   ${cores}\n`);
-    const [, metricsUrl = ''] = /^ {2}Metrics {3}(\S+)$/m.exec(output()) ?? [];
+    expect(output()).toContain('  GraphiQL        http://127.0.0.1:4711/graphql\n');
+    expect(output()).toContain(`  Workers         ${cores}\n`);
+    expect(output()).toContain(
+      '\n  A token for a user:\n\n    DATABASE_URL=postgresql://127.0.0.1:1/app npx dovetail token create --user NAME --name laptop\n',
+    );
+    const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(output()) ?? [];
     // Nobody tells any here, but somebody is asked.
     expect((await fetch(new URL('/', metricsUrl))).status).toBe(404);
     stop('SIGINT');
@@ -324,12 +362,13 @@ describe('the process that starts workers', () => {
   });
 
   it('ends them when their metrics cannot be served, and says why', async () => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) });
+    const port = await freePort();
+    const taken = createServer((_, response) => response.end('somebody else'));
+    // It was free when the start looked.
+    const take = () => taken.listening || taken.listen(port, '127.0.0.1');
+    const { served, ended, output } = startServing({ WORKERS: '2', METRICS_PORT: String(port) }, take);
     await expect(served).rejects.toThrow(
-      `HOST 127.0.0.1 and METRICS_PORT ${port} cannot be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}`,
+      `METRICS_PORT ${port} is taken by another program. Stop it, or set METRICS_PORT to another port; 0 picks a free one.`,
     );
     expect(ended.mock.calls).toEqual([['SIGTERM'], ['SIGTERM']]);
     expect(output()).toBe('');

@@ -275,7 +275,7 @@ describe('the server of metrics', () => {
   it('says which setting is wrong when the port is taken', async () => {
     const METRICS_PORT = Number(new URL(gateway.metricsUrl ?? '').port);
     await expect(serveMetrics({ ...settings, METRICS_PORT }, async () => '')).rejects.toThrow(
-      `HOST 127.0.0.1 and METRICS_PORT ${METRICS_PORT} cannot be listened on: `,
+      `METRICS_PORT ${METRICS_PORT} is taken by a Dovetail that runs already. Stop it, or set METRICS_PORT to another port; 0 picks a free one.`,
     );
   });
 });

@@ -20,6 +20,70 @@ describe('on a terminal', () => {
     );
   });
 
+  const id = '1b944ced-25ff-484c-bca5-2ce543c5ef01';
+  const request = { request: id, endpoint: 'graphql', method: 'POST' };
+  const get = { ...request, endpoint: 'rest', method: 'GET' };
+  it.each<[object, string]>([
+    [{ ...get, operation: 'GET /dtt', status: 200, ms: 0.42 }, `GET  rest    /dtt 200 0.4 ms ${id}`],
+    [
+      { ...get, operation: 'GET /lkbx/templates/active', status: 200, ms: 12.6 },
+      'GET  rest    /lkbx/templates/active 200 13 ms 1b944ced',
+    ],
+    [
+      { ...request, operation: 'query viewer', status: 401, code: 'UNAUTHENTICATED', ms: 9_999 },
+      'POST graphql query viewer 401 UNAUTHENTICATED 9999 ms 1b944ced',
+    ],
+    [
+      {
+        ...request,
+        operation: 'subscription activeLockSession',
+        status: 500,
+        code: 'INTERNAL_SERVER_ERROR',
+        ms: 12_345,
+        cache: 'miss',
+      },
+      'POST graphql subscription… 500 INTERNAL_SERVER_ERROR 12 s miss 1b944ced',
+    ],
+    [
+      { ...get, method: 'HEAD', operation: 'GET /dtt', status: 304, ms: 1 },
+      `HEAD rest    GET /dtt 304 1.0 ms ${id}`,
+    ],
+    [{ ...get, endpoint: 'page', status: 404, ms: 1 }, `GET  page    - 404 1.0 ms ${id}`],
+    [{ ...get, endpoint: 'page', operation: '/', ms: 1 }, `GET  page    / left 1.0 ms ${id}`],
+    [
+      { ...get, request: 'mine', operation: 'GET /dtt', status: 200, ms: 1 },
+      'GET  rest    /dtt 200 1.0 ms mine',
+    ],
+  ])('a request is a line of at most 80 columns, its id last: %o', (entry, line) => {
+    const text = shown((logger) => logger.info(entry, 'responded'));
+    expect(text).toBe(`${line}\n`);
+    expect('12:34:56 '.length + line.length).toBeLessThanOrEqual(80);
+  });
+
+  it('a request has its whole id where the terminal is wider', () => {
+    const entry = { time: 0, level: 30, ...get, operation: 'GET /lkbx/templates/active', status: 200, ms: 1 };
+    expect(readable(JSON.stringify(entry), (_, each) => each, 100)).toMatch(new RegExp(`1\\.0 ms ${id}\n$`));
+  });
+
+  it.each([
+    [{ status: 200 }, 'green'],
+    [{ status: 200, code: 'NOT_FOUND' }, 'yellow'],
+    [{ status: 404 }, 'yellow'],
+    [{}, 'yellow'],
+    [{ status: 503, code: 'SERVICE_UNAVAILABLE' }, 'red'],
+  ])('how a request went is told by a colour: %o', (outcome, style) => {
+    const entry = { time: 0, level: 30, ...get, ms: 1, ...outcome };
+    const text = readable(JSON.stringify(entry), (paint, each) => `<${paint}>${each}</>`);
+    expect(text).toContain(`<${style}>${Object.values(outcome).join(' ') || 'left'}</>`);
+  });
+
+  it('a statement is shown with its time, as it would be typed', () => {
+    const entry = { request: id, sql: 'SELECT "id" FROM "User"', ms: 0.42 };
+    expect(shown((logger) => logger.debug(entry, 'statement'))).toBe(
+      'debug 0.4 ms SELECT "id" FROM "User"\n',
+    );
+  });
+
   it.each([
     ['trace', 'trace', 'gray'],
     ['debug', 'debug', 'gray'],

@@ -86,7 +86,7 @@ function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending
   if (pending.length === 0) return ok('tables cannot be created, and need not be');
   return problem(
     `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
-    'Run `dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
+    'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
   );
 }
 

@@ -111,7 +111,7 @@ describe('dovetail doctor, of a server', () => {
         check: 'database rights',
         state: 'problem',
         says: 'the role "postgres" may not create tables',
-        advice: expect.stringMatching(/^Run `dovetail migrate` with a DATABASE_URL of the role/),
+        advice: expect.stringMatching(/^Run `npx dovetail migrate` with a DATABASE_URL of the role/),
       },
     ]);
     expect(found(findings, 'triggers')).toMatchObject({

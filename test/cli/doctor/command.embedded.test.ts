@@ -253,7 +253,9 @@ $`,
     ['metrics of something else', '127.0.0.1', { '/metrics': '# TYPE build_info gauge' }, 'problem'],
   ])('tells %s from another program by its response', async (_, host, responses, state) => {
     const texts = new Map(Object.entries(responses));
-    const server = createHttpServer(({ url = '' }, response) => response.end(texts.get(url) ?? 'no'));
+    const server = createHttpServer(({ url = '' }, response) =>
+      response.setHeader('X-Request-Id', 'x').end(texts.get(url) ?? 'no'),
+    );
     await once(server.listen(0, host), 'listening');
     const findings = await examine({ DATA_DIR: empty, HOST: host, PORT: String(portOf(server)) });
     expect(found(findings, 'port')?.state).toBe(state);

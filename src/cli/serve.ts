@@ -1,0 +1,47 @@
+/** `dovetail serve`: runs the gateway. */
+
+import { Command, Option } from 'commander';
+import { complaintAbout, settings } from '../config.ts';
+
+/** The settings that have a flag: those that one sets when trying things out. */
+const flags = [
+  ['--host <address>', 'HOST'],
+  ['--port <number>', 'PORT'],
+  ['--database-url <url>', 'DATABASE_URL'],
+  ['--data-dir <folder>', 'DATA_DIR'],
+  ['--workers <count>', 'WORKERS'],
+  ['--log-level <level>', 'LOG_LEVEL'],
+] as const;
+
+const wrongUsage = 2;
+
+export const serveCommand = new Command('serve').description('run the gateway').addHelpText(
+  'after',
+  `
+A flag goes before the variable in its brackets. All other settings are variables alone:
+docs/configuration.md lists them, and npx dovetail doctor says which are wrong.`,
+);
+
+const options = flags.map(([flag, name]) => {
+  const { description, takes, schema } = settings[name];
+  const usual = schema.safeParse(undefined).data;
+  const notes = [name, takes, ...(usual === undefined ? [] : [`default: ${usual}`])];
+  const option = new Option(flag, `${description} (${notes.join('; ')})`);
+  option.argParser((text: string) => {
+    const complaint = complaintAbout(name, text, option.long ?? name);
+    if (complaint !== undefined) serveCommand.error(`error: ${complaint}`, { exitCode: wrongUsage });
+    return text;
+  });
+  serveCommand.addOption(option);
+  return { attribute: option.attributeName(), name };
+});
+
+serveCommand.action(async (given: Readonly<Record<string, string | undefined>>) => {
+  // The other commands start faster without.
+  const { serve } = await import('../server/serve.ts');
+  const asSettings = options.flatMap(({ attribute, name }) => {
+    const value = given[attribute];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  await serve(Object.fromEntries(asSettings));
+});

@@ -1,0 +1,11 @@
+/** Data as a table on a terminal. */
+
+/** The rows below their titles, one column below the other. */
+export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [titles, ...rows];
+  const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  // Nothing stands behind the last column, so that it needs no width.
+  const pad = (cell: string, column: number) =>
+    column === titles.length - 1 ? cell : cell.padEnd(widths[column] ?? 0);
+  return lines.map((line) => `${line.map(pad).join('  ')}\n`).join('');
+}

@@ -1,0 +1,63 @@
+/** `dovetail user`: creates and lists the users of a database of one's own, also while a gateway runs. */
+
+import { Command } from 'commander';
+import { createUser, type ListedUser, listUsers, setTier } from '../auth/users.ts';
+import { commandLine, shellWord } from '../config.ts';
+import { withDatabase } from './database.ts';
+import { table } from './table.ts';
+
+export const userCommand = new Command('user').description('manage users');
+
+const ultra = 'ultra';
+
+userCommand
+  .command('create')
+  .description('create a user')
+  .argument('<name>', 'what they are called; no two have the same, in whatever case')
+  .option('--tier <tier>', 'their subscription tier; only ultra may have tokens', ultra)
+  .option('--json', 'as JSON, with their number')
+  .action((name: string, { tier, json }: { tier: string; json?: true }) =>
+    withDatabase(async ({ sql }, config) => {
+      const id = await createUser(sql, name, tier);
+      const next =
+        tier === ultra
+          ? `token create --user ${shellWord(name)} --name laptop`
+          : `user tier ${shellWord(name)} ${ultra}`;
+      const why = tier === ultra ? 'Next' : 'Only ultra may have tokens';
+      process.stderr.write(
+        `Created user ${id}, ${name}, of the tier ${tier}. ${why}: ${commandLine(config, next)}\n`,
+      );
+      if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
+    }),
+  );
+
+userCommand
+  .command('list')
+  .description('list all users, with how many valid tokens they have')
+  .option('--json', 'as JSON')
+  .action(({ json }: { json?: true }) =>
+    withDatabase(async ({ sql }, config) => {
+      const users = await listUsers(sql);
+      process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
+      if (users.length === 0)
+        process.stderr.write(`There are none. Create one: ${commandLine(config, 'user create me')}\n`);
+    }),
+  );
+
+userCommand
+  .command('tier')
+  .description('move a user to another subscription tier')
+  .argument('<name>', 'whom')
+  .argument('<tier>', 'where to; only ultra may have tokens')
+  .action((name: string, tier: string) =>
+    withDatabase(async ({ sql }) => {
+      await setTier(sql, name, tier);
+      process.stderr.write(`${name} has the tier ${tier} now.\n`);
+    }),
+  );
+
+const tableOf = (users: readonly ListedUser[]) =>
+  table(
+    ['ID', 'TIER', 'TOKENS', 'NAME'],
+    users.map(({ id, username, tier, tokens }) => [String(id), tier ?? 'unknown', String(tokens), username]),
+  );

@@ -1,0 +1,63 @@
+/** Whether a port can be listened on, and who has it if not. */
+
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { errorText, SetupError } from '../errors.ts';
+import { originOf } from './origin.ts';
+
+export type PortState =
+  | { readonly is: 'free' }
+  /** A gateway listens there, on either of its ports. */
+  | { readonly is: 'gateway' }
+  | { readonly is: 'taken' }
+  | { readonly is: 'unusable'; readonly reason: string };
+
+/** Listens for a moment: nothing else tells what may be listened on. */
+export async function lookAtPort(host: string, port: number): Promise<PortState> {
+  const server = createServer();
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+    const closed = once(server, 'close');
+    server.close();
+    await closed;
+    return { is: 'free' };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
+    return { is: (await isGateway(host, port)) ? 'gateway' : 'taken' };
+  }
+}
+
+/**
+ * @param setting the name of the setting that the port comes from.
+ * @throws {SetupError} when the port cannot be listened on, with who has it and what to do.
+ */
+export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', port: number): Promise<void> {
+  const state = await lookAtPort(host, port);
+  const how = setting === 'PORT' ? '--port or PORT' : setting;
+  const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
+  if (state.is === 'free') return;
+  if (state.is === 'unusable')
+    throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${state.reason}`);
+  if (state.is === 'gateway' && setting === 'PORT')
+    throw new SetupError(`Dovetail already runs at ${originOf(host, port)}. ${next}`);
+  const holder = state.is === 'gateway' ? 'a Dovetail that runs already' : 'another program';
+  throw new SetupError(`${setting} ${port} is taken by ${holder}. ${next}`);
+}
+
+/** How long, in milliseconds, whoever has a port may take to say what they are. */
+const timeout = 2_000;
+
+async function isGateway(host: string, port: number): Promise<boolean> {
+  const origin = originOf(host, port);
+  const ask = (path: string) => fetch(origin + path, { signal: AbortSignal.timeout(timeout) });
+  try {
+    const health = await ask('/healthz');
+    // Every response of a gateway has the id; others may be alive as well.
+    if (health.headers.has('X-Request-Id') && (await health.text()) === 'alive\n') return true;
+    return (await (await ask('/metrics')).text()).includes('dovetail_build_info');
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,74 @@
+/** What is printed once a gateway serves: where it is, and how to ask it. */
+
+import { type Config, commandLine } from '../config.ts';
+import { withoutPassword } from '../errors.ts';
+import { isEverywhere } from '../http/origin.ts';
+
+export interface Banner {
+  readonly url: string;
+  readonly metricsUrl?: string | undefined;
+  readonly demoToken?: string | undefined;
+  /** Whether anybody has an account in the database. */
+  readonly hasUsers: boolean;
+  /** How many processes serve. */
+  readonly workers: number;
+}
+
+export function bannerOf(config: Config, banner: Banner): string {
+  const { url, demoToken } = banner;
+  const token = demoToken ?? 'YOUR_API_TOKEN';
+  const width = Math.max(...placesOf(config, banner).map(([name]) => name.length));
+  const places = placesOf(config, banner).map(([name, what]) => `  ${name.padEnd(width)}  ${what}\n`);
+  return `
+Dovetail is running.
+
+${places.join('')}${accountsOf(config, banner)}
+  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'
+  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
+
+`;
+}
+
+/** Where everything is, and what there is to know of it. */
+function placesOf(
+  { HOST, GRAPHIQL, INTROSPECTION, WORKERS, DATABASE_URL }: Config,
+  { url, demoToken, metricsUrl, workers }: Banner,
+): [name: string, what: string][] {
+  const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
+  const places: [string, string | undefined][] = [
+    ['Start here', `${url}${everywhere}`],
+    ['GraphiQL', GRAPHIQL === 'on' ? `${url}/graphql` : undefined],
+    ['REST reference', INTROSPECTION === 'on' ? `${url}/docs` : undefined],
+    ['Token', demoToken && `${demoToken}  (of the demo account)`],
+    ['Metrics', metricsUrl],
+    ['Workers', workers > 1 ? String(workers) : undefined],
+  ];
+  if (WORKERS !== workers && DATABASE_URL === undefined)
+    places.push(['Workers', '1: the embedded database belongs to one process. Set DATABASE_URL for more.']);
+  return places.flatMap(([name, what]) => (what === undefined ? [] : [[name, what]]));
+}
+
+/** How to get an account, or a token for one, where there is none to show. */
+function accountsOf(config: Config, { demoToken, hasUsers }: Banner): string {
+  if (demoToken !== undefined) return '';
+  const { DATABASE_URL, UPSTREAM_URL } = config;
+  const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
+  if (!hasUsers && UPSTREAM_URL !== undefined)
+    return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
+  const lines = hasUsers
+    ? ['A token for a user:', '', `  ${createToken('NAME')}`]
+    : [
+        'Nobody has an account in this database yet. There are three ways to one:',
+        '',
+        '  the demo account',
+        `    ${commandLine(config, 'demo')}`,
+        '  an account of your own, and its token',
+        `    ${commandLine(config, 'user create me --tier ultra')}`,
+        `    ${createToken('me')}`,
+        '  a mirror of an account that lives elsewhere',
+        `    UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${commandLine(config, 'sync')}`,
+      ];
+  if (DATABASE_URL !== undefined && withoutPassword(DATABASE_URL) !== DATABASE_URL)
+    lines.push('', 'Write the password in the place of ***.');
+  return `\n${lines.map((line) => `${line && `  ${line}`}\n`).join('')}`;
+}

@@ -1,0 +1,46 @@
+/** What is said of a server that cannot be used. That servers say so is tested in `serve.test.ts`. */
+
+import { describe, expect, it } from 'vitest';
+import { connectionError } from '../../src/database/connectionError.ts';
+
+const url = 'postgresql://me:hunter2@h:5433/a%20b';
+const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
+const failed = (message: string, code?: string) => Object.assign(new Error(message), { code });
+
+describe('a server that cannot be used', () => {
+  it.each([
+    [
+      failed('connect ECONNREFUSED 127.0.0.1:5433', 'ECONNREFUSED'),
+      'cannot be reached: connect ECONNREFUSED 127.0.0.1:5433. Start the server, or correct DATABASE_URL; unset it for the embedded database.',
+    ],
+    [
+      failed('getaddrinfo ENOTFOUND h', 'ENOTFOUND'),
+      'cannot be reached: getaddrinfo ENOTFOUND h. Start the server, or correct DATABASE_URL; unset it for the embedded database.',
+    ],
+    [
+      new AggregateError([failed('refused at ::1'), failed('refused at 127.0.0.1')]),
+      'cannot be reached: refused at ::1; refused at 127.0.0.1. Start the server, or correct DATABASE_URL; unset it for the embedded database.',
+    ],
+    [
+      failed('password authentication failed for user "me"', '28P01'),
+      'the server does not accept its password (password authentication failed for user "me"). Correct it.',
+    ],
+    [
+      failed('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
+      'the server asks for a password, which it lacks. Write it as postgresql://user:password@host/database.',
+    ],
+    [
+      failed('database "a b" does not exist', '3D000'),
+      `the server has no such database (database "a b" does not exist). Make it: createdb -h h -p 5433 -U me 'a b'`,
+    ],
+    [failed('no pg_hba.conf entry', '28000'), 'the server does not let it in: no pg_hba.conf entry'],
+    [
+      failed('the database system is starting up', '57P03'),
+      'the server does not let it in: the database system is starting up',
+    ],
+  ])('is told with what to do: %s', (error, reason) => {
+    const { message, cause } = connectionError(url, client, error);
+    expect(message).toBe(`DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but ${reason}`);
+    expect(cause).toBe(error);
+  });
+});

@@ -1,0 +1,97 @@
+/** What a start prints. Its commands are run in `serve.test.ts` and `.ci/run`. */
+
+import { describe, expect, it } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { type Banner, bannerOf } from '../../src/server/banner.ts';
+
+const url = 'http://127.0.0.1:4000';
+const print = (settings: Record<string, string>, banner: Partial<Banner> = {}) =>
+  bannerOf(readConfig(settings), { url, hasUsers: true, workers: 1, ...banner });
+
+/** The lines of the banner but for the commands that ask the gateway. */
+const linesOf = (text: string) =>
+  text.split('\n').filter((line) => line !== '' && !line.startsWith('  curl '));
+
+describe('the banner', () => {
+  it.each<[string, Record<string, string>, Partial<Banner>, string[]]>([
+    [
+      'where to start, and the pages that there are',
+      {},
+      { demoToken: 'dvt_x' },
+      [
+        '  Start here      http://127.0.0.1:4000',
+        '  GraphiQL        http://127.0.0.1:4000/graphql',
+        '  REST reference  http://127.0.0.1:4000/docs',
+        '  Token           dvt_x  (of the demo account)',
+      ],
+    ],
+    [
+      'no page that is off',
+      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { demoToken: 'dvt_x' },
+      ['  Start here  http://127.0.0.1:4000', '  Token       dvt_x  (of the demo account)'],
+    ],
+    [
+      'that it listens everywhere, metrics, and why there is one process',
+      { HOST: '::', WORKERS: '4', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
+      [
+        '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
+        '  Token       dvt_x  (of the demo account)',
+        '  Metrics     http://[::1]:9464/metrics',
+        '  Workers     1: the embedded database belongs to one process. Set DATABASE_URL for more.',
+      ],
+    ],
+    [
+      'how users get a token where there is none to show',
+      { DATA_DIR: '/data', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      {},
+      [
+        '  Start here  http://127.0.0.1:4000',
+        '  A token for a user:',
+        '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
+      ],
+    ],
+    [
+      'that a mirror is on its way',
+      {
+        DATABASE_URL: 'postgresql://h/d',
+        UPSTREAM_URL: 'https://example.com/api/v1',
+        UPSTREAM_TOKEN: 'x',
+        GRAPHIQL: 'off',
+        INTROSPECTION: 'off',
+      },
+      { hasUsers: false, workers: 2 },
+      [
+        '  Start here  http://127.0.0.1:4000',
+        '  Workers     2',
+        '  The account of https://example.com/api/v1 is being mirrored. The log says when it is here, and how to get a token.',
+      ],
+    ],
+    [
+      'the three ways to an account where nobody has one',
+      { DATABASE_URL: 'postgresql://h/d', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { hasUsers: false },
+      [
+        '  Start here  http://127.0.0.1:4000',
+        '  Nobody has an account in this database yet. There are three ways to one:',
+        '    the demo account',
+        '      DATABASE_URL=postgresql://h/d npx dovetail demo',
+        '    an account of your own, and its token',
+        '      DATABASE_URL=postgresql://h/d npx dovetail user create me --tier ultra',
+        '      DATABASE_URL=postgresql://h/d npx dovetail token create --user me --name laptop',
+        '    a mirror of an account that lives elsewhere',
+        '      UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… DATABASE_URL=postgresql://h/d npx dovetail sync',
+      ],
+    ],
+  ])('has %s', (_, settings, banner, lines) => {
+    expect(linesOf(print(settings, banner))).toEqual(['Dovetail is running.', ...lines]);
+  });
+
+  it('shows no password, and says where it goes', () => {
+    const text = print({ DATABASE_URL: 'postgresql://me:hunter2@h/d' }, { hasUsers: false });
+    expect(text).not.toContain('hunter2');
+    expect(text).toContain("DATABASE_URL='postgresql://me:***@h/d' npx dovetail demo\n");
+    expect(text).toContain('\n  Write the password in the place of ***.\n');
+  });
+});

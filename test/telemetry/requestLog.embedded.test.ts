@@ -1,0 +1,89 @@
+/** What the log has of requests, and of what they took, by how closely somebody looks. */
+
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createLogger } from '../../src/telemetry/log.ts';
+import { logStatements } from '../../src/telemetry/statementLog.ts';
+import { createAccount } from '../support/accounts.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  openTestGateway,
+  rest,
+  type TestDatabase,
+} from '../support/gateway.ts';
+
+let database: TestDatabase;
+let token: string;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  ({ token } = await createAccount(database.client, 'alice'));
+});
+afterAll(() => database?.close());
+
+async function open(level: string) {
+  const lines: string[] = [];
+  const logger = createLogger(level, { write: (line: string) => lines.push(line) });
+  const gateway = await openTestGateway({ ...database, close: async () => {} }, { logger });
+  onTestFinished(() => gateway.close());
+  const entries = () => lines.map((line): Record<string, unknown> => JSON.parse(line));
+  /** The entries of the requests, once there are so many. */
+  const requests = async (count: number) => {
+    const found = () => entries().filter(({ msg }) => msg === 'responded');
+    await expect.poll(found).toHaveLength(count);
+    return found();
+  };
+  return { gateway, logger, entries, requests };
+}
+
+describe('a request', () => {
+  it('has the code of the first error in its GraphQL response, whoever made that', async () => {
+    const { gateway, requests } = await open('info');
+    const missing = 'mutation { activateTemplate(databaseId: 999) { template { name } } }';
+    await graphqlOnce(gateway, undefined, '{ viewer { username } }');
+    await graphqlOnce(gateway, token, '{ nothing }');
+    // By Yoga, and then compiled.
+    await graphqlOnce(gateway, token, missing);
+    await graphqlOnce(gateway, token, missing);
+    await graphqlOnce(gateway, token, '{ viewer { username } }');
+    await rest(gateway, token, '/dtt/999');
+    expect((await requests(6)).map(({ status, code }) => [status, code])).toEqual([
+      [401, 'UNAUTHENTICATED'],
+      [200, 'BAD_USER_INPUT'],
+      [200, 'NOT_FOUND'],
+      [200, 'NOT_FOUND'],
+      [200, undefined],
+      [404, undefined],
+    ]);
+  });
+
+  it('says at debug whether there was a cached response, and which statements it took, without values', async () => {
+    const { gateway, logger, entries, requests } = await open('debug');
+    const statements = logStatements(logger);
+    onTestFinished(() => statements.close());
+    await rest(gateway, token, '/dtt/templates');
+    await rest(gateway, token, '/dtt/templates');
+    await graphqlOnce(
+      gateway,
+      token,
+      'mutation { activateTemplate(databaseId: 987654) { template { name } } }',
+    );
+    const [read, again, write] = await requests(3);
+    expect([read, again, write].map((entry) => entry?.cache)).toEqual(['miss', 'hit', undefined]);
+    const taken = entries().filter(({ msg }) => msg === 'statement');
+    const of = (entry: Record<string, unknown> | undefined) =>
+      taken.filter(({ request }) => request === entry?.request).map(({ sql }) => sql);
+    expect(of(read)).toContainEqual(expect.stringMatching(/^SELECT .*"DttTemplate"/));
+    expect(of(again)).toEqual([]);
+    expect(of(write)).toEqual([expect.stringMatching(/^WITH .*"DttTemplate"/)]);
+    expect(taken.every(({ ms }) => typeof ms === 'number' && ms >= 0)).toBe(true);
+    expect(JSON.stringify(taken)).not.toMatch(/987654|dvt_/);
+  });
+
+  it('says neither at info', async () => {
+    const { gateway, logger, entries, requests } = await open('info');
+    expect(logger.isLevelEnabled('debug')).toBe(false);
+    await rest(gateway, token, '/dtt/templates');
+    expect((await requests(1))[0]).not.toHaveProperty('cache');
+    expect(entries().filter(({ msg }) => msg === 'statement')).toEqual([]);
+  });
+});
