@@ -78,8 +78,8 @@ const ask = async ({ url }: TestGateway, path: string, body?: unknown) => {
   return { status: response.status, text: await response.text() };
 };
 
-const nested = `{ dttSessions { nodes { name createdAt segments { percentGrade speedMeasured createdAt } template { name targetDepth } } }
-  dttTemplates { nodes { name targetDepth targetWindow createdDate updatedAt segments { type duration } } }
+const nested = `{ dttSessions { nodes { name createdAt segments { gradePercent speedMeasured createdAt } template { name targetDepth } } }
+  dttTemplates { nodes { name targetDepth targetWindow createdAt updatedAt segments { type durationSeconds } } }
   lockSessions { nodes { startedAt durationSeconds segments { createdAt } } } devices { nodes { id macAddress } } }`;
 
 it.each([

@@ -155,7 +155,8 @@ export async function createAccount(database: PrismaClient, username: string): P
 
 /** One that no other device of a test has. */
 const macAddress = (userId: number, kind: number, index: number) =>
-  ['02', '00', ...[userId >> 8, userId & 255, kind, index].map((byte) => byte.toString(16).padStart(2, '0'))]
+  [2, userId >>> 24, userId >>> 16, userId >>> 8, userId, 16 * kind + index]
+    .map((byte) => (byte & 255).toString(16).padStart(2, '0'))
     .join(':')
     .toUpperCase();
 

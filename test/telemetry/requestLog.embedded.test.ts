@@ -38,7 +38,7 @@ async function open(level: string) {
 describe('a request', () => {
   it('has the code of the first error in its GraphQL response, whoever made that', async () => {
     const { gateway, requests } = await open('info');
-    const missing = 'mutation { activateTemplate(databaseId: 999) { template { name } } }';
+    const missing = 'mutation { activateTemplate(template: { databaseId: 999 }) { template { name } } }';
     await graphqlOnce(gateway, undefined, '{ viewer { username } }');
     await graphqlOnce(gateway, token, '{ nothing }');
     // By Yoga, and then compiled.
@@ -65,7 +65,7 @@ describe('a request', () => {
     await graphqlOnce(
       gateway,
       token,
-      'mutation { activateTemplate(databaseId: 987654) { template { name } } }',
+      'mutation { activateTemplate(template: { databaseId: 987654 }) { template { name } } }',
     );
     const [read, again, write] = await requests(3);
     expect([read, again, write].map((entry) => entry?.cache)).toEqual(['miss', 'hit', undefined]);
