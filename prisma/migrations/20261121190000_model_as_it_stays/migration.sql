@@ -112,7 +112,11 @@ DECLARE
 BEGIN
   -- Until the function ends. A query that is made for each row anew would take longer than the rest.
   PERFORM set_config('search_path', quote_ident(TG_TABLE_SCHEMA) || ', pg_temp', true);
-  SELECT "ownerId" INTO owner FROM "DttTemplate" WHERE id = NEW."templateId" FOR SHARE;
+  -- Nobody else sees what this transaction has made, so there is nobody to wait for: one's own templates, as a rule.
+  SELECT "ownerId" INTO owner FROM "DttTemplate" WHERE id = NEW."templateId" AND xmin = pg_current_xact_id()::xid;
+  IF NOT FOUND THEN
+    SELECT "ownerId" INTO owner FROM "DttTemplate" WHERE id = NEW."templateId" FOR SHARE;
+  END IF;
   -- What is replicated may come before its template.
   IF FOUND THEN
     NEW."importedAt" := CASE WHEN owner = NEW."userId" THEN NULL ELSE coalesce(NEW."importedAt", now()) END;
