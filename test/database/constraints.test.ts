@@ -115,7 +115,7 @@ const constraints = (): Record<string, string[]> => ({
   User_username_in_any_case: [`INSERT INTO "User" (username) VALUES ('ALICE')`],
   DttTemplateSegment_templateId_position_key: ['UPDATE "DttTemplateSegment" SET position = 0'],
   TrainerSegment_sessionId_order_key: ['UPDATE "TrainerSegment" SET "order" = 0'],
-  LockSession_one_active_per_owner: [another('LockSession', {})],
+  LockSession_one_active_per_owner: [`UPDATE "LockSession" SET "isActive" = true, "lockState" = 'locked'`],
   ApiToken_digest_key: [`${token} SELECT "userId", 'x', digest, 2 FROM "ApiToken"`],
   ApiToken_slot_in_use: [`${token} SELECT ${alice.userId}, 'x', ${digest}, 1 FROM "ApiToken"`],
   // One's own template is in the library already, and cannot be imported.
