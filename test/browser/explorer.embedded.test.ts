@@ -27,7 +27,7 @@ async function expectResponse(page: Page, text: string): Promise<void> {
     if (response.includes('Cannot infer operation')) await run(page);
     return response;
   };
-  await expect.poll(look, { timeout: 10_000, interval: 300 }).toContain(text);
+  await expect.poll(look, { timeout: 30_000, interval: 300 }).toContain(text);
 }
 
 const run = (page: Page) => page.getByRole('button', { name: 'Execute query' }).click();

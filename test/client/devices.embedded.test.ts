@@ -29,9 +29,9 @@ it('reads trainers with their sessions', async () => {
 it('activates a template, and is told which one is active', async () => {
   const names: (string | undefined)[] = [];
   const stop = followActiveTemplate(client, (name) => names.push(name));
-  await expect.poll(() => names).toEqual([undefined]);
+  await expect.poll(() => names, { timeout: 20_000 }).toEqual([undefined]);
   expect(await activate(client, alice.dttTemplates[0])).toBe(true);
-  await expect.poll(() => names).toEqual([undefined, 'Program 0 of alice']);
+  await expect.poll(() => names, { timeout: 20_000 }).toEqual([undefined, 'Program 0 of alice']);
   stop();
 });
 
