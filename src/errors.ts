@@ -53,8 +53,12 @@ export function clientError(code: ErrorCode, message: string): GraphQLError {
 }
 
 /** An error about one argument of a field, which the response names. */
-export function argumentError(argument: string, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', argument } });
+export function argumentError(
+  argument: string,
+  message: string,
+  code: ErrorCode = 'BAD_USER_INPUT',
+): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, argument } });
 }
 
 /** An error of an execution, whether graphql-js or compiled code made it. */
@@ -66,10 +70,15 @@ export interface ExecutionError {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The code of an error made by `clientError`, or undefined for one that no client may see. */
+/** The code of an error made by `clientError` or `argumentError`, undefined for any other. */
 export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
   const code = extensions?.code;
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;
+}
+
+/** The code with which a client sees the error, undefined for one that no client may see. */
+export function codeForClient(error: ExecutionError): ErrorCode | undefined {
+  return codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : undefined);
 }
 
 /** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
@@ -77,18 +86,19 @@ export function errorForClient(
   error: ExecutionError,
   onHidden: (error: unknown) => void,
 ): GraphQLFormattedError {
-  const code = codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : 'INTERNAL_SERVER_ERROR');
-  const isHidden = codeOf(error) === undefined && code === 'INTERNAL_SERVER_ERROR';
+  const code = codeForClient(error);
+  const isHidden = code === undefined;
   if (isHidden) onHidden(error.originalError ?? error);
   // Yoga reads the HTTP status of the whole response from `http`, and removes it.
-  const { http, argument } = error.extensions ?? {};
+  const { http, argument, variable } = error.extensions ?? {};
   return {
     message: isHidden ? messages.internal : error.message,
     ...(error.locations && { locations: error.locations }),
     ...(error.path && { path: error.path }),
     extensions: {
-      code,
+      code: code ?? 'INTERNAL_SERVER_ERROR',
       ...(typeof argument === 'string' && !isHidden && { argument }),
+      ...(typeof variable === 'string' && !isHidden && { variable }),
       ...(http !== undefined && { http }),
     },
   };

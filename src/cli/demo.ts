@@ -13,12 +13,14 @@ export const demoCommand = new Command('demo')
     withDatabase(async (database, { DATABASE_URL, DATA_DIR }) => {
       await checkOnlyDemo(database.pool);
       if (reset) await resetDemo(database.pool);
-      const token = await prepareDemo(database, DATABASE_URL === undefined ? DATA_DIR : undefined);
+      const onServer = DATABASE_URL !== undefined;
+      const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, onServer && reset);
+      const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
       if (token === undefined)
         throw new SetupError(
-          'The demo account can have no token: it has five already, or not the ultra tier any more. --reset loads it anew.',
+          `${state}, but can have no new token: it has five already, or not the ultra tier any more. \`dovetail token\` lists and revokes them.`,
         );
-      process.stderr.write(`The demo account is ${reset ? 'as it was at first' : 'there'}. Its token:\n`);
+      process.stderr.write(`${state}. Its token:\n`);
       process.stdout.write(`${token}\n`);
     }),
   );

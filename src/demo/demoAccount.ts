@@ -19,10 +19,12 @@ export const loadingLimit = 120_000;
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
  * in the file `demo-token` there. Undefined for a database that holds other data.
  * @param dataDir undefined for a server, which has no folder: each call makes a new token then, in place of the last.
+ * @param keepsTokens whether that leaves the last valid, as long as there is a place for another.
  */
 export async function prepareDemo(
   { pool, sql }: Pick<Connected, 'pool' | 'sql'>,
   dataDir: string | undefined,
+  keepsTokens = false,
 ): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
@@ -39,7 +41,7 @@ export async function prepareDemo(
   // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
   // nobody knows, makes room for the new one: an account has a limited number.
   const client = await openClient();
-  await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
+  if (!keepsTokens) await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
   const created = await createToken(client, demoUsername, tokenName).catch((error: unknown) => {
     // Somebody has used up the account's tokens, or taken its tier: from then on it is an account like any other.
     if (error instanceof TokenError) return undefined;

@@ -9,15 +9,27 @@ import { demoUsername, loadDemoData } from './demoData.ts';
 /** The users that the demo account comes with. */
 const ours = [demoUsername, 'coach'];
 
+interface Census {
+  readonly isMirror: boolean;
+  readonly isEmpty: boolean;
+  /** Whether there is something of the demo account's, and nothing else. Names alone do not tell it from somebody else's. */
+  readonly isDemo: boolean;
+}
+
+const census = `
+  WITH known AS (SELECT id FROM "User" WHERE username IN (${ours.map((name) => `'${name}'`).join()})),
+    records AS (
+      SELECT "bubbleId" FROM "DttDevice" UNION ALL SELECT "bubbleId" FROM "LkbxDevice" UNION ALL SELECT "bubbleId" FROM "OssmDevice"
+      UNION ALL SELECT "bubbleId" FROM "DttTemplate" UNION ALL SELECT "bubbleId" FROM "DttSession"
+      UNION ALL SELECT "bubbleId" FROM "LockSession")
+  SELECT EXISTS (SELECT FROM "Mirror") AS "isMirror", NOT EXISTS (SELECT FROM "User") AS "isEmpty",
+    EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
+      AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known)) AS "isDemo"`;
+
 /** @throws {SetupError} for a database that holds anything else, of which nothing is touched. */
-export async function checkOnlyDemo(pool: pg.Pool | pg.ClientBase): Promise<void> {
-  const { rows } = await pool.query<{ others: number; mirrored: boolean }>(
-    `SELECT count(*)::int AS others, EXISTS (SELECT FROM "Mirror") AS mirrored
-     FROM "User" WHERE NOT username = ANY ($1)`,
-    [ours],
-  );
-  const [{ others, mirrored } = { others: 0, mirrored: false }] = rows;
-  reject(others, mirrored);
+export async function checkOnlyDemo(pool: pg.Pool): Promise<void> {
+  const { rows } = await pool.query<Census>(census);
+  reject(rows);
 }
 
 /**
@@ -33,8 +45,7 @@ export async function resetDemo(pool: pg.Pool): Promise<void> {
 async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
   // From here on nobody else writes one.
   await database.$executeRaw`LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE`;
-  const others = await database.user.count({ where: { username: { notIn: ours } } });
-  reject(others, (await database.mirror.count()) > 0);
+  reject(await database.$queryRawUnsafe<Census[]>(census));
   // Whatever columns a token has.
   const tokens = await database.$queryRaw<{ token: Prisma.InputJsonValue }[]>`
     SELECT to_jsonb(t) AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = ${demoUsername} ORDER BY t.id`;
@@ -48,12 +59,11 @@ async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
         'userId', (SELECT id FROM "User" WHERE username = ${demoUsername})))).*`;
 }
 
-function reject(others: number, isMirror: boolean): void {
-  if (isMirror)
+function reject([found]: readonly Census[]): void {
+  if (found?.isMirror)
     throw new SetupError('This database mirrors an account, which is all that it may have: name another.');
-  if (others === 0) return;
-  const users = others === 1 ? 'a user' : `${others} users`;
+  if (found?.isEmpty || found?.isDemo) return;
   throw new SetupError(
-    `This database has ${users} of its own, and the demo account wants one for itself: name another.`,
+    'This database has users or records of its own, and the demo account wants one for itself: name another.',
   );
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
 import { isAsyncIterable } from 'graphql-yoga';
-import { codeOf } from '../errors.ts';
+import { codeForClient } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
 import { createTurns } from './turns.ts';
 
@@ -17,7 +17,8 @@ const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)))
 
 /**
  * As `subscribe` of graphql-js, in turns. An event whose operation failed for a reason that is hidden from clients comes
- * again after a while: the reader would otherwise have the failure for the state of things until the next change.
+ * again after a while: the reader would otherwise have the failure for the state of things until the next change. One
+ * that failed for the request's own sake would do so again and again, and is the last.
  * @param args the context is one of the schema's: without a viewer no document is a subscription.
  */
 export async function subscribeInTurns(
@@ -28,16 +29,19 @@ export async function subscribeInTurns(
   const { viewer, changes } = args.contextValue as Context;
   const iterator = events[Symbol.asyncIterator]();
   let hasLeft = false;
+  let isOver = false;
   const end = { done: true, value: undefined } as const;
   const results: AsyncIterableIterator<ExecutionResult> = {
     async next() {
-      const step = await iterator.next();
+      const step = isOver ? ((await iterator.return?.()) ?? end) : await iterator.next();
       if (step.done) return end;
       const value = await inTurn(viewer.id, async () =>
         hasLeft ? undefined : execute({ ...args, rootValue: step.value }),
       );
       if (value === undefined) return end;
-      changes.resolved(value.errors?.some((error) => codeOf(error) === undefined) === true);
+      const codes = value.errors?.map(codeForClient) ?? [];
+      isOver = codes.includes('BAD_USER_INPUT');
+      changes.resolved(codes.includes(undefined));
       return { done: false, value };
     },
     async return() {

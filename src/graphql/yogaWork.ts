@@ -110,6 +110,10 @@ function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
 /** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
 
+const notAcceptable =
+  'A query or mutation gives application/graphql-response+json or application/json, a subscription text/event-stream: ' +
+  'Accept has to name it';
+
 /** Yoga's response, read whole. Some of its errors have a status and no body. */
 async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
   const { status } = reply;
@@ -117,7 +121,12 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
   const headers = Object.fromEntries(
     [...reply.headers].filter(([name]) => !transferHeaders.has(name.toLowerCase())),
   );
-  if (body.length === 0 && status >= 400) return requestFailure(status, STATUS_CODES[status] ?? '', headers);
+  if (body.length === 0 && status >= 400) {
+    const { accept: _, ...others } = headers;
+    return status === 406
+      ? requestFailure(status, notAcceptable, others)
+      : requestFailure(status, STATUS_CODES[status] ?? '', headers);
+  }
   return {
     status,
     headers: { 'Cache-Control': 'no-store', ...headers, 'Content-Length': body.length },

@@ -15,7 +15,7 @@ export type Cors = (exchange: Exchange) => HttpResponse | undefined;
 /** How many refused origins are told of: a stranger can make up any number. */
 const maxTold = 100;
 
-/** @param onRefused told of each origin whose pages are refused, once, with the words of the response to a preflight. */
+/** @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them. */
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
@@ -23,13 +23,14 @@ export function createCors(
   const told = new Set<string>();
   const setHeaders = origins && createHeaders(origins);
 
+  /** Which origins are named is for the log: anybody may send a preflight. */
   function refuse(origin: string): string {
-    const message = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway${hintFor(origin, origins)}`;
+    const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
-      onRefused(message);
+      onRefused(what + hintFor(origin, origins));
     }
-    return message;
+    return what + hintFor(origin);
   }
 
   return ({ request, response, endpoint }) => {
@@ -37,12 +38,13 @@ export function createCors(
     const isPreflight =
       request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
     // Without an origin it is no page that asks. The gateway's own pages need nobody's leave.
-    if (origin === undefined || hostOf(origin) === host) {
+    const isNamed = origin !== undefined && origins?.includes(origin) === true;
+    if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
       if (setHeaders) response.setHeader('Vary', 'Origin');
       return undefined;
     }
     setHeaders?.(request, response, () => {});
-    if (!origins?.includes(origin)) {
+    if (!isNamed) {
       const message = refuse(origin);
       return isPreflight ? errorResponse(endpoint, { ...refused, message }) : undefined;
     }
@@ -52,7 +54,7 @@ export function createCors(
 
 const refused = { status: 403, code: 'BAD_USER_INPUT' } as const;
 
-/** The setting that would allow the origin, beside those that are allowed. Only pages that came over HTTP have a name. */
+/** The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name. */
 function hintFor(origin: string, origins: readonly string[] = []): string {
   if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
   return `: CORS_ORIGINS=${[...origins, origin].join()} would allow them`;

@@ -1,8 +1,8 @@
-/** Which argument an error is about, for those that graphql-js makes: they point into the document. */
+/** Which argument or variable an error is about, for those that graphql-js makes: they point into the document. */
 
 import { type ArgumentNode, type DocumentNode, GraphQLError, Kind, visit } from 'graphql';
 
-/** Notes in the errors of graphql-js which argument each is about, where that can be told. */
+/** Notes in the errors of graphql-js which argument and which variable each is about, where that can be told. */
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
   let known: ArgumentNode[] | undefined;
   for (const error of errors ?? []) {
@@ -11,6 +11,8 @@ export function nameArguments(document: DocumentNode, errors: readonly GraphQLEr
     known ??= argumentsIn(document);
     const argument = argumentOf(error, known);
     if (argument !== undefined) error.extensions.argument = argument;
+    const [node] = error.nodes ?? [];
+    if (node?.kind === Kind.VARIABLE_DEFINITION) error.extensions.variable = node.variable.name.value;
   }
 }
 

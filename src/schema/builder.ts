@@ -47,8 +47,8 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
     pageInfoFieldOptions: { description: 'Whether and where the list goes on.' },
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
-    hasNextPageFieldOptions: { description: 'Whether older records follow this page.' },
-    hasPreviousPageFieldOptions: { description: 'Whether newer records come before this page.' },
+    hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },
+    hasPreviousPageFieldOptions: { description: 'Whether other records come before this page.' },
     startCursorFieldOptions: { description: 'Cursor of the first record, null for an empty page.' },
     endCursorFieldOptions: { description: 'Cursor of the last record, null for an empty page.' },
     firstArgOptions: {
@@ -66,7 +66,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     nodeQueryOptions: false,
     nodesQueryOptions: false,
     encodeGlobalID: writeGlobalId,
-    defaultConnectionTypeOptions: { description: 'A page of a list, newest first.' },
+    defaultConnectionTypeOptions: { description: 'A page of a list.' },
     defaultEdgeTypeOptions: { description: 'A record at its place in a list.' },
   },
 });

@@ -88,15 +88,18 @@ export function createViewerChanges(
 function createRetry(first: number) {
   let delay = first;
   let again: (() => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
   return {
     begin(run: () => void) {
       again = run;
     },
     end() {
       again = undefined;
+      clearTimeout(timer);
     },
     resolved(hasFailed: boolean) {
-      if (hasFailed) setTimeout(() => again?.(), delay).unref();
+      clearTimeout(timer);
+      if (hasFailed) timer = setTimeout(() => again?.(), delay).unref();
       delay = hasFailed ? Math.min(2 * delay, longestDelay) : first;
     },
   };

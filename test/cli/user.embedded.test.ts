@@ -66,12 +66,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     [
       1,
       ['demo'],
-      'This database has 2 users of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another.',
     ],
     [
       1,
       ['demo', '--reset'],
-      'This database has 2 users of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another.',
     ],
   ])('exits %i for %j, and says why', async (code, args, message) => {
     expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });

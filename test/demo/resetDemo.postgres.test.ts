@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken, findToken } from '../../src/auth/tokens.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { resetDemo } from '../../src/demo/resetDemo.ts';
+import { checkOnlyDemo, resetDemo } from '../../src/demo/resetDemo.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 let database: TestDatabase;
@@ -31,17 +31,43 @@ it('is loaded anew with the numbers of a new database, and its tokens stay valid
   await resetDemo(database.pool);
   expect(await ids()).toEqual(before);
   expect(await database.sql.count('LockSession', {})).toBeGreaterThan(0);
-  expect(await Promise.all([token, revoked].map(isValid))).toEqual([true, false]);
+  // As the command does it, which prints a token of its own.
+  const printed = await prepareDemo(database, undefined, true);
+  expect(await Promise.all([token, revoked, printed].map(isValid))).toEqual([true, false, true]);
   // The next number is one that no token has.
   expect(await isValid((await createToken(database.client, 'demo', 'next')).token)).toBe(true);
 });
 
 it('is not loaded anew where somebody else has data, nor does it lose any when loading fails', async () => {
-  await database.client.user.create({ data: { username: 'alice' } });
-  await expect(resetDemo(database.pool)).rejects.toThrow('This database has a user of its own');
-  await database.client.user.delete({ where: { username: 'alice' } });
+  const { user, dttTemplate } = database.client;
+  const refused = 'This database has users or records of its own';
+  await user.create({ data: { username: 'alice' } });
+  await expect(resetDemo(database.pool)).rejects.toThrow(refused);
+  await user.delete({ where: { username: 'alice' } });
+  // By their names the users are the demo account's, and by what they have they are not.
+  const own = { name: 'Own', targetDepth: 1, targetWindow: 1 };
+  const { id: ownerId } = await user.findUniqueOrThrow({ where: { username: 'coach' } });
+  const { id } = await dttTemplate.create({ data: { ...own, bubbleId: 'own', ownerId } });
+  await expect(resetDemo(database.pool)).rejects.toThrow(refused);
+  await dttTemplate.delete({ where: { id } });
   await database.pool.query('ALTER TABLE "OssmDevice" RENAME TO away');
   await expect(resetDemo(database.pool)).rejects.toThrow();
   await database.pool.query('ALTER TABLE away RENAME TO "OssmDevice"');
   expect(await database.client.user.count({ where: { username: 'demo' } })).toBe(1);
+});
+
+it('is not what users are who are only called so', async () => {
+  const other = await openTestDatabase();
+  try {
+    for (const username of ['coach', 'demo']) {
+      await other.client.user.create({ data: { username } });
+      await expect(checkOnlyDemo(other.pool)).rejects.toThrow(
+        'This database has users or records of its own',
+      );
+      await expect(resetDemo(other.pool)).rejects.toThrow('This database has users or records of its own');
+    }
+    expect(await other.client.user.count()).toBe(2);
+  } finally {
+    await other.close();
+  }
 });

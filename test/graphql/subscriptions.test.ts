@@ -462,6 +462,28 @@ describe('a listener that stops reading', () => {
   });
 });
 
+describe('a subscription', () => {
+  it('that asks for what is never right says so, and ends', async () => {
+    const events = await follow('subscription { devices(first: 0) { totalCount } }');
+    const { errors } = await events.nextResult();
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT', argument: 'first' } }]);
+    expect(await events.rest()).toEqual(['complete']);
+  });
+
+  it('of the viewer tells of every template whether it is active, whoever activates', async () => {
+    const events = await follow('subscription { viewer { dttTemplates { nodes { databaseId isActive } } } }');
+    const active = async () =>
+      (await events.next()).viewer.dttTemplates.nodes
+        .filter(({ isActive }: { isActive: boolean }) => isActive)
+        .map(({ databaseId }: { databaseId: number }) => databaseId);
+    expect(await active()).toEqual([]);
+    for (const index of [0, 1] as const) {
+      await activate(alice, index);
+      expect(await active()).toEqual([alice.dttTemplates[index]]);
+    }
+  });
+});
+
 describe('a failure that is nobody’s business', () => {
   it('is masked and logged as in a query, and resolved again once it is over, though nothing has changed', async () => {
     const own = await openTestDatabase();

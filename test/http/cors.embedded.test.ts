@@ -132,10 +132,10 @@ describe('a page of an origin that is not named', () => {
   const strange = 'http://localhost:3000';
 
   it.each([
-    ['the origin alone, where none is', () => closed, strange],
-    ['the origin as well, where some are', () => open, `${app},${local},${strange}`],
-  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway, setting) => {
-    const words = `"${strange}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${setting} would allow them`;
+    ['where none is', () => closed],
+    ['where others are, which it is not told', () => open],
+  ])('has its preflight refused with the setting that would allow it: %s', async (_, gateway) => {
+    const words = `"${strange}" is not an origin whose pages may use this gateway: CORS_ORIGINS=${strange} would allow them`;
     const rest = await preflight(gateway(), '/api/v1/users/me', strange);
     expect(rest.status).toBe(403);
     expect(await rest.json()).toEqual({ ok: false, error: words });
@@ -173,4 +173,22 @@ it('the gateway’s own pages say where they are from, and need nobody’s leave
   const response = await ask(open, '/api/v1/users/me', { headers: { Origin: open.url } });
   expect(response.status).toBe(200);
   expect(open.log).toEqual([]);
+});
+
+it('a page of the gateway’s own host may come by another scheme, if it is named', async () => {
+  const named = await openTestGateway(await openBeside(closed.database), {
+    settings: { CORS_ORIGINS: 'http://localhost:1,https://gateway.example' },
+  });
+  const origin = `https://${new URL(named.url).host}`;
+  const listed = await openTestGateway(await openBeside(closed.database), {
+    settings: { CORS_ORIGINS: origin, PORT: '0' },
+  });
+  // As behind a proxy that speaks TLS: the names are equal, and the schemes are not.
+  const ownOrigin = `https://${new URL(listed.url).host}`;
+  expect((await preflight(listed, '/graphql', ownOrigin)).status).not.toBe(403);
+  expect(said(await preflight(listed, '/graphql', origin))).toMatchObject({
+    'access-control-allow-origin': origin,
+  });
+  await named.close();
+  await listed.close();
 });

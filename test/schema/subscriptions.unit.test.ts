@@ -274,6 +274,9 @@ describe('following', () => {
       expect(delays).toEqual([1, 2, 4, 8]);
       resolved(false);
       expect(await delayAfter(true)).toBe(1);
+      // Failures that come faster than it is tried again do not add up.
+      for (let failures = 0; failures < 10; failures++) resolved(true);
+      expect(vi.getTimerCount()).toBe(1);
       await changes.return?.();
       resolved(true);
       vi.advanceTimersByTime(40_000);

@@ -1,6 +1,6 @@
 /** The activation of a DTT template, the only mutation. */
 
-import { argumentError, clientError, messages } from '../../errors.ts';
+import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError } from '../fields.ts';
@@ -113,6 +113,6 @@ async function activate(
       before."activeTemplateId" AS "previousTemplateId"`,
     [viewer.id, templateId],
   );
-  if (!activation) throw clientError('NOT_FOUND', messages.templateNotOwned);
+  if (!activation) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
   return activation;
 }

@@ -17,7 +17,10 @@ export const DttSession = builder.prismaNode('DttSession', {
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
     name: t.exposeString('name', { nullable: true, description: 'Name.' }),
     passed: t.exposeBoolean('passed', { nullable: true, description: 'Whether it was passed overall.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it took place.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      description: 'When it took place: the one time that the service has of a session.',
+    }),
     trainerId: t.int({
       description: 'Integer id of the trainer device.',
       ...oneOf('trainerId', 'goneTrainerId'),

@@ -91,7 +91,9 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
   id: { field: 'id' },
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    type: t.exposeString('type', { description: 'Kind of segment, such as `warmup` or `training`.' }),
+    type: t.exposeString('type', {
+      description: 'Kind of segment; `warmup`, `training`, `cooldown` and others have been seen.',
+    }),
     durationSeconds: t.exposeInt('duration', { description: 'Length of one repetition, in seconds.' }),
     repeat: t.exposeInt('repeat', {
       nullable: true,

@@ -24,7 +24,8 @@ export const LockSession = builder.prismaNode('LockSession', {
       type: 'DateTime',
       nullable: true,
       description:
-        'When it ends or ended, null where nobody said so. An active one ends after its duration, unless said otherwise.',
+        'When it is due to end, or ended; null where nobody said so. Of an active one it is the start and the duration, unless the ' +
+        'service says otherwise. It may have passed: the session is active until the service ends it.',
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),
     createdAt: t.expose('createdAt', {
@@ -87,7 +88,9 @@ const LockSegment = builder.prismaNode('LockSegment', {
   id: { field: 'id' },
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    type: t.exposeString('type', { description: 'Kind of event, such as `start`.' }),
+    type: t.exposeString('type', {
+      description: 'Kind of event; `start`, `break`, `lock` and others have been seen.',
+    }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it happened.' }),
     isLocked: t.exposeBoolean('isLocked', { description: 'Whether the device was locked from then on.' }),
     session: t.field({

@@ -9,7 +9,7 @@ const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   values: {
     REPETITION: { description: 'A number of repetitions.' },
     ENDURANCE: { description: 'Holding on for a time.' },
-    FREEFORM: { description: 'Without a target.' },
+    FREEFORM: { description: 'As one likes, even where there is a target.' },
     BOUNCE: { description: 'Bouncing.' },
     UNKNOWN: { description: 'A kind that this schema does not know yet; `rawType` says which.' },
   } as const,
