@@ -20,7 +20,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
@@ -262,7 +262,17 @@ const parameters: Record<string, ParameterObject> = {
 
 const headers: Record<string, HeaderObject> = {
   ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },
-  WwwAuthenticate: { required: true, schema: { type: 'string', const: 'Bearer' } },
+  WwwAuthenticate: {
+    description: 'The scheme, and what is wrong with the token, if there is one.',
+    required: true,
+    schema: { type: 'string', pattern: '^Bearer( |$)' },
+    examples: Object.fromEntries(
+      (['missing', 'malformed', 'invalid'] as const).map((problem) => [
+        problem,
+        { value: challengeFor(problem)['WWW-Authenticate'] },
+      ]),
+    ),
+  },
   RetryAfter: {
     description: 'Seconds to wait before the next request.',
     required: true,
