@@ -29,10 +29,14 @@ import { nameOf, type Route } from './routes.ts';
 export interface OpenApiOptions {
   readonly routes: readonly Route[];
   readonly schema: GraphQLSchema;
+  /** The gateway's. */
   readonly version: string;
   /** Data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
+
+/** The version of the interface, whoever serves it. */
+const interfaceVersion = '1.0.0';
 
 /** The tags of the document, by the type of a route's records. Any other type is a tag of its own. */
 const tagNames: Readonly<Record<string, string>> = {
@@ -86,7 +90,8 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
     openapi: '3.1.0',
     info: {
       title: 'Dovetail',
-      version,
+      version: interfaceVersion,
+      'x-gateway-version': version,
       description: introduction,
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -119,7 +124,7 @@ function operationOf(
     ...(deprecation?.link ? [`[More about it](${deprecation.link}).`] : []),
   ].join(' ');
   return {
-    summary: description.split(/[.,:;]/, 1)[0] || nameOf(route),
+    summary: description.split(/(?<=\.) /, 1)[0] || nameOf(route),
     description: notice ? `${description}\n\n${notice}` : description,
     ...(deprecation && { deprecated: true }),
     parameters: [
