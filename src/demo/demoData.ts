@@ -311,20 +311,20 @@ function trainingOf(number: number, days: number, ago: Ago) {
   };
 }
 
-/** One of each state: that under way, one to come, and those that are over, the last of them first. */
+/** Of each state: one under way, those that are over, the last of them first, and one that was never begun. */
 function lockSessionsOf({ weekend, evening, ago }: { weekend: number; evening: number; ago: Ago }) {
   const sessions = [
     { lockState: 'locked', days: 1, templateId: weekend, hours: [0, 12, 12.2] },
-    { lockState: 'pending', days: -3, templateId: weekend, hours: [] },
     { lockState: 'completed', days: 23, templateId: weekend, hours: [0, 12, 12.2, 48] },
     { lockState: 'abandoned', days: 61, templateId: evening, hours: [0, 1, 1.2, 1.5] },
     { lockState: 'break', days: 140, templateId: weekend, hours: [0, 30] },
     { lockState: 'completed', days: 352, templateId: null, hours: [0, 12, 12.2, 48] },
+    { lockState: 'pending', days: 4, templateId: weekend, hours: [] },
   ];
   return sessions.map(({ lockState, days, templateId, hours }, index) => {
     const times = hours.map((each) => ago(days - each / 24));
-    // One that is to come has been planned, and nothing else.
-    const events = times.length === 0 ? [{ type: 'created', createdAt: ago(0.5), isLocked: false }] : [];
+    const startDate = ago(days);
+    const events = times.length === 0 ? [{ type: 'created', createdAt: startDate, isLocked: false }] : [];
     return {
       bubbleId: `lock-demo-${index + 1}`,
       publicId: `LOCK${index + 1}`,
@@ -332,8 +332,8 @@ function lockSessionsOf({ weekend, evening, ago }: { weekend: number; evening: n
       name: templateId === evening ? 'Evening' : 'Weekend Lock',
       lockState,
       duration: templateId === evening ? 14_400 : 172_800,
-      startDate: ago(days),
-      createdAt: times[0] ?? ago(0.5),
+      startDate,
+      createdAt: startDate,
       // When the active one ends follows from its duration, and of a break that nobody ended it is not known.
       endDate: times[3] ?? null,
       isActive: lockState === 'locked',

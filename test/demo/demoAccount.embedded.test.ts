@@ -75,11 +75,11 @@ describe('the demo account', () => {
         GROUP BY l.id, t.name ORDER BY l.id`),
     ).toEqual([
       'locked true Weekend Lock 2026-02-16 2026-02-17 START/break/LOCK',
-      'pending false Weekend Lock 2026-02-20 2026-02-17 created',
       'completed false Weekend Lock 2026-01-25 2026-01-27 START/break/LOCK/end',
       'abandoned false Evening 2025-12-18 2025-12-18 START/break/LOCK/end',
       'break false Weekend Lock 2025-09-30 2025-10-01 START/break',
       'completed false  2025-03-02 2025-03-04 START/break/LOCK/end',
+      'pending false Weekend Lock 2026-02-13 2026-02-13 created',
     ]);
   });
 
