@@ -40,16 +40,34 @@ export const messages = {
 /** What is said of a user whose data a request names, and must not see. */
 export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
 
-/** What every 401 carries: the scheme to authenticate by (RFC 9110, section 15.5.2). */
-export const challenge = { 'WWW-Authenticate': 'Bearer' } as const;
+/** What may be wrong with the token of a request, as its client is told: in a header, which takes no quotation marks. */
+export const tokenProblems = {
+  missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
+  malformed: 'the Authorization header must have the form Bearer TOKEN',
+  invalid: 'the token is unknown or revoked',
+} as const;
+
+export type TokenProblem = keyof typeof tokenProblems;
 
 /**
- * An error meant for the client. Its message reaches them through either API.
- * Only a missing token decides the status of a whole GraphQL response; other errors belong to their field.
+ * What every 401 carries: the scheme to authenticate by, and what is wrong with the token, if there is one (RFC 6750,
+ * section 3).
  */
-export function clientError(code: ErrorCode, message: string): GraphQLError {
-  const http = code === 'UNAUTHENTICATED' ? { status: statusOf[code], headers: challenge } : undefined;
-  return new GraphQLError(message, { extensions: { code, ...(http && { http }) } });
+export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': string } {
+  const error = `error="invalid_token", error_description="${tokenProblems[problem]}"`;
+  return { 'WWW-Authenticate': problem === 'missing' ? 'Bearer' : `Bearer ${error}` };
+}
+
+/** The error of a request without a valid token: the only one that decides the status of a whole GraphQL response. */
+export function unauthenticated(problem: TokenProblem): GraphQLError {
+  const http = { status: statusOf.UNAUTHENTICATED, headers: challengeFor(problem) };
+  const message = `${messages.unauthorized}: ${tokenProblems[problem]}`;
+  return new GraphQLError(message, { extensions: { code: 'UNAUTHENTICATED', http } });
+}
+
+/** An error meant for the client, which belongs to its field. Its message reaches them through either API. */
+export function clientError(code: Exclude<ErrorCode, 'UNAUTHENTICATED'>, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code } });
 }
 
 /** An error about one argument of a field, which the response names. */
@@ -70,7 +88,7 @@ export interface ExecutionError {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The code of an error made by `clientError` or `argumentError`, undefined for any other. */
+/** The code of an error made by one of the functions above, undefined for any other. */
 export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
   const code = extensions?.code;
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;

@@ -4,6 +4,7 @@ import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
 import { type ChangeFeed, concernsTokens } from '../database/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import type { TokenProblem } from '../errors.ts';
 import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
@@ -176,6 +177,12 @@ function createQueue(
 /** Whether it takes a look at the database to say whose token an `Authorization` header has. */
 export function mayBeToken(header: string | undefined): boolean {
   return wellFormedTokenIn(header) !== undefined;
+}
+
+/** What is wrong with an `Authorization` header for which there is no viewer. */
+export function problemOf(header: string | undefined): TokenProblem {
+  if (header === undefined) return 'missing';
+  return tokenIn(header) === undefined ? 'malformed' : 'invalid';
 }
 
 /** The token of a header, if it could be one of ours: any other is known to be invalid without the database. */

@@ -14,7 +14,9 @@ export const demoCommand = new Command('demo')
       await checkOnlyDemo(database.pool);
       if (reset) await resetDemo(database.pool);
       const onServer = DATABASE_URL !== undefined;
-      const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, onServer && reset);
+      const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, {
+        keepsTokens: onServer && reset === true,
+      });
       const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
       if (token === undefined)
         throw new SetupError(

@@ -19,18 +19,19 @@ export const loadingLimit = 120_000;
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
  * in the file `demo-token` there. Undefined for a database that holds other data.
  * @param dataDir undefined for a server, which has no folder: each call makes a new token then, in place of the last.
- * @param keepsTokens whether that leaves the last valid, as long as there is a place for another.
+ * @param options.keepsTokens whether that leaves the last valid, as long as there is a place for another.
+ * @param options.now when it is loaded, on which its times depend.
  */
 export async function prepareDemo(
   { pool, sql }: Pick<Connected, 'pool' | 'sql'>,
   dataDir: string | undefined,
-  keepsTokens = false,
+  { keepsTokens = false, now = new Date() }: { keepsTokens?: boolean; now?: Date } = {},
 ): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
   const openClient = async () => (await import('../database/client.ts')).openClient(pool);
   if ((await sql.count('User', {})) === 0)
-    await (await openClient()).$transaction(loadDemoData, { timeout: loadingLimit });
+    await (await openClient()).$transaction((client) => loadDemoData(client, now), { timeout: loadingLimit });
   const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
   if (!demo) return undefined;
 

@@ -1,35 +1,42 @@
-/** What the demo account has: devices, programs and months of history. */
+/** What the demo account has: devices, programs and a year of history. */
 
 import type { Prisma } from '../database/generated/prisma/client.ts';
 
 export const demoUsername = 'demo';
 
 const day = 24 * 60 * 60 * 1000;
-const now = new Date('2026-02-17T12:00:00Z');
-const ago = (days: number) => new Date(now.getTime() - days * day);
 
-/** Writes all of it, with one statement for all rows of a kind: one for each row would take seconds. */
-export async function loadDemoData(database: Prisma.TransactionClient): Promise<void> {
+/** The time so many days before the account is loaded. */
+type Ago = (days: number) => Date;
+
+/**
+ * Writes all of it, with one statement for all rows of a kind: one for each row would take seconds.
+ * @param now when it is loaded, on which all times depend, and nothing else.
+ */
+export async function loadDemoData(database: Prisma.TransactionClient, now: Date): Promise<void> {
+  const ago: Ago = (days) => new Date(now.getTime() - days * day);
+  const trainings = trainingsUntil(ago);
+  const segments = trainings.flatMap((training) => training.segments);
   const demo = await database.user.create({
     data: {
       username: demoUsername,
       subscriptionTier: 'ultra',
       league: 3,
       rank: 150,
-      totalPoints: 12_500,
+      totalPoints: segments.reduce((sum, { points }) => sum + points, 0),
       matchPoints: 800,
       profileImage: 'https://example.com/demo.jpg',
       profileTitle: 'Explorer',
       profileDescription: 'The account that comes with Dovetail.',
-      dttTotalReps: 4_210,
-      dttTotalSessions: 60,
+      dttTotalReps: segments.reduce((sum, { repsMeasured }) => sum + repsMeasured, 0),
+      dttTotalSessions: trainings.length,
     },
   });
   const coach = await database.user.create({ data: { username: 'coach', profileTitle: 'Coach' } });
-  const trainerIds = await loadTrainers(database, demo.id);
-  const templateIds = await loadTemplates(database, demo.id, coach.id);
-  await loadTrainingSessions(database, demo.id, trainerIds, templateIds);
-  await loadLocks(database, demo.id);
+  const trainerIds = await loadTrainers(database, demo.id, ago);
+  const templateIds = await loadTemplates(database, { ownerId: demo.id, coachId: coach.id, ago });
+  await loadTrainings(database, trainings, { ownerId: demo.id, trainerIds, templateIds });
+  await loadLocks(database, demo.id, ago);
   await database.ossmDevice.create({
     data: {
       bubbleId: 'ossm-demo-1',
@@ -42,8 +49,14 @@ export async function loadDemoData(database: Prisma.TransactionClient): Promise<
   });
 }
 
-async function loadTrainers(database: Prisma.TransactionClient, ownerId: number): Promise<number[]> {
-  const trainers = await database.dttDevice.createManyAndReturn({
+/** Those of `trainers`, and one that was never visited. */
+async function loadTrainers(
+  database: Prisma.TransactionClient,
+  ownerId: number,
+  ago: Ago,
+): Promise<number[]> {
+  const [first, second] = trainers;
+  const devices = await database.dttDevice.createManyAndReturn({
     data: [
       {
         bubbleId: 'dtt-demo-1',
@@ -51,9 +64,9 @@ async function loadTrainers(database: Prisma.TransactionClient, ownerId: number)
         macAddress: '02:00:00:00:00:01',
         serialNumber: '1001',
         softwareVersion: '2.1.0',
-        lastVisited: ago(0),
-        lastLogAt: ago(0.1),
-        createdDate: ago(400),
+        lastVisited: ago(first.until),
+        lastLogAt: ago(first.until),
+        createdDate: ago(first.since),
         apiHits: 256,
       },
       {
@@ -62,25 +75,24 @@ async function loadTrainers(database: Prisma.TransactionClient, ownerId: number)
         macAddress: '02:00:00:00:00:02',
         serialNumber: '1002',
         softwareVersion: '2.0.3',
-        lastVisited: ago(12),
-        lastLogAt: ago(12),
-        createdDate: ago(90),
+        lastVisited: ago(second.until),
+        lastLogAt: ago(second.until),
+        createdDate: ago(second.since),
         apiHits: 31,
       },
       { bubbleId: 'dtt-demo-3', ownerId, macAddress: '02:00:00:00:00:03', createdDate: ago(1) },
     ],
     select: { id: true },
   });
-  return trainers.map(({ id }) => id);
+  return devices.map(({ id }) => id);
 }
 
 /** The first is the active one, and the last imported from the coach. */
 async function loadTemplates(
   database: Prisma.TransactionClient,
-  ownerId: number,
-  coachId: number,
+  { ownerId, coachId, ago }: { ownerId: number; coachId: number; ago: Ago },
 ): Promise<number[]> {
-  const programs = templatesOf(ownerId, coachId);
+  const programs = templatesOf(ownerId, coachId, ago);
   const templates = await database.dttTemplate.createManyAndReturn({
     data: programs.map(({ segments, ...template }) => template),
     select: { id: true },
@@ -95,21 +107,29 @@ async function loadTemplates(
   const [beginner, , , imported] = templates;
   if (beginner)
     await database.user.update({ where: { id: ownerId }, data: { activeTemplateId: beginner.id } });
-  if (imported) await database.dttLibraryEntry.create({ data: { userId: ownerId, templateId: imported.id } });
+  if (imported)
+    await database.dttLibraryEntry.create({
+      data: { userId: ownerId, templateId: imported.id, importedAt: ago(templatesSince[3]) },
+    });
   return templates.map(({ id }) => id);
 }
 
-async function loadTrainingSessions(
+async function loadTrainings(
   database: Prisma.TransactionClient,
-  ownerId: number,
-  trainerIds: readonly number[],
-  templateIds: readonly number[],
+  trainings: readonly Training[],
+  {
+    ownerId,
+    trainerIds,
+    templateIds,
+  }: { ownerId: number; trainerIds: readonly number[]; templateIds: readonly number[] },
 ): Promise<void> {
-  const trainings = Array.from({ length: 60 }, (_, index) =>
-    sessionOf(index, ownerId, trainerIds[index % 2] ?? 0, templateIds[index % 5] ?? null),
-  );
   const sessions = await database.dttSession.createManyAndReturn({
-    data: trainings.map(({ segments, ...session }) => session),
+    data: trainings.map(({ segments, trainer, template, ...session }) => ({
+      ...session,
+      ownerId,
+      trainerId: trainerIds[trainer] ?? null,
+      templateId: template === undefined ? null : (templateIds[template] ?? null),
+    })),
     select: { id: true },
   });
   await database.trainerSegment.createMany({
@@ -119,7 +139,7 @@ async function loadTrainingSessions(
   });
 }
 
-async function loadLocks(database: Prisma.TransactionClient, ownerId: number): Promise<void> {
+async function loadLocks(database: Prisma.TransactionClient, ownerId: number, ago: Ago): Promise<void> {
   await database.lkbxDevice.create({
     data: {
       bubbleId: 'lkbx-demo-1',
@@ -139,15 +159,15 @@ async function loadLocks(database: Prisma.TransactionClient, ownerId: number): P
       isBreakEnabled: true,
       breakRegularity: 3_600,
       isEmergencyUnlockEnabled: true,
-      createdAt: ago(80),
+      createdAt: ago(370),
     },
   });
-  await database.lockTemplate.create({
-    data: { ownerId, name: 'Evening', duration: 14_400, isRandomDuration: true, createdAt: ago(40) },
+  const evening = await database.lockTemplate.create({
+    data: { ownerId, name: 'Evening', duration: 14_400, isRandomDuration: true, createdAt: ago(150) },
   });
-  const lockings = Array.from({ length: 6 }, (_, index) => lockSessionOf(index, ownerId, weekend.id));
+  const lockings = lockSessionsOf({ weekend: weekend.id, evening: evening.id, ago });
   const lockSessions = await database.lockSession.createManyAndReturn({
-    data: lockings.map(({ segments, ...session }) => session),
+    data: lockings.map(({ segments, ...session }) => ({ ...session, ownerId })),
     select: { id: true },
   });
   await database.lockSegment.createMany({
@@ -158,7 +178,8 @@ async function loadLocks(database: Prisma.TransactionClient, ownerId: number): P
 }
 
 /** Three templates of the demo user and, last, one of the coach. */
-function templatesOf(ownerId: number, coachId: number) {
+function templatesOf(ownerId: number, coachId: number, ago: Ago) {
+  const [beginner, endurance, intervals] = templatesSince;
   const warmup = { type: 'warmup', duration: 60, repeat: 1 };
   return [
     {
@@ -171,7 +192,7 @@ function templatesOf(ownerId: number, coachId: number) {
       isPublic: true,
       targetDepth: 50,
       targetWindow: 10,
-      createdDate: ago(260),
+      createdDate: ago(beginner),
       updatedAt: ago(16),
       segments: [warmup, { type: 'training', duration: 300, repeat: 3 }],
     },
@@ -183,7 +204,7 @@ function templatesOf(ownerId: number, coachId: number) {
       targetDepth: 70,
       targetWindow: 15,
       handsFreeMode: true,
-      createdDate: ago(120),
+      createdDate: ago(endurance),
       updatedAt: ago(100),
       segments: [
         warmup,
@@ -197,8 +218,8 @@ function templatesOf(ownerId: number, coachId: number) {
       name: 'Intervals',
       targetDepth: 60,
       targetWindow: 12.5,
-      createdDate: ago(30),
-      updatedAt: ago(30),
+      createdDate: ago(intervals),
+      updatedAt: ago(intervals),
       segments: [{ type: 'training', duration: 45, repeat: 8 }],
     },
     {
@@ -216,68 +237,114 @@ function templatesOf(ownerId: number, coachId: number) {
   ];
 }
 
+/** Since when and until when each device is in use, in days before the account is loaded. */
+const trainers = [
+  { since: 400, until: 0.2 },
+  { since: 90, until: 12 },
+] as const;
+
+/** Since when each template is there, in the same order and in days before the account is loaded. */
+const templatesSince = [380, 250, 30, 190] as const;
+
+/** How many trainings followed each other in how many days, and how long the pause before them was: the last come first. */
+const rhythm = [
+  { count: 14, every: 2, pause: 18 },
+  { count: 20, every: 1.5, pause: 45 },
+  { count: 6, every: 10, pause: 30 },
+  { count: 20, every: 8, pause: 0 },
+];
+
+/** A training session with its segments, which names its device and its template by their places. */
+type Training = ReturnType<typeof trainingOf>;
+
+/** Those of about a year, the last one first. */
+function trainingsUntil(ago: Ago): Training[] {
+  const ages: number[] = [];
+  let age = trainers[0].until;
+  for (const { count, every, pause } of rhythm) {
+    for (let turn = 0; turn < count; turn++, age += every) ages.push(age);
+    age += pause;
+  }
+  return ages.map((days, index) => trainingOf(ages.length - index, days + ((index * 5) % 7) / 24, ago));
+}
+
 const segmentTypes = ['repetition', 'endurance', 'freeform', 'bounce'] as const;
 
-/** The session of the given age in half days, with figures that vary with it. */
-function sessionOf(index: number, ownerId: number, trainerId: number, templateId: number | null) {
-  const createdAt = ago(index / 2);
+/** The training of a number, some days ago, with figures that vary with it and get better over the year. */
+function trainingOf(number: number, days: number, ago: Ago) {
+  const createdAt = ago(days);
   const segments = segmentTypes.map((type, order) => {
-    const grade = 55 + ((index * 7 + order * 13) % 45);
+    const grade = Math.round(62 - days / 18 + ((number * 7 + order * 13) % 30));
     return {
       type,
       order,
       createdAt,
-      passed: type === 'freeform' ? null : grade >= 65,
+      passed: type === 'freeform' ? null : grade >= 60,
       percentGrade: grade,
       points: grade * 2,
-      durationMeasured: 50 + ((index + order) % 20),
+      durationMeasured: 50 + ((number + order) % 20),
       durationTarget: 60,
-      repsMeasured: 18 + ((index * 3 + order) % 9),
+      repsMeasured: 18 + ((number * 3 + order) % 9),
       repsTarget: 20,
-      speedMeasured: 1.1 + (index % 5) / 10,
+      speedMeasured: 1.1 + (number % 5) / 10,
       speedTarget: 1.2,
       targetDepth: 50,
       targetWindow: 10,
-      longestDeepthroat: 1_500 + index * 40,
+      longestDeepthroat: 1_500 + number * 40,
       strokeLength: 62.5,
       distanceTravelled: 3.75 + order,
     };
   });
+  const [first, second] = trainers;
+  const usesSecond = number % 2 === 0 && days >= second.until && days < second.since;
+  // One in five follows no template, and one that was not there yet is the first.
+  const wanted = number % 5 === 4 ? undefined : number % 5;
+  const isThere = wanted !== undefined && days < (templatesSince[wanted] ?? 0);
   return {
-    bubbleId: `session-demo-${index + 1}`,
-    ownerId,
-    trainerId,
-    templateId,
+    bubbleId: `session-demo-${number}`,
     createdAt,
-    name: index % 3 === 0 ? `Session ${60 - index}` : null,
-    passed: index % 11 === 0 ? null : segments.every(({ passed }) => passed !== false),
+    name: number % 3 === 0 ? `Session ${number}` : null,
+    passed: number % 11 === 0 ? null : segments.every(({ passed }) => passed !== false),
+    trainer: trainers.indexOf(usesSecond ? second : first),
+    template: wanted === undefined || isThere ? wanted : 0,
     segments,
   };
 }
 
-/** The lock session of the given age in fortnights: the newest is under way, the others are over. */
-function lockSessionOf(index: number, ownerId: number, templateId: number) {
-  const startDate = ago(1 + index * 14);
-  const isActive = index === 0;
-  const end = { type: 'end', createdAt: new Date(startDate.getTime() + 2 * day), isLocked: false };
-  return {
-    bubbleId: `lock-demo-${index + 1}`,
-    publicId: `LOCK${index + 1}`,
-    ownerId,
-    templateId: index < 4 ? templateId : null,
-    name: 'Weekend Lock',
-    lockState: isActive ? 'locked' : index === 3 ? 'abandoned' : 'completed',
-    duration: 172_800,
-    startDate,
-    createdAt: startDate,
-    // When the active one ends follows from its duration.
-    endDate: isActive ? null : end.createdAt,
-    isActive,
-    segments: [
-      { type: 'start', createdAt: startDate, isLocked: true },
-      { type: 'break', createdAt: new Date(startDate.getTime() + day / 2), isLocked: false },
-      { type: 'lock', createdAt: new Date(startDate.getTime() + day / 2 + 600_000), isLocked: true },
-      ...(isActive ? [] : [end]),
-    ],
-  };
+/** Of each state: one under way, those that are over, the last of them first, and one that was never begun. */
+function lockSessionsOf({ weekend, evening, ago }: { weekend: number; evening: number; ago: Ago }) {
+  const sessions = [
+    { lockState: 'locked', days: 1, templateId: weekend, hours: [0, 12, 12.2] },
+    { lockState: 'completed', days: 23, templateId: weekend, hours: [0, 12, 12.2, 48] },
+    { lockState: 'abandoned', days: 61, templateId: evening, hours: [0, 1, 1.2, 1.5] },
+    { lockState: 'break', days: 140, templateId: weekend, hours: [0, 30] },
+    { lockState: 'completed', days: 352, templateId: null, hours: [0, 12, 12.2, 48] },
+    { lockState: 'pending', days: 4, templateId: weekend, hours: [] },
+  ];
+  return sessions.map(({ lockState, days, templateId, hours }, index) => {
+    const times = hours.map((each) => ago(days - each / 24));
+    const startDate = ago(days);
+    const events = times.length === 0 ? [{ type: 'created', createdAt: startDate, isLocked: false }] : [];
+    return {
+      bubbleId: `lock-demo-${index + 1}`,
+      publicId: `LOCK${index + 1}`,
+      templateId,
+      name: templateId === evening ? 'Evening' : 'Weekend Lock',
+      lockState,
+      duration: templateId === evening ? 14_400 : 172_800,
+      startDate,
+      createdAt: startDate,
+      // When the active one ends follows from its duration, and of a break that nobody ended it is not known.
+      endDate: times[3] ?? null,
+      isActive: lockState === 'locked',
+      segments: [
+        ...events,
+        ...times.map((createdAt, place) => ({
+          type: ['start', 'break', 'lock', 'end'][place] ?? '',
+          createdAt,
+          isLocked: place % 2 === 0,
+        })),
+      ],
+    };
+  });
 }

@@ -51,7 +51,7 @@ async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
     SELECT to_jsonb(t) AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = ${demoUsername} ORDER BY t.id`;
   // All that there is belongs to users; their numbers begin again, as those of a new database do.
   await database.$executeRaw`TRUNCATE "User" RESTART IDENTITY CASCADE`;
-  await loadDemoData(database);
+  await loadDemoData(database, new Date());
   for (const { token } of tokens)
     await database.$executeRaw`
       INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", ${token}::jsonb || jsonb_build_object(

@@ -17,7 +17,6 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
-import { clientError, messages } from '../errors.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
@@ -28,9 +27,9 @@ export interface Documents {
   read(text: string): DocumentNode;
   /**
    * The same for an anonymous client, who may ask for nothing but the schema. Nothing of it is remembered.
-   * @throws a client error for any other document, valid or not.
+   * @returns undefined for any other document, valid or not.
    */
-  readAnonymous(text: string): DocumentNode;
+  readAnonymous(text: string): DocumentNode | undefined;
   /**
    * Why the operation that is named, with these variables, must not run. Undefined if it may.
    * @param isAnonymous whether an anonymous client asks, who may ask for less.
@@ -110,8 +109,7 @@ export function createDocuments(config: Config): Documents {
 
     readAnonymous(text) {
       const document = mayIntrospect ? parsed(text, config) : undefined;
-      if (!document || document instanceof GraphQLError || !isIntrospection(document))
-        throw clientError('UNAUTHENTICATED', messages.unauthorized);
+      if (!document || document instanceof GraphQLError || !isIntrospection(document)) return undefined;
       return runnable({ document, errors: errorsIn(document, config, true) });
     },
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type GraphQLError, parse, print, separateOperations } from 'graphql';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
-import { SetupError } from '../errors.ts';
+import { errorText, SetupError } from '../errors.ts';
 import type { Documents } from './documents.ts';
 import { requestError } from './limits.ts';
 
@@ -77,9 +77,15 @@ function loadTexts(path: string, documents: Documents): Map<string, string> {
     }
     return texts;
   } catch (error) {
-    const reason = error instanceof z.ZodError ? 'it is not a manifest of documents by id' : String(error);
-    throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reason}`);
+    throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reasonOf(error)}`);
   }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
+  const text = errorText(error);
+  // That of a file goes on with the path, which is named already.
+  return error instanceof Error && 'syscall' in error ? text.split(', ', 1).join() : text;
 }
 
 /** Each operation of a document with its fragments, by its name. */

@@ -12,7 +12,7 @@ import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import { operationSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
-import { clientError, errorForClient, messages } from '../errors.ts';
+import { errorForClient, type TokenProblem, unauthenticated } from '../errors.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
@@ -31,6 +31,8 @@ export interface YogaOptions {
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
 export interface YogaContext {
   readonly viewer: Viewer | null;
+  /** Why there is no viewer, where there is none. */
+  readonly tokenProblem: TokenProblem;
   readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
   /** Called with every error that is hidden from the client. */
   report(error: unknown): void;
@@ -78,8 +80,11 @@ const oneOperation: Plugin = {
       const documentId =
         request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
       if (!Array.isArray(parameters)) return documentId === null ? parameters : { ...parameters, documentId };
+      const count = parameters.length === 1 ? '1 operation' : `${parameters.length} operations`;
       throw unreadable(
-        `The request is a batch of ${parameters.length} operations; send each in a request of its own`,
+        parameters.length === 0
+          ? 'The request body is an empty list; send an object with a query'
+          : `The request is a batch of ${count}; send each in a request of its own`,
       );
     });
   },
@@ -137,8 +142,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
     onParams({ params, setParams, context }) {
       const text = persisted.textFor(params);
       // Anonymous clients are not told which operations are persisted, nor that only those are run.
-      if (!context.viewer && text !== params.query)
-        throw clientError('UNAUTHENTICATED', messages.unauthorized);
+      if (!context.viewer && text !== params.query) throw unauthenticated(context.tokenProblem);
       if (text instanceof GraphQLError) throw text;
       if (text !== undefined) setParams({ ...params, query: text });
       // Not well-formed: a 400 whatever media type the client accepts (GraphQL over HTTP, section 6.4.1).
@@ -146,7 +150,9 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
     },
     onParse({ context, params, setParsedDocument }) {
       const text = params.source.toString();
-      setParsedDocument(context.viewer ? documents.read(text) : documents.readAnonymous(text));
+      const document = context.viewer ? documents.read(text) : documents.readAnonymous(text);
+      if (!document) throw unauthenticated(context.tokenProblem);
+      setParsedDocument(document);
     },
     // Already validated in onParse.
     onValidate: ({ setResult }) => setResult([]),
@@ -239,7 +245,9 @@ function forClient(result: ExecutionResult, { report, outcome }: YogaContext): E
   const errors = result.errors.map((error) => {
     const { message, extensions } = errorForClient(error, report);
     outcome.errorCode ??= String(extensions?.code);
-    return new GraphQLError(message, { nodes: error.nodes ?? null, path: error.path ?? null, extensions });
+    // A syntax error has no nodes, but a place in the text.
+    const { nodes = null, source = null, positions = null, path = null } = error;
+    return new GraphQLError(message, { nodes, source, positions, path, extensions });
   });
   return { ...result, errors };
 }

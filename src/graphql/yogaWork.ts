@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import { OperationTypeNode } from 'graphql';
-import type { Viewer } from '../auth/viewer.ts';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { ErrorCode } from '../errors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -103,8 +103,9 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
   };
 }
 
-function newContext({ report }: Exchange, viewer: Viewer | null): YogaContext {
-  return { viewer, outcome: { failed: false }, report };
+function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaContext {
+  const tokenProblem = problemOf(request.headers.authorization);
+  return { viewer, tokenProblem, outcome: { failed: false }, report };
 }
 
 /** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */

@@ -1,7 +1,6 @@
 /** What is neither API: pages for browsers, documents for generators and probes, by path. */
 
 import type { Config } from '../config.ts';
-import { restPath } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
@@ -44,7 +43,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
   return (exchange) => {
     const { path } = exchange;
     const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
-    if (!page) return textResponse(404, `Nothing is here. Try /graphql or ${restPath}.`);
+    if (!page) return textResponse(404, 'Nothing is here: / leads to all there is.');
     exchange.operation = page === docs ? '/docs' : path;
     return page(exchange);
   };

@@ -1,14 +1,14 @@
 /** The REST API: turns a URL into variables, runs the route's operation, and wraps the data in the envelope. */
 
 import type { IncomingMessage } from 'node:http';
-import type { Viewer } from '../auth/viewer.ts';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import { challenge, codeOf, forbiddenUser, messages, statusOf } from '../errors.ts';
+import { challengeFor, codeOf, forbiddenUser, messages, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
-import { type HttpResponse, jsonResponse, revalidated } from '../http/response.ts';
-import type { OtherWork, Task, Work } from '../http/task.ts';
+import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
+import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type Route, routes as shippedRoutes } from './routes.ts';
@@ -18,6 +18,8 @@ const maxBody = 64 * 1024;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
+  /** Where people read about the interface, if they can. */
+  docsPath?: string | undefined;
   /** Those of `operations.graphql` unless told otherwise. */
   routes?: readonly Route[];
 }
@@ -25,52 +27,82 @@ export interface RestOptions {
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
 /** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
-export function createRestHandler({ createContext, routes = shippedRoutes }: RestOptions): RestHandler {
+export function createRestHandler({
+  createContext,
+  docsPath,
+  routes = shippedRoutes,
+}: RestOptions): RestHandler {
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
   return async (exchange, viewer) => {
-    if (!viewer) return restErrorResponse(401, messages.unauthorized, challenge);
-    const target = exchange.target.slice(restPath.length);
-    return {
-      cacheKey: isRead(exchange) ? target : undefined,
-      prepare: () => workOf(exchange, target, viewer),
-    };
-  };
-
-  /** @param target what follows `/api/v1`, query included. */
-  function workOf(exchange: Exchange, target: string, viewer: Viewer): Work {
     const { request } = exchange;
-    const [path = '', query = ''] = target.split(/\?(.*)/s);
+    const [path = '', query = ''] = exchange.target.slice(restPath.length).split(/\?(.*)/s);
+    if (!viewer) {
+      if (docsPath !== undefined && path === '' && isOpened(exchange)) return redirect(docsPath);
+      const challenge = challengeFor(problemOf(request.headers.authorization));
+      return restErrorResponse(401, messages.unauthorized, challenge);
+    }
     const match = matchPath(byPath, path);
-    if (!match) return respondWith(restErrorResponse(404, messages.notFound));
+    if (!match) return restErrorResponse(404, messages.notFound);
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match.routes.find((candidate) => candidate.method === method);
-    if (!route)
-      return respondWith(restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) }));
+    if (!route) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
     exchange.operation = route.label;
+    return taskOf(exchange, viewer, { route, id: match.id, parameters: new URLSearchParams(query) });
+  };
 
-    const respond = async (): Promise<HttpResponse> => {
+  function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
+    const { route } = asked;
+    const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
       try {
-        const wrong = await findBodyError(request, route);
-        if (wrong) return wrong;
-        const parameters = new URLSearchParams(query);
-        const input = findTargetError(route, parameters, viewer) ?? readInput(route, match.id, parameters);
+        const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
         return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
       }
     };
-    if (route.isMutation) return { kind: 'other', run: respond, mayHaveWritten: () => true };
-    return {
+    if (route.isMutation) {
+      // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
+      const work = { kind: 'other', run: () => respond(), mayHaveWritten: () => true } as const;
+      return { cacheKey: undefined, prepare: () => work };
+    }
+    const input = readInput(asked, viewer);
+    if ('status' in input) return input;
+    const work = {
       kind: 'query',
       async run() {
-        const response = await respond();
+        const response = await respond(input);
         return { response, isCacheable: response.status === 200 };
       },
-    };
+    } as const;
+    return { cacheKey: keyOf(route, input), prepare: () => work };
   }
+}
+
+/** What the response of a read depends on beside the viewer, so that nothing else fills the cache. */
+function keyOf({ label }: Route, { variables: { id }, pagination }: Input): string {
+  return [label, id, pagination?.limit, pagination?.offset].filter((part) => part !== undefined).join(' ');
+}
+
+/** Whether somebody has opened the address in a browser, which asks for a page before anything else. */
+function isOpened(exchange: Exchange): boolean {
+  const { accept, authorization } = exchange.request.headers;
+  return isRead(exchange) && authorization === undefined && /^text\/html\b/i.test(accept ?? '');
+}
+
+function redirect(path: string): HttpResponse {
+  const headers = { Location: path, 'Cache-Control': 'no-store', Vary: 'Accept, Authorization' };
+  return textResponse(302, `See ${path}.`, headers);
+}
+
+/** What a target asks for, as far as its path has been read. */
+interface Asked {
+  readonly route: Route;
+  /** The last segment of the path, for a route that has an id there. */
+  readonly id: string | undefined;
+  readonly parameters: URLSearchParams;
 }
 
 /** What a URL asks of a route. */
@@ -79,12 +111,6 @@ interface Input {
   /** Undefined for a route that is no list. */
   readonly pagination: Pagination | undefined;
 }
-
-const respondWith = (response: HttpResponse): OtherWork => ({
-  kind: 'other',
-  run: async () => response,
-  mayHaveWritten: () => false,
-});
 
 /** What is wrong with the body, for a route that takes one. */
 async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
@@ -115,11 +141,9 @@ function findTargetError(
  * Reads the id in the path, and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
  * @returns the error response if one of them is wrong.
  */
-function readInput(
-  route: Route,
-  givenId: string | undefined,
-  parameters: URLSearchParams,
-): Input | HttpResponse {
+function readInput({ route, id: givenId, parameters }: Asked, viewer: Viewer): Input | HttpResponse {
+  const wrong = findTargetError(route, parameters, viewer);
+  if (wrong) return wrong;
   const variables: Record<string, number> = {};
   if (givenId !== undefined) {
     const id = canonicalInteger(givenId);
@@ -145,8 +169,10 @@ async function run(route: Route, { variables, pagination }: Input, context: Cont
   if (error) {
     const code = codeOf(error);
     if (!code) throw error.originalError ?? error;
-    const headers = code === 'UNAUTHENTICATED' ? challenge : undefined;
-    return failureOf(route, statusOf[code], error.message, headers);
+    // The viewer was deleted since. The message is the interface's.
+    if (code === 'UNAUTHENTICATED')
+      return failureOf(route, statusOf[code], messages.unauthorized, challengeFor('invalid'));
+    return failureOf(route, statusOf[code], error.message);
   }
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);
@@ -164,8 +190,10 @@ function matchPath(
   // A client may write the braces themselves, which are no id.
   const exact = path.endsWith('/{id}') ? undefined : byPath.get(path);
   if (exact) return { routes: exact };
-  const withId = byPath.get(`${path.slice(0, slash)}/{id}`);
-  return withId && { routes: withId, id: path.slice(slash + 1) };
+  const id = path.slice(slash + 1);
+  // A slash at the end of a path is another path, and no id that is wrong.
+  const withId = id === '' ? undefined : byPath.get(`${path.slice(0, slash)}/{id}`);
+  return withId && { routes: withId, id };
 }
 
 /** The value of the Allow header. HEAD works wherever GET does. */

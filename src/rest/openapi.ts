@@ -20,7 +20,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
@@ -29,10 +29,14 @@ import { nameOf, type Route } from './routes.ts';
 export interface OpenApiOptions {
   readonly routes: readonly Route[];
   readonly schema: GraphQLSchema;
+  /** The gateway's. */
   readonly version: string;
   /** Data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
+
+/** The version of the interface, whoever serves it. */
+const interfaceVersion = '1.0.0';
 
 /** The tags of the document, by the type of a route's records. Any other type is a tag of its own. */
 const tagNames: Readonly<Record<string, string>> = {
@@ -86,7 +90,8 @@ export function describeRest({ routes, schema, version, examples }: OpenApiOptio
     openapi: '3.1.0',
     info: {
       title: 'Dovetail',
-      version,
+      version: interfaceVersion,
+      'x-gateway-version': version,
       description: introduction,
       license: { name: 'MIT', identifier: 'MIT' },
     },
@@ -119,7 +124,7 @@ function operationOf(
     ...(deprecation?.link ? [`[More about it](${deprecation.link}).`] : []),
   ].join(' ');
   return {
-    summary: description.split(/[.,:;]/, 1)[0] || nameOf(route),
+    summary: description.split(/(?<=\.) /, 1)[0] || nameOf(route),
     description: notice ? `${description}\n\n${notice}` : description,
     ...(deprecation && { deprecated: true }),
     parameters: [
@@ -262,7 +267,17 @@ const parameters: Record<string, ParameterObject> = {
 
 const headers: Record<string, HeaderObject> = {
   ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },
-  WwwAuthenticate: { required: true, schema: { type: 'string', const: 'Bearer' } },
+  WwwAuthenticate: {
+    description: 'The scheme, and what is wrong with the token, if there is one.',
+    required: true,
+    schema: { type: 'string', pattern: '^Bearer( |$)' },
+    examples: Object.fromEntries(
+      (['missing', 'malformed', 'invalid'] as const).map((problem) => [
+        problem,
+        { value: challengeFor(problem)['WWW-Authenticate'] },
+      ]),
+    ),
+  },
   RetryAfter: {
     description: 'Seconds to wait before the next request.',
     required: true,

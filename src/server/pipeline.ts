@@ -176,6 +176,9 @@ function createHandlers(
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
     graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),
-    rest: createRestHandler({ createContext: contextOf }),
+    rest: createRestHandler({
+      createContext: contextOf,
+      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+    }),
   };
 }

@@ -57,6 +57,9 @@ it('runs every example on the demo account, follows what it changes, has the doc
   await page.getByRole('button', { name: 'Stop query' }).click();
 
   await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+  // That of the schema, where GraphiQL would otherwise say what a schema is.
+  await page.getByText('all that belongs to the user whose token comes with the').waitFor();
+  await keepScreenshot(page, 'explorer-schema');
   await page.getByRole('link', { name: 'Query', exact: true }).click();
   await page.getByText('What can be read. Everything belongs to the viewer.').waitFor();
   await keepScreenshot(page, 'explorer-docs');
@@ -75,7 +78,7 @@ it('has no token to ask with under a name that somebody else has given to the ga
   await expect.poll(() => shown(page, '.graphiql-editors')).toContain('Your API token goes here');
   expect((await page.content()).includes(gateway.token)).toBe(false);
   await run(page);
-  await expectResponse(page, '"Unauthorized"');
+  await expectResponse(page, '"Unauthorized: the ');
   await keepScreenshot(page, 'explorer-token');
   // The browser says so whenever an answer is a 401, and that it trusts no such name.
   expect(complaints.splice(0)).toEqual([

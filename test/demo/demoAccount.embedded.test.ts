@@ -28,33 +28,33 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const empty = () => database.pool.query('TRUNCATE "User" CASCADE');
 
-const prepare = () => prepareDemo(database, folder);
+const prepare = (now?: Date) => prepareDemo(database, folder, now && { now });
+const found = async (sql: string) => {
+  const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
+  return rows.map((row) => row.join(' '));
+};
+const demo = `(SELECT id FROM "User" WHERE username = 'demo')`;
 const viewerOf = async (token: string | undefined) => {
   const found = await findToken(database.sql, token ?? '');
   return found && { id: found.userId };
 };
 
 describe('the demo account', () => {
-  it('has something of everything, of the same days whenever it is loaded', async () => {
-    await prepare();
-    const found = async (sql: string) => {
-      const { rows } = await database.pool.query<string[]>({ text: sql, rowMode: 'array' });
-      return rows.map((row) => row.join(' '));
-    };
-    const demo = `(SELECT id FROM "User" WHERE username = 'demo')`;
+  it('has something of everything', async () => {
+    await prepare(new Date('2026-02-17T12:00:00Z'));
     expect(
       await found(`SELECT count(*), count(passed), count(*) FILTER (WHERE passed), count(name), count("templateId"),
           count(DISTINCT "trainerId"), min("createdAt")::date::text, max("createdAt")::date::text
         FROM "DttSession" WHERE "ownerId" = ${demo}`),
-    ).toEqual(['60 54 22 20 48 2 2026-01-19 2026-02-17']);
+    ).toEqual(['60 55 32 20 48 2 2025-02-19 2026-02-17']);
     expect(
       await found(`SELECT "order", type, count(*), count(passed), sum(points), sum("repsMeasured")
         FROM "TrainerSegment" GROUP BY type, "order" ORDER BY "order"`),
     ).toEqual([
-      '0 repetition 60 60 9150 1260',
-      '1 endurance 60 60 9180 1320',
-      '2 freeform 60 0 9300 1380',
-      '3 bounce 60 60 9240 1260',
+      '0 repetition 60 60 8288 1260',
+      '1 endurance 60 60 8288 1320',
+      '2 freeform 60 0 8288 1380',
+      '3 bounce 60 60 8288 1260',
     ]);
     expect(
       await found(`SELECT name || ':', username, sum(duration * repeat), max(position),
@@ -75,12 +75,64 @@ describe('the demo account', () => {
         GROUP BY l.id, t.name ORDER BY l.id`),
     ).toEqual([
       'locked true Weekend Lock 2026-02-16 2026-02-17 START/break/LOCK',
-      'completed false Weekend Lock 2026-02-02 2026-02-04 START/break/LOCK/end',
-      'completed false Weekend Lock 2026-01-19 2026-01-21 START/break/LOCK/end',
-      'abandoned false Weekend Lock 2026-01-05 2026-01-07 START/break/LOCK/end',
-      'completed false  2025-12-22 2025-12-24 START/break/LOCK/end',
-      'completed false  2025-12-08 2025-12-10 START/break/LOCK/end',
+      'completed false Weekend Lock 2026-01-25 2026-01-27 START/break/LOCK/end',
+      'abandoned false Evening 2025-12-18 2025-12-18 START/break/LOCK/end',
+      'break false Weekend Lock 2025-09-30 2025-10-01 START/break',
+      'completed false  2025-03-02 2025-03-04 START/break/LOCK/end',
+      'pending false Weekend Lock 2026-02-13 2026-02-13 created',
     ]);
+  });
+
+  it('has a year of uneven history, which ends when it is loaded', async () => {
+    const times = (column: string, table: string) =>
+      found(
+        `SELECT to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') FROM ${table} ORDER BY 1`,
+      );
+    const all = async () =>
+      [
+        ...(await times('"createdAt"', '"DttSession"')),
+        ...(await times('"createdAt"', '"LockSegment"')),
+        ...(await times('"lastVisited"', '"DttDevice" WHERE "lastVisited" IS NOT NULL')),
+        ...(await times('"importedAt"', '"DttLibraryEntry" WHERE "importedAt" IS NOT NULL')),
+        ...(await times('"updatedAt"', '"DttTemplate"')),
+      ].map((text) => Date.parse(`${text}Z`));
+    const loadAt = async (now: string) => {
+      await empty();
+      await prepare(new Date(now));
+      return (await all()).map((time) => time - Date.parse(now));
+    };
+    // Not across the end of February: a day is a day.
+    const before = await loadAt('2026-02-17T12:00:00.000Z');
+    expect(await loadAt('2027-06-01T08:30:00.250Z')).toEqual(before);
+    expect(Math.max(...before)).toBeLessThanOrEqual(0);
+
+    const day = 24 * 60 * 60 * 1000;
+    const days = before.slice(0, 60).map((time) => -time / day);
+    expect(days[0]).toBeGreaterThan(350);
+    expect(days[0]).toBeLessThan(375);
+    expect(days.at(-1)).toBeLessThan(1);
+    const pauses = days.slice(1).map((age, index) => (days[index] ?? 0) - age);
+    expect(pauses.filter((pause) => pause > 14)).toHaveLength(3);
+    expect(pauses.filter((pause) => pause < 2.5).length).toBeGreaterThan(20);
+  });
+
+  it('names nothing in its history before it was there', async () => {
+    await empty();
+    await prepare();
+    expect(
+      await found(`SELECT s.id FROM "DttSession" s JOIN "DttDevice" d ON d.id = "trainerId" LEFT JOIN "DttTemplate" t ON t.id = "templateId"
+        LEFT JOIN "DttLibraryEntry" l ON l."templateId" = t.id AND l."userId" = s."ownerId"
+        WHERE s."createdAt" NOT BETWEEN d."createdDate" AND d."lastVisited" OR s."createdAt" < t."createdDate" OR s."createdAt" < l."importedAt"`),
+    ).toEqual([]);
+    expect(
+      await found(
+        `SELECT l.id FROM "LockSession" l JOIN "LockTemplate" t ON t.id = "templateId" WHERE l."startDate" < t."createdAt"`,
+      ),
+    ).toEqual([]);
+    expect(
+      await found(`SELECT "dttTotalSessions" - (SELECT count(*) FROM "DttSession"), "dttTotalReps" - (SELECT sum("repsMeasured") FROM "TrainerSegment")
+        FROM "User" WHERE id = ${demo}`),
+    ).toEqual(['0 0']);
   });
 
   it('has data for every REST route', async () => {

@@ -32,7 +32,7 @@ it('is loaded anew with the numbers of a new database, and its tokens stay valid
   expect(await ids()).toEqual(before);
   expect(await database.sql.count('LockSession', {})).toBeGreaterThan(0);
   // As the command does it, which prints a token of its own.
-  const printed = await prepareDemo(database, undefined, true);
+  const printed = await prepareDemo(database, undefined, { keepsTokens: true });
   expect(await Promise.all([token, revoked, printed].map(isValid))).toEqual([true, false, true]);
   // The next number is one that no token has.
   expect(await isValid((await createToken(database.client, 'demo', 'next')).token)).toBe(true);

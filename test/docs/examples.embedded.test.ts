@@ -5,7 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { endProcesses, serve } from '../support/processes.ts';
-import { clientPackages, notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
+import {
+  clientPackages,
+  exitCodeOf,
+  notRun,
+  type Place,
+  patternOf,
+  reasonNotToRun,
+  runBlocks,
+} from './examples.ts';
 import { blocksOf, pages, readPage } from './markdown.ts';
 
 let place: Place;
@@ -45,11 +53,11 @@ const examples = pages.flatMap((page) => {
 describe.each(examples)('$page', ({ page, blocks }) => {
   const run = blocks.filter((block) => reasonNotToRun(block) === undefined);
   if (run.length > 0)
-    it('prints what it says', async ({ signal }) => {
+    it('prints what it says, and ends as it should', async ({ signal }) => {
       for (const { line, command, expected, stdout, code } of await runBlocks(run, place, signal)) {
         const where = `${page}, the block of line ${line}: ${command}`;
-        if (expected === undefined) expect(code, where).toBe(0);
-        else expect(stdout, where).toMatch(patternOf(expected));
+        if (expected !== undefined) expect(stdout, where).toMatch(patternOf(expected));
+        expect(code, where).toBe(exitCodeOf(command));
       }
       // The commands of a page load the program half a dozen times, on a machine that may be busy.
     }, 120_000);

@@ -25,6 +25,20 @@ export const notRun: Readonly<Record<string, string>> = {
   'npm run fuzz': 'runs for minutes',
 };
 
+/** The commands that end with another exit code than 0, each by how it begins, as the page has it. */
+const exitCodes: Readonly<Record<string, number>> = {
+  // Settings that are wrong end a command.
+  'MAX_DEPTH=deep ': 1,
+  // The time for a subscription, which has no end of its own, is over.
+  'curl --no-buffer --max-time 2 ': 28,
+};
+
+/** The exit code that a command has when all is well. */
+export function exitCodeOf(command: string): number {
+  const [, code] = Object.entries(exitCodes).find(([beginning]) => command.startsWith(beginning)) ?? [];
+  return code ?? 0;
+}
+
 /** What readers install for the clients that pages are about. */
 export const clientPackages = 'test/client/node_modules';
 

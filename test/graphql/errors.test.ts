@@ -24,6 +24,9 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.close());
 
+const invalid = 'the token is unknown or revoked';
+const toldInvalid = `Bearer error="invalid_token", error_description="${invalid}"`;
+
 const globalId = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('bad input', () => {
@@ -263,6 +266,21 @@ describe('bad input', () => {
     }
     expect(gateway.log).toEqual([]);
   });
+
+  it('that is a syntax error has its place in the text, by POST and by GET', async () => {
+    const query = '{\n  viewer { username }\n  dttDevices {';
+    const { errors } = await graphql(gateway, alice.token, query);
+    const found = {
+      message: 'Syntax Error: Expected Name, found <EOF>.',
+      locations: [{ line: 3, column: 15 }],
+      extensions: { code: 'BAD_USER_INPUT' },
+    };
+    expect(errors).toEqual([found]);
+    const response = await fetch(`${gateway.url}/graphql?query=${encodeURIComponent(query)}`, {
+      headers: { Authorization: `Bearer ${alice.token}` },
+    });
+    expect((await response.json()).errors).toEqual([found]);
+  });
 });
 
 describe('one field that fails', () => {
@@ -337,16 +355,15 @@ describe('a request that is not GraphQL', () => {
     expect((await post('{ viewer { id } }', 'text/csv')).status).toBe(415);
   });
 
-  it('is not run as one of a batch', async () => {
-    const response = await post(JSON.stringify([{ query: '{ viewer { id } }' }]));
+  it.each([
+    [0, 'The request body is an empty list; send an object with a query'],
+    [1, 'The request is a batch of 1 operation; send each in a request of its own'],
+    [2, 'The request is a batch of 2 operations; send each in a request of its own'],
+  ])('is not run as a batch of %i', async (count, message) => {
+    const response = await post(JSON.stringify(Array(count).fill({ query: '{ viewer { id } }' })));
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({
-      errors: [
-        {
-          message: 'The request is a batch of 1 operations; send each in a request of its own',
-          extensions: { code: 'BAD_USER_INPUT' },
-        },
-      ],
+      errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }],
     });
   });
 });
@@ -390,12 +407,19 @@ describe('without a token', () => {
   ])('nobody gets %s', async (_, query) => {
     // Asked with a token first, so that a parsed or validated document is at hand, if any is remembered.
     await graphql(gateway, bob.token, query);
-    for (const token of [undefined, `${alice.token.slice(0, -1)}.`, `dvt_${'A'.repeat(43)}`]) {
+    const missing = 'the request has no Authorization header, such as Authorization: Bearer TOKEN';
+    for (const [token, problem, told] of [
+      [undefined, missing, 'Bearer'],
+      [`${alice.token.slice(0, -1)}.`, invalid, toldInvalid],
+      [`dvt_${'A'.repeat(43)}`, invalid, toldInvalid],
+    ] as const) {
       const { status, headers, data, errors } = await graphql(gateway, token, query);
       expect(status).toBe(401);
-      expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(headers.get('WWW-Authenticate')).toBe(told);
       expect(data ?? null).toBeNull();
-      expect(errors).toEqual([{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }]);
+      expect(errors).toEqual([
+        { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
+      ]);
     }
   });
 
@@ -412,12 +436,13 @@ describe('without a token', () => {
     for (const path of ['Yoga', 'compiled', 'compiled again']) {
       const response = await graphqlOnce(other, token, '{ viewer { username } }');
       expect(response.status, path).toBe(401);
-      expect(response.headers.get('WWW-Authenticate')).toBe('Bearer');
+      expect(response.headers.get('WWW-Authenticate')).toBe(toldInvalid);
+      expect(response.errors?.map(({ message }) => message)).toEqual([`Unauthorized: ${invalid}`]);
       expect(response.errors?.map(({ extensions }) => extensions.code)).toEqual(['UNAUTHENTICATED']);
     }
     const { status, headers, body } = await rest(other, token, '/users/me');
     expect({ status, body }).toEqual({ status: 401, body: { ok: false, error: 'Unauthorized' } });
-    expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(headers.get('WWW-Authenticate')).toBe(toldInvalid);
     await other.close();
   });
 

@@ -46,7 +46,7 @@ describe('the examples', () => {
     }
     expect(responses).toMatchObject([
       { viewer: { username: 'demo' }, dttDevices: { totalCount: 3, nodes: [{}, {}, {}] } },
-      { activeDttTemplate: { name: 'Beginner Program', sessions: { totalCount: 12 } } },
+      { activeDttTemplate: { name: 'Beginner Program', sessions: { totalCount: 28 } } },
       { lockSessions: { totalCount: 6, pageInfo: { hasNextPage: true } } },
       { activateTemplate: { template: { name: 'Endurance', isActive: true } } },
       { activeDttTemplate: { name: 'Endurance' } },

@@ -90,9 +90,12 @@ describe('GET', () => {
   it('asks for a token as POST does', async () => {
     const response = await get({ query: '{ viewer { username } }' }, { Authorization: 'Bearer x' });
     expect(response.status).toBe(401);
-    expect(response.headers.get('WWW-Authenticate')).toBe('Bearer');
+    const problem = 'the token is unknown or revoked';
+    expect(response.headers.get('WWW-Authenticate')).toBe(
+      `Bearer error="invalid_token", error_description="${problem}"`,
+    );
     expect(await response.json()).toEqual({
-      errors: [{ message: 'Unauthorized', extensions: { code: 'UNAUTHENTICATED' } }],
+      errors: [{ message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } }],
     });
   });
 });

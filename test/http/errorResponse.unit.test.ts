@@ -7,6 +7,7 @@ import {
   type ExecutionError,
   errorForClient,
   statusOf,
+  unauthenticated,
 } from '../../src/errors.ts';
 import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
@@ -36,12 +37,13 @@ it('an error about an argument names it, and one that is hidden does not', () =>
 describe('an error meant for the client', () => {
   it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches them as it is: %s', (code) => {
     const hidden = vi.fn();
-    const error = clientError(code, 'said');
+    const isToken = code === 'UNAUTHENTICATED';
+    const error = isToken ? unauthenticated('missing') : clientError(code, 'said');
     expect(codeOf(error)).toBe(code);
     const http = { status: 401, headers: { 'WWW-Authenticate': 'Bearer' } };
     expect(errorForClient(error, hidden)).toEqual({
-      message: 'said',
-      extensions: { code, ...(code === 'UNAUTHENTICATED' && { http }) },
+      message: isToken ? expect.stringMatching(/^Unauthorized: /) : 'said',
+      extensions: { code, ...(isToken && { http }) },
     });
     expect(hidden).not.toHaveBeenCalled();
   });

@@ -19,7 +19,14 @@ import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { noChanges } from '../support/feed.ts';
-import { graphqlOnce, openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import {
+  graphqlOnce,
+  openBeside,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
@@ -69,12 +76,14 @@ const isOdd = [
 const isTooHigh = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
 
 describe('a token', () => {
-  const unauthorized = async (path: string, options: RequestInit = {}) => {
+  const unauthorized = async (path: string, options: RequestInit = {}, told = 'Bearer') => {
     const { status, headers, body } = await rest(gateway, undefined, path, options);
     expect(status).toBe(401);
-    expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(headers.get('WWW-Authenticate')).toBe(told);
     expect(body).toEqual(failed('Unauthorized'));
   };
+  const malformed = 'the Authorization header must have the form Bearer TOKEN';
+  const invalid = 'the token is unknown or revoked';
 
   it.each(routes)(
     'is asked for before anything else is looked at: $method $path',
@@ -91,17 +100,52 @@ describe('a token', () => {
   );
 
   it.each([
-    ['in another scheme', () => `Basic ${alice.token}`],
-    ['without a scheme', () => alice.token],
-    ['that is missing', () => 'Bearer'],
-    ['that is empty', () => 'Bearer '],
-    ['with something behind it', () => `Bearer ${alice.token} x`],
-    ['cut short', () => `Bearer ${alice.token.slice(0, -1)}`],
-    ['that nobody was given', () => `Bearer dvt_${'A'.repeat(43)}`],
-    ['with a NUL escaped', () => `Bearer ${alice.token}%00`],
-  ])('%s is not accepted', (_, authorization) =>
-    unauthorized('/users/me', { headers: { Authorization: authorization() } }),
-  );
+    ['in another scheme', () => `Basic ${alice.token}`, malformed],
+    ['without a scheme', () => alice.token, malformed],
+    ['that is missing', () => 'Bearer', malformed],
+    ['that is empty', () => 'Bearer ', malformed],
+    ['with something behind it', () => `Bearer ${alice.token} x`, malformed],
+    ['cut short', () => `Bearer ${alice.token.slice(0, -1)}`, invalid],
+    ['that nobody was given', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
+    ['with a NUL escaped', () => `Bearer ${alice.token}%00`, invalid],
+  ])('%s is not accepted, and either API says why', async (_, authorization, problem) => {
+    const headers = { Authorization: authorization() };
+    const told = `Bearer error="invalid_token", error_description="${problem}"`;
+    await unauthorized('/users/me', { headers }, told);
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Type': 'application/json' },
+      body: '{"query":"{ viewer { id } }"}',
+    });
+    expect(response.headers.get('WWW-Authenticate')).toBe(told);
+    expect((await response.json()).errors).toEqual([
+      { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
+    ]);
+  });
+
+  it('is not asked of a browser that opens /api/v1, which is led to the reference', async () => {
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const open = async (path: string, headers: Record<string, string>, method = 'GET') => {
+      const url = `${gateway.url}/api/v1${path}`;
+      const response = await fetch(url, { method, headers, redirect: 'manual' });
+      await response.text();
+      return [response.status, response.headers.get('Location')];
+    };
+    for (const target of ['', '?x=1']) expect(await open(target, { Accept: accept })).toEqual([302, '/docs']);
+    for (const path of ['/', '/dtt']) expect(await open(path, { Accept: accept })).toEqual([401, null]);
+    expect(await open('', { Accept: `application/json, ${accept}` })).toEqual([401, null]);
+    expect(await open('', { Accept: accept }, 'POST')).toEqual([401, null]);
+    expect(await open('', { Accept: accept, Authorization: 'Bearer x' })).toEqual([401, null]);
+    const withoutDocs = await openTestGateway(await openBeside(gateway.database), {
+      settings: { INTROSPECTION: 'off' },
+    });
+    const response = await fetch(`${withoutDocs.url}/api/v1`, {
+      headers: { Accept: accept },
+      redirect: 'manual',
+    });
+    expect(response.status).toBe(401);
+    await withoutDocs.close();
+  });
 
   it('is accepted whatever the case of the scheme', async () => {
     for (const scheme of ['bearer', 'BEARER']) {
@@ -118,7 +162,8 @@ describe('a token', () => {
     await revokeToken(client, id);
     // The gateway hears of what another connection wrote within the time of an announcement.
     await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
-    await unauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } });
+    const told = `Bearer error="invalid_token", error_description="${invalid}"`;
+    await unauthorized('/users/me', { headers: { Authorization: `Bearer ${token}` } }, told);
   });
 });
 
@@ -207,6 +252,9 @@ describe('a path', () => {
     '/DTT',
     '/dtt/1/2',
     '/dtt/templates/1/',
+    '/users/',
+    '/users/me/',
+    '/dtt/',
     '/users/1/dtt',
     '//dtt',
     '/..%2fgraphql',
@@ -232,6 +280,11 @@ describe('a path', () => {
       }
     },
   );
+});
+
+it('is no wrong id, but an unknown path, where a slash ends the path of an activation', async () => {
+  const { status, body } = await postJson(gateway, alice.token, '/dtt/templates/', { isActive: true });
+  expect([status, body]).toEqual([404, failed('Not found')]);
 });
 
 describe('HEAD', () => {

@@ -9,6 +9,7 @@ import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
+import { release } from '../../src/version.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { createJudge, describeShipped } from '../support/openapiDocument.ts';
 import { withId } from '../support/restAnswers.ts';
@@ -23,7 +24,10 @@ describe('the document', () => {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-examples-'));
     const gateway = await openTestGateway();
     try {
-      const token = await prepareDemo(gateway.database, folder);
+      // The examples are the same whenever they are written.
+      const token = await prepareDemo(gateway.database, folder, {
+        now: new Date('2026-02-17T12:00:00Z'),
+      });
       const examples: Record<string, unknown> = {};
       for (const { method, path, operation, isList, body } of routes) {
         const given = await rest(gateway, token, withId(path, 1) + (isList ? '?limit=1' : ''), {
@@ -53,6 +57,20 @@ describe('the document', () => {
       const success = paths[path]?.[method === 'GET' ? 'get' : 'post']?.responses?.['200'];
       expect(success, path).toHaveProperty(['content', 'application/json', 'example', 'ok'], true);
     }
+  });
+
+  it('has the version of the interface, with that of the gateway beside it', () => {
+    expect(describeShipped().info).toMatchObject({ version: '1.0.0', 'x-gateway-version': release });
+  });
+
+  it('sums every route up in a whole sentence of what it says of it', () => {
+    const { paths = {} } = describeShipped();
+    for (const { method, path, description } of routes) {
+      const summary = paths[path]?.[method === 'GET' ? 'get' : 'post']?.summary;
+      expect(summary, path).toMatch(/^[A-Z].*\.$/);
+      expect(description.startsWith(summary ?? ''), path).toBe(true);
+    }
+    expect(paths['/users/{id}']?.get?.summary).toBe('The viewer, if the id is theirs.');
   });
 
   it('cannot be made of what only some records have', () => {

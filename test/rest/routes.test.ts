@@ -290,6 +290,40 @@ describe('the routes', () => {
   );
 });
 
+describe('the response cache', () => {
+  /** How many responses were stored, and how many came out of it. */
+  async function read(targets: readonly string[]): Promise<[stored: number, hits: number]> {
+    const { counters, usage } = gateway.responseCache;
+    const before = { stored: usage().entries, hits: counters.hits };
+    for (const target of targets) expect((await rest(gateway, alice.token, target)).status).toBe(200);
+    return [usage().entries - before.stored, counters.hits - before.hits];
+  }
+
+  it('has one response for all targets of which a route reads the same', async () => {
+    const own = `targetUserId=${alice.userId}`;
+    const page = [
+      'limit=7',
+      'limit=7&z=1',
+      'z=2&offset=0&limit=7',
+      `${own}&limit=%37`,
+      `${own}&${own}&limit=7`,
+    ];
+    expect(await read(page.map((query) => `/dtt?${query}`))).toEqual([1, 4]);
+    const [id] = alice.dttDevices;
+    await read([`/dtt/${id}`]);
+    expect(await read(['limit=x', `z=${id}`, own].map((query) => `/dtt/${id}?${query}`))).toEqual([0, 3]);
+  });
+
+  it('has one of its own for each route, id, limit and offset', async () => {
+    const pages = ['/dtt?limit=9', '/dtt?limit=9&offset=1', '/lkbx?limit=9', '/lkbx/sessions?limit=9'];
+    expect(await read([...pages, '/lkbx/session?limit=9'])).toEqual([5, 0]);
+    const ids = alice.dttDevices.slice(0, 2);
+    for (let time = 0; time < 2; time++)
+      for (const id of ids)
+        expect((await rest(gateway, alice.token, `/dtt/${id}`)).body.data).toMatchObject({ id });
+  });
+});
+
 describe.each(lists)('GET $path', (route) => {
   it('gives a page of records in its order, each with the documented fields', async () => {
     const { data, pagination } = listOf(await rest(gateway, alice.token, route.path));

@@ -128,6 +128,15 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     expect(await active()).toBe(alice.dttTemplates[0]);
   });
 
+  it.each(['auto', 'weekly'] as const)(
+    'again leaves it active, and makes the schedule type single: %s',
+    async (type) => {
+      await put(type, alice.dttTemplates[0]);
+      expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: true });
+      expect([await active(), await scheduleType()]).toEqual([alice.dttTemplates[0], 'SINGLE']);
+    },
+  );
+
   it('again succeeds, and changes nothing', async () => {
     await activate(alice.dttTemplates[0]);
     const before = await gateway.database.client.user.findUnique({ where: { id: alice.userId } });

@@ -125,8 +125,8 @@ describe('a path that is neither door’s', () => {
   it.each([
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],
-    ['/nothing', 404, 'Nothing is here. Try /graphql or /api/v1.\n'],
-    ['/docsx', 404, 'Nothing is here. Try /graphql or /api/v1.\n'],
+    ['/nothing', 404, 'Nothing is here: / leads to all there is.\n'],
+    ['/docsx', 404, 'Nothing is here: / leads to all there is.\n'],
   ])('needs no token: %s', async (path, status, text) => {
     const { url } = await open();
     const response = await fetch(url + path);
@@ -137,7 +137,7 @@ describe('a path that is neither door’s', () => {
 describe('a cached response', () => {
   it('is given to who reads, and to nobody who writes', async () => {
     const { ask, responseCache } = await open();
-    await responseCache.compute(viewerId, 'rest /users/me?x', async () => ({
+    await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({
       response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
@@ -148,7 +148,7 @@ describe('a cached response', () => {
 
   it('is given also while the database is too busy for anything else', async () => {
     const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
-    await responseCache.compute(viewerId, 'rest /dtt', async () => ({
+    await responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({
       response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
@@ -213,7 +213,7 @@ it('an answer that breaks off is not taken for a whole one', async () => {
   // No body that could be sent, which is found out behind the head.
   const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
   const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
-  await responseCache.compute(viewerId, 'rest /dtt', async () => ({ response, isCacheable: true }));
+  await responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({ response, isCacheable: true }));
   await expect(ask('/api/v1/dtt')).rejects.toThrow();
   expect(log).toHaveLength(1);
 });
@@ -275,6 +275,6 @@ it('looks no token up while it sheds load, and lets through whose token is known
   const { length } = sql.run.mock.calls;
   pool.waitingCount = 3;
   // It is known by now, and what was asked for needs the database, so this is as far as it gets.
-  expect((await ask('/api/v1/nowhere')).status).toBe(503);
+  expect((await ask('/api/v1/dtt')).status).toBe(503);
   expect(sql.run.mock.calls).toHaveLength(length);
 });

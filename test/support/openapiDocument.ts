@@ -36,6 +36,8 @@ export function createJudge(document: OpenAPIObject): (response: SentResponse) =
     const place = ['paths', path ?? '', method === 'HEAD' ? 'get' : method.toLowerCase()];
     const operation = at(document, place) as OperationObject | undefined;
     if (!operation) {
+      // A browser is led to the reference, which the document is part of.
+      if (/^(\?|$)/.test(target) && status === 302 && headers.location === '/docs') return undefined;
       if (![401, 404, 405, 429, 500].includes(status)) return `${status} to what is not documented`;
       return validate(['components', 'schemas', 'Error'], body);
     }
@@ -65,7 +67,7 @@ export function createJudge(document: OpenAPIObject): (response: SentResponse) =
 
   function pathOf(target: string): string | undefined {
     const [path = ''] = target.split('?', 1);
-    const withId = `${path.slice(0, path.lastIndexOf('/'))}/{id}`;
+    const withId = path.replace(/[^/]+$/, '{id}');
     return [path, withId].find((each) => at(document, ['paths', each]));
   }
 

@@ -71,8 +71,8 @@ builder.mutationField('activateTemplate', (t) =>
       }),
     },
     description:
-      'Makes a template that the viewer owns the active one, in place of any other, and turns the schedule type ' +
-      '`auto` or `weekly` into `single`. Fails with NOT_FOUND for a template that is missing or not owned.',
+      'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
+      'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, { template }, context) => {
       const templateId = idOf(template);
       const upstream = await context.upstream?.activate(context.viewer, templateId);

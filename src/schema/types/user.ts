@@ -1,7 +1,7 @@
 /** Users, of whom the viewer sees one: themselves. */
 
 import type { GraphQLResolveInfo } from 'graphql';
-import { clientError, messages } from '../../errors.ts';
+import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
@@ -144,7 +144,7 @@ export const viewerField = {
   resolve: async (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const viewer = await readVisible('User', { id: context.viewer.id }, context, info);
     // Deleted since the token was looked up, and the token with them.
-    if (!viewer) throw clientError('UNAUTHENTICATED', messages.unauthorized);
+    if (!viewer) throw unauthenticated('invalid');
     return viewer;
   },
 } as const;
