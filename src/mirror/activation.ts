@@ -8,12 +8,13 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import { mirroredUser } from './mirror.ts';
 import { kindsOf } from './records.ts';
 import {
+  incomprehensible,
   isMissing,
+  routeOf,
   type Timing,
   Unavailable,
   type Upstream,
   UpstreamError,
-  UpstreamRejection,
 } from './upstream.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 
@@ -44,7 +45,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
       } catch (error) {
         if (isMissing(error)) throw notOwned();
         if (!(error instanceof UpstreamError)) throw error;
-        logger.warn({ upstream: error.message }, 'activation failed');
+        logger.warn(error.failure, 'activation failed');
         const away = error instanceof Unavailable;
         throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
       }
@@ -59,11 +60,12 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   /** Brings a template into the mirror. */
   async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
-    const { data: record } = kind.record.safeParse(await upstream.get(`${kind.item}${templateId}`));
-    if (record?.row.id !== templateId)
-      throw new UpstreamRejection(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
+    const path = `${kind.item}${templateId}`;
+    const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
+    const { data: record } = kind.record.safeParse(await upstream.get(path));
+    if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
     await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
-      throw new UpstreamError(`${kind.item}${templateId}: ${reason}`);
+      throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
 }

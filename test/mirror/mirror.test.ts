@@ -398,7 +398,7 @@ describe('a mirror', () => {
     const other = await createAccount(scene.source.database.client, 'alice');
     const before = await contents(scene.target);
     const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
-    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors user 1, but the token is that of user 3/);
+    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors another account than that of the token/);
     const elsewhere = createUpstream({
       base: `${scene.source.url}/api/v1`,
       token: scene.sourceToken,
@@ -523,14 +523,10 @@ describe('an activation on a mirror', () => {
   });
 
   it.each([
-    ['that is another one', { id: 3 }, 'GET /dtt/templates/9: not valid'],
-    ['that cannot be read', { Segment: 'none' }, 'GET /dtt/templates/9: not valid'],
-    [
-      'that the database does not take',
-      { bubbleId: 'prog-demo-1' },
-      '/dtt/templates/9: Key ("bubbleId")=(prog-demo-1) already exists.',
-    ],
-  ])('fails, and says so in the log, when it would bring in a template %s', async (_name, change, line) => {
+    ['that is another one', { id: 3 }],
+    ['that cannot be read', { Segment: 'none' }],
+    ['that the database does not take', { bubbleId: 'prog-demo-1' }],
+  ])('fails, and says so in the log, when it would bring in a template %s', async (_name, change) => {
     await scene.syncOnce();
     const log: string[] = [];
     const { target, upstream } = scene;
@@ -549,7 +545,13 @@ describe('an activation on a mirror', () => {
     const { status, body } = await postJson(gateway, token, '/dtt/templates/9', { isActive: true });
     const error = 'The upstream cannot be used; nothing was changed here';
     expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
-    expect(log.map((text) => JSON.parse(text))).toMatchObject([{ upstream: line, msg: 'activation failed' }]);
+    const { level, time, pid, hostname, ...line } = JSON.parse(log.join(''));
+    expect(line).toEqual({
+      failure: 'responded with what cannot be understood',
+      method: 'GET',
+      route: '/dtt/templates/{id}',
+      msg: 'activation failed',
+    });
     expect(scene.proxy.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
   });
 

@@ -117,7 +117,8 @@ describe('the client of an upstream', () => {
     respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, status, said));
+    const failure = { failure: `responded with ${status}`, method: 'GET', route: '/dtt', status };
+    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, failure, said));
     expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
     expect(server.requests).toHaveLength(1);
   });
@@ -295,7 +296,8 @@ describe('the client of an upstream', () => {
 });
 
 describe('what an upstream rejects', () => {
-  const rejection = (status: number, said?: string) => new UpstreamRejection('no', status, said);
+  const rejection = (status: number, said?: string) =>
+    new UpstreamRejection('no', { failure: 'no', status }, said);
 
   it.each([
     [rejection(404, 'gone'), true],
@@ -303,7 +305,7 @@ describe('what an upstream rejects', () => {
     [rejection(403, 'NOT FOUND'), true],
     [rejection(404), false],
     [rejection(400, 'Invalid ID'), false],
-    [new UpstreamError('not found'), false],
+    [new UpstreamError('not found', { failure: 'no' }), false],
   ])('is a record that does not exist, or is not: %o', (error, missing) => {
     expect(isMissing(error)).toBe(missing);
   });
@@ -316,7 +318,7 @@ describe('what an upstream rejects', () => {
     [rejection(400, 'Invalid ID'), true],
     [rejection(400), false],
     [rejection(403, 'Forbidden'), false],
-    [new UpstreamError('Invalid ID'), false],
+    [new UpstreamError('Invalid ID', { failure: 'no' }), false],
   ])('is an operation that it does not have, or is not: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
   });
