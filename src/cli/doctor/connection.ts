@@ -2,11 +2,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import pg from 'pg';
+import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import { oldestServer } from '../../database/database.ts';
 import { type Progress, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
+import { createSession, isSilence, silence } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 
@@ -22,8 +23,7 @@ export async function askDatabase(
   name: string,
   isServer: boolean,
 ): Promise<Finding[]> {
-  const client = new pg.Client({ ...connection, connectionTimeoutMillis: timeout, query_timeout: timeout });
-  client.on('error', () => {});
+  const { client, close } = createSession(connection, timeout);
   try {
     await client.connect();
     const { rows } = await client.query<Standing>(standing);
@@ -49,9 +49,10 @@ export async function askDatabase(
     const advice = isServer
       ? 'Start the server, or correct DATABASE_URL; unset it for the embedded database.'
       : 'Stop the gateway and start it again.';
-    return [{ check: 'database', ...problem(`${name}: ${errorText(error)}`, advice) }];
+    const says = isSilence(error) ? silence : errorText(error);
+    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
   } finally {
-    await client.end().catch(() => {});
+    await close();
   }
 }
 
@@ -150,12 +151,7 @@ async function checkPooling(client: pg.Client): Promise<Verdict> {
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
 async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const listener = new pg.Client({
-    ...connection,
-    connectionTimeoutMillis: timeout,
-    query_timeout: timeout,
-  });
-  listener.on('error', () => {});
+  const { client: listener, close } = createSession(connection, timeout);
   try {
     await listener.connect();
     // A LISTEN would stay in a session that other clients use.
@@ -172,7 +168,7 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
       'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
     );
   } finally {
-    await listener.end().catch(() => {});
+    await close();
   }
 }
 
