@@ -131,6 +131,16 @@ export interface UpstreamOptions {
   readonly base: string;
   readonly token: string;
   readonly timing?: Partial<Timing>;
+  /** Told of every attempt that failed and is repeated. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+export interface Retry {
+  /** What went wrong. */
+  readonly reason: string;
+  /** The number of the attempt that follows, of how many there are at most. */
+  readonly attempt: number;
+  readonly attempts: number;
 }
 
 /** A request, as it is sent each time that it is tried. */
@@ -148,7 +158,7 @@ interface Call {
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
 
-export function createUpstream({ base, token, timing }: UpstreamOptions): Upstream {
+export function createUpstream({ base, token, timing, onRetry }: UpstreamOptions): Upstream {
   const root = base.replace(/\/+$/, '');
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
   const quote = quoteWithout(token);
@@ -177,9 +187,14 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
       randomize: true,
       signal,
       shouldRetry: ({ error }) => error instanceof Unavailable,
+      onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+        if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+        onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+      },
     }).catch((error: unknown) => {
       if (!(error instanceof Unavailable)) throw error;
-      throw new Unavailable(`${error.message}. Gave up after ${retries + 1} attempts.`, error.failure);
+      const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
+      throw new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure);
     });
   }
 
@@ -293,9 +308,14 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
     const { error } = content;
     throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
   }
+  if (status === 404) throw new UpstreamRejection(notTheBase(call), failure, undefined);
   if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
   throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
 }
+
+/** What is said of a 404 that is none of the interface's own. */
+const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
+  `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
 
 /** @throws {UpstreamError} for a body over the limit, after reading no more than that. */
 async function readBody(call: Call, { body }: Response): Promise<string> {
