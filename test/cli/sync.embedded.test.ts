@@ -188,6 +188,18 @@ async function onTerminal<Result>(columns: number, run: () => Promise<Result>): 
   }
 }
 
+it('shows on a terminal what it tries again', async () => {
+  proxy.misbehave = (_, response) => {
+    proxy.misbehave = behave;
+    return reply(response, 503, {});
+  };
+  const { code, stderr } = await onTerminal(80, () => sync());
+  expect(stripVTControlCharacters(stderr)).toContain(
+    'GET /users/me: it responded with 503; trying again (2 of 9)',
+  );
+  expect(code).toBe(0);
+});
+
 it('shows on a terminal how far it is, and a line for each kind that has been read', async () => {
   proxy.misbehave = (request, response) => {
     if (pathOf(request) !== '/dtt/sessions/2') return false;
