@@ -32,10 +32,15 @@ function isLackOfRights(error: unknown): boolean {
 const lackOfRights = (error: unknown) =>
   `The role of DATABASE_URL may not do that: ${errorText(error).split('\n').at(-1)}. Name one that may; docs/deployment.md has the rights that commands need.`;
 
+export function sayWaiting(): void {
+  process.stderr.write('Waiting for another process that migrates the database.\n');
+}
+
 /** Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one. */
 export function migrationTeller({ DATABASE_URL, DATA_DIR }: Place): MigrationListener {
   const name = DATABASE_URL === undefined ? DATA_DIR : withoutPassword(DATABASE_URL);
   return {
+    waiting: sayWaiting,
     pending({ length }) {
       const migrations = length === 1 ? '1 migration' : `${length} migrations`;
       process.stderr.write(`Applying ${migrations} to the database in ${name} first.\n`);

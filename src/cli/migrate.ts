@@ -5,6 +5,7 @@ import { readConfig } from '../config.ts';
 import { checkServer } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
+import { sayWaiting } from './database.ts';
 
 export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
@@ -21,6 +22,7 @@ export const migrateCommand = new Command('migrate')
   });
 
 const listener: MigrationListener = {
+  waiting: sayWaiting,
   repaired(what) {
     process.stderr.write(`Repaired: ${what}\n`);
   },

@@ -5,6 +5,7 @@ import { styleText } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
 import { findMisspelt } from '../config.ts';
+import { isSilence, silence } from '../database/session.ts';
 import { SetupError } from '../errors.ts';
 import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
@@ -65,8 +66,8 @@ try {
   } else {
     const isForUser =
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
-    if (!isForUser) throw error;
-    process.stderr.write(`${error.message}\n`);
+    if (!isForUser && !isSilence(error)) throw error;
+    process.stderr.write(`${isForUser ? error.message : `Gave up: ${silence}`}\n`);
     // Without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }

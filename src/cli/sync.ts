@@ -37,12 +37,27 @@ export const syncCommand = new Command('sync')
 
 async function runSync({ from, full = false, json = false, ...named }: Flags): Promise<void> {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
-  const upstream = createUpstream(upstreamOf(config));
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   // A terminal that does not say how wide it is has 0 columns, and ora would clear lines forever on it.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
+  /** Why nothing has come of what is under way. */
+  let trouble: string | undefined;
+  const upstream = createUpstream({
+    ...upstreamOf(config),
+    onRetry({ reason, attempt, attempts }) {
+      trouble = reason;
+      progress.retrying(`${reason}; trying again (${attempt} of ${attempts})`);
+    },
+  });
+  const listener: SyncListener = {
+    advanced(...args) {
+      trouble = undefined;
+      progress.advanced?.(...args);
+    },
+    finished: progress.finished,
+  };
   const database = await joinDatabase(config, migrationTeller(config));
   try {
     const report = await syncWhenFree({
@@ -55,7 +70,7 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
         lockSessions: named.lockSession,
       },
       signal: stop.signal,
-      listener: progress,
+      listener,
     });
     for (const note of report.notes) say(note);
     process.stdout.write(json ? asJson(report) : `${reportTable(report)}\n`);
@@ -64,7 +79,8 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
     say(`Next: ${nextStep(report.account, config)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    say('Interrupted. What was read is stored, and the next run goes on.');
+    const last = trouble === undefined ? '' : ` The last error: ${trouble}.`;
+    say(`Interrupted.${last} What was read is stored, and the next run goes on.`);
     process.exitCode = 130;
   } finally {
     progress.close();
@@ -92,8 +108,15 @@ async function syncWhenFree(options: SyncOptions) {
 const startBar = () =>
   ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
 
+interface Progress extends SyncListener {
+  finished: NonNullable<SyncListener['finished']>;
+  /** @param line what went wrong, and which attempt follows. */
+  retrying(line: string): void;
+  close(): void;
+}
+
 /** For a terminal: a bar for the kind of records that is being read. */
-function showBars(): SyncListener & { close(): void } {
+function showBars(): Progress {
   let bar: Ora | undefined;
   return {
     advanced(kind, fetched, expected = 0) {
@@ -107,15 +130,20 @@ function showBars(): SyncListener & { close(): void } {
       bar.succeed(`${kind} ${fetched}`);
       bar = undefined;
     },
+    retrying(line) {
+      bar ??= startBar();
+      bar.text = line;
+    },
     close: () => bar?.stop(),
   };
 }
 
 /** For a file or a pipe: a line when a kind of records has been read. */
-function printLines(): SyncListener & { close(): void } {
+function printLines(): Progress {
   return {
     finished: (kind, { fetched, created, updated }) =>
       say(`${kind}: ${fetched} fetched, ${created} created, ${updated} updated`),
+    retrying: say,
     close() {},
   };
 }

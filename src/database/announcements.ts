@@ -1,9 +1,9 @@
-/** Which of the triggers that announce changes are not at work: what is written there is not heard of. */
+/** Which of the triggers are not at work: those that announce changes, which are not heard of then, and those that keep rules. */
 
 import type pg from 'pg';
 
 /** The tables that responses come from. */
-const tables = [
+export const tables = [
   'User',
   'ApiToken',
   'DttDevice',
@@ -24,18 +24,26 @@ export interface SilentTrigger {
   readonly trigger: string;
   /** Missing as after a table was made anew, or there and told not to fire, at least in some sessions. */
   readonly state: 'missing' | 'disabled';
+  /** Whether it announces changes, or keeps a rule that no constraint can say. */
+  readonly does: 'announce' | 'keep';
 }
 
-/** The triggers that are missing, or do not fire in every session. */
+/** The triggers that are missing, or do not fire: in every session those that announce, in ordinary ones those that keep rules. */
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
   // A new ApiToken concerns no response that was sent. Tables that others begin to see rows of have one more.
   const { rows } = await client.query<SilentTrigger>(
-    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' ELSE 'disabled' END AS state
-     FROM unnest($1::text[]) AS name
-     CROSS JOIN unnest(ARRAY['announce_insert', 'announce_update', 'announce_delete', 'announce_truncate', 'await_writers']) AS event
+    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' ELSE 'disabled' END AS state, does
+     FROM (
+       SELECT name, event, 'announce' AS does
+       FROM unnest($1::text[]) AS name
+       CROSS JOIN unnest(ARRAY['announce_insert', 'announce_update', 'announce_delete', 'announce_truncate', 'await_writers']) AS event
+       WHERE (name, event) <> ('ApiToken', 'announce_insert')
+         AND (event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession'))
+       UNION ALL VALUES ('DttTemplate', 'library_insert', 'keep'), ('DttTemplate', 'library_update', 'keep'),
+         ('DttLibraryEntry', 'keep_own', 'keep'), ('ApiToken', 'only_for_ultra', 'keep')
+     ) AS needed
      LEFT JOIN pg_trigger ON tgrelid = to_regclass(quote_ident(name)) AND tgname = event
-     WHERE tgenabled IS DISTINCT FROM 'A' AND (name, event) <> ('ApiToken', 'announce_insert')
-       AND (event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession'))
+     WHERE tgenabled IS NULL OR tgenabled <> ALL (CASE does WHEN 'keep' THEN '{O,A}' ELSE '{A}' END::"char"[])
      ORDER BY name, event`,
     [tables],
   );

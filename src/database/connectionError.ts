@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import { shellWord } from '../config.ts';
 import { errorText, SetupError, withoutPassword } from '../errors.ts';
+import { isSilence, silence } from './session.ts';
 
 /** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
 const wrongPassword = '28P01';
@@ -22,6 +23,7 @@ function reasonOf(
   { host, port, user, database }: Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>,
   error: unknown,
 ): string {
+  if (isSilence(error)) return silence;
   const said = errorText(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === noSuchDatabase) {

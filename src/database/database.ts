@@ -10,6 +10,7 @@ import { type MigrationListener, migrate } from './migrate.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
+import { createSession, longestConnecting } from './session.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;
@@ -17,7 +18,7 @@ export interface Connected {
   close(): Promise<void>;
 }
 
-/** What the requests of a gateway may take of the database. Commands take what they need. */
+/** What the requests of a gateway may take of the database. Commands take more. */
 export interface Bounds {
   /** How many connections there are at most. */
   readonly connections: number;
@@ -73,7 +74,9 @@ export async function joinDatabase(
   listener?: MigrationListener,
 ): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
-  return running ? connectTo(running.connection, running.close) : openDatabase(config, undefined, listener);
+  return running
+    ? connectTo({ ...running.connection, ...boundsOnClient(undefined) }, running.close)
+    : openDatabase(config, undefined, listener);
 }
 
 async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
@@ -105,9 +108,7 @@ async function openServer(url: string, bounds?: Bounds, listener?: MigrationList
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
 export async function checkServer(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestConnecting });
-  // A lost connection fails the query at hand; without a listener it would end the process as well.
-  client.on('error', () => {});
+  const { client, close } = createSession({ connectionString: url });
   try {
     await client.connect();
     const { rows } = await client.query<{ version: string }>(
@@ -124,12 +125,9 @@ export async function checkServer(url: string): Promise<boolean> {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);
   } finally {
-    await client.end().catch(() => {});
+    await close();
   }
 }
-
-/** How long, in milliseconds, a request waits for a connection. */
-export const longestConnecting = 5_000;
 
 /** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
 const lateness = 1_000;
@@ -137,9 +135,14 @@ const lateness = 1_000;
 /** How long, in milliseconds, a transaction may idle: nobody ends the one of a gateway whose machine went down. */
 const longestIdle = 60_000;
 
+/** How long, in milliseconds, a statement of a command may take. */
+const longestOfCommand = 60_000;
+
 /** What holds also where the server is gone without a word. */
 function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
-  return bounds ? { max: bounds.connections, query_timeout: bounds.statement + lateness } : {};
+  return bounds
+    ? { max: bounds.connections, query_timeout: bounds.statement + lateness }
+    : { query_timeout: longestOfCommand };
 }
 
 /**

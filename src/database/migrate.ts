@@ -2,8 +2,9 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { errorText, SetupError } from '../errors.ts';
+import { createSession, isSilence, silence } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
 
@@ -26,8 +27,13 @@ const ledger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
+/** How long, in milliseconds, one statement of a migration may take, and the wait for another process that migrates. */
+const longestMigration = 30 * 60_000;
+
 /** Told how it goes. */
 export interface MigrationListener {
+  /** That another process migrates the database, which is waited for. */
+  waiting?(): void;
   /** Which migrations are about to be applied, if any are. */
   pending?(names: readonly string[]): void;
   /** What they found that did not fit, and what has become of it: told once all are applied. */
@@ -46,9 +52,7 @@ export async function migrate(
 ): Promise<string[]> {
   rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
-  const client = new pg.Client(connection);
-  // A lost connection fails the query at hand; without a listener it would end the process as well.
-  client.on('error', () => {});
+  const { client, close } = createSession(connection);
   let pending: Migration[] = [];
   try {
     await client.connect();
@@ -57,34 +61,60 @@ export async function migrate(
     listener.pending?.(pending.map(({ name }) => name));
     // Whatever the role's defaults are.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-    await client.query('SELECT pg_advisory_xact_lock($1)', [migrationLock]);
-    await client.query(ledger);
+    await takeLock(client, listener);
+    await unhurried(client, ledger);
     // Another gateway may have been faster.
     pending = await readPending(client, migrations);
     const repairs: string[] = [];
-    for (const { name, sql, findings } of pending) {
-      repairs.push(...(await readFindings(client, findings)));
-      await client.query(sql).catch((error: Error) => {
-        throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
-          code: sqlStateOf(error),
-        });
-      });
-      await client.query(
-        `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
-         VALUES ($1, $2, $3, now(), 1)`,
-        [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
-      );
-    }
-    await client.query('COMMIT');
+    for (const migration of pending) repairs.push(...(await apply(client, migration)));
+    await unhurried(client, 'COMMIT');
     for (const repair of repairs) listener.repaired?.(repair);
     return pending.map(({ name }) => name);
   } catch (error) {
     throw sqlStateOf(error) === insufficientPrivilege
       ? await lackOfRights(client, error, pending)
-      : new SetupError(`The database could not be migrated: ${errorText(error)}`, { cause: error });
+      : new SetupError(
+          `The database could not be migrated: ${isSilence(error) ? silence : errorText(error)}`,
+          {
+            cause: error,
+          },
+        );
   } finally {
-    await client.end();
+    await close();
   }
+}
+
+/** Runs a statement that may take long. */
+function unhurried<Row extends pg.QueryResultRow>(client: pg.ClientBase, text: string) {
+  // `pg` takes the bound with a query too, though its types do not say so.
+  const query: pg.QueryConfig & { query_timeout: number } = { text, query_timeout: longestMigration };
+  return client.query<Row>(query);
+}
+
+/** Waits until no other process migrates. */
+async function takeLock(client: pg.ClientBase, listener: MigrationListener): Promise<void> {
+  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS taken', [
+    migrationLock,
+  ]);
+  if (rows[0]?.taken) return;
+  listener.waiting?.();
+  await unhurried(client, `SELECT pg_advisory_xact_lock(${migrationLock})`);
+}
+
+/** Applies a migration, and returns what it has repaired. */
+async function apply(client: pg.ClientBase, { name, sql, findings }: Migration): Promise<string[]> {
+  const repairs = await readFindings(client, findings);
+  await unhurried(client, sql).catch((error: Error) => {
+    throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
+      code: sqlStateOf(error),
+    });
+  });
+  await client.query(
+    `INSERT INTO "_prisma_migrations" (id, checksum, migration_name, finished_at, applied_steps_count)
+     VALUES ($1, $2, $3, now(), 1)`,
+    [randomUUID(), createHash('sha256').update(sql).digest('hex'), name],
+  );
+  return repairs;
 }
 
 /** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
@@ -168,7 +198,7 @@ export async function readRepairs(client: pg.ClientBase, folder = checkedIn): Pr
 
 async function readFindings(client: pg.ClientBase, findings: string | undefined): Promise<string[]> {
   if (findings === undefined) return [];
-  const { rows } = await client.query<{ what: string; number: number }>(findings);
+  const { rows } = await unhurried<{ what: string; number: number }>(client, findings);
   return rows.map(({ what, number }) => `${what}: ${number}`);
 }
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { recordId, settle } from './fields.ts';
 import { readList } from './list.ts';
 import { firstIssue } from './pull.ts';
-import { getOptional, type Upstream, UpstreamError } from './upstream.ts';
+import { getOptional, incomprehensible, routeOf, type Upstream, UpstreamError } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 
 /** The account's row, and what the mirror has otherwise than the upstream, since it made no sense. */
@@ -40,6 +40,7 @@ export async function learnAccount(upstream: Upstream, named?: Named, signal?: A
   throw new UpstreamError(
     'The upstream does not tell whose account it is: it has neither /users/me nor /users, and no record names its owner. ' +
       'Name a record with --lkbx, --lock-template or --lock-session.',
+    { failure: 'does not tell whose account it is' },
   );
 }
 
@@ -72,6 +73,9 @@ async function ownersOfRecords(
 
 function parseAccount(path: string, data: unknown): Learnt {
   const { data: account, error } = userSchema.safeParse(data);
-  if (!account) throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`);
+  if (!account) {
+    const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
+    throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`, failure);
+  }
   return settle(account, `${path}: `);
 }

@@ -7,13 +7,15 @@ import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { mirroredUser } from './mirror.ts';
 import { kindsOf } from './records.ts';
+import { createTurns, longestWait } from './turns.ts';
 import {
+  incomprehensible,
   isMissing,
+  routeOf,
   type Timing,
   Unavailable,
   type Upstream,
   UpstreamError,
-  UpstreamRejection,
 } from './upstream.ts';
 import { transactionOn, writeRecords } from './writer.ts';
 
@@ -21,35 +23,53 @@ import { transactionOn, writeRecords } from './writer.ts';
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 /** The longest that an activation takes, in milliseconds. A template may have to be read first. */
-export const longestActivation = 45_000;
+export const longestActivation = longestWait + 45_000;
 
 /** A success that does not say whether the type changed is a success all the same. */
-const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
+const activated = z
+  .object({ scheduleTypeChanged: z.boolean().nullable() })
+  .catch({ scheduleTypeChanged: null });
 
 export interface ActivationOptions {
   readonly pool: pg.Pool;
+  /** Of which nothing else makes use. */
   readonly upstream: Upstream;
   readonly logger: Logger;
 }
 
 export function createUpstreamAccount({ pool, upstream, logger }: ActivationOptions): UpstreamAccount {
+  const inTurn = createTurns(pool.options.connectionString);
   return {
-    async activate(viewer, templateId) {
+    async activate(viewer, templateId, activateHere) {
       if ((await mirroredUser(pool)) !== viewer.id) return undefined;
       if (templateId < 1) throw notOwned();
-      try {
-        // The account can only point at a template that is here, and this one may be newer than the last refresh.
-        if (!(await isKnown(templateId))) await fetchTemplate(templateId, viewer.id);
-        return activated.parse(await upstream.post(`/dtt/templates/${templateId}`, { isActive: true }));
-      } catch (error) {
-        if (isMissing(error)) throw notOwned();
-        if (!(error instanceof UpstreamError)) throw error;
-        logger.warn({ upstream: error.message }, 'activation failed');
-        const away = error instanceof Unavailable;
-        throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
-      }
+      return inTurn(async () => {
+        const scheduleTypeChanged = await activateThere(viewer.id, templateId);
+        return { here: await activateHere(), scheduleTypeChanged };
+      });
     },
   };
+
+  /** Returns whether the schedule type has changed, or null if that is not known. */
+  async function activateThere(accountId: number, templateId: number): Promise<boolean | null> {
+    try {
+      // The account can only point at a template that is here, and this one may be newer than the last refresh.
+      if (!(await isKnown(templateId))) await fetchTemplate(templateId, accountId);
+      // Nobody else uses this client meanwhile.
+      const before = upstream.requestCount();
+      const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
+      const { scheduleTypeChanged } = activated.parse(response);
+      const isRepeated = upstream.requestCount() - before > 1;
+      // That the last request changed nothing says nothing of one before it, whose response was lost.
+      return isRepeated && !scheduleTypeChanged ? null : scheduleTypeChanged;
+    } catch (error) {
+      if (isMissing(error)) throw notOwned();
+      if (!(error instanceof UpstreamError)) throw error;
+      logger.warn(error.failure, 'activation failed');
+      const away = error instanceof Unavailable;
+      throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
+    }
+  }
 
   async function isKnown(templateId: number): Promise<boolean> {
     const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1', [templateId]);
@@ -59,11 +79,12 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   /** Brings a template into the mirror. */
   async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
-    const { data: record } = kind.record.safeParse(await upstream.get(`${kind.item}${templateId}`));
-    if (record?.row.id !== templateId)
-      throw new UpstreamRejection(`GET ${kind.item}${templateId}: not valid`, 200, undefined);
+    const path = `${kind.item}${templateId}`;
+    const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
+    const { data: record } = kind.record.safeParse(await upstream.get(path));
+    if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
     await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
-      throw new UpstreamError(`${kind.item}${templateId}: ${reason}`);
+      throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
 }

@@ -2,22 +2,47 @@
 
 import { z } from 'zod';
 
-export const int = z.int32();
+/** Takes digits where a number is meant for the number that they say. */
+export const numeric = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    schema,
+  );
+
+/** Takes a number where text is meant for its digits, unless it is too large to have kept all of them. */
+const textual = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) =>
+      typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value,
+    schema,
+  );
+
+export const int = numeric(z.int32());
 
 /** Ids of the REST interface start at 1. */
-export const recordId = int.min(1);
+export const recordId = numeric(z.int32().min(1));
 
-/** Text that PostgreSQL can store: without NUL, and without halves of surrogate pairs. */
-export const text = z
+/** In seconds. */
+export const duration = numeric(z.int32().min(0));
+
+export const number = numeric(z.number());
+
+/** What PostgreSQL can store: no NUL, and no halves of surrogate pairs. */
+const storable = z
   .string()
   .max(10_000)
   .regex(/^[^\0\p{Surrogate}]*$/u, 'has characters that cannot be stored');
 
+export const text = textual(storable);
+
 /** Text that is indexed, or as good as a name. */
-export const name = text.max(255);
+export const name = textual(storable.max(255));
 
 /** What somebody is to recognise a record by. */
-export const title = text.regex(/\S/, 'is blank');
+export const title = textual(storable.regex(/\S/, 'is blank'));
+
+/** The same of a user. */
+export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
 
 /** An instant whose year has four digits in UTC too, which an offset can change. */
 export const instant = z.iso
@@ -48,10 +73,9 @@ const notNegative = unless((value: number) => value >= 0, 'is below 0');
 export const count = int.nullish().transform(notNegative);
 
 /** What is measured, and begins at 0. */
-export const amount = z.number().nullish().transform(notNegative);
+export const amount = number.nullish().transform(notNegative);
 
-export const percent = z
-  .number()
+export const percent = number
   .nullish()
   .transform(unless((value) => value >= 0 && value <= 100, 'is not between 0 and 100'));
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { recordId } from './fields.ts';
-import { type Upstream, UpstreamError } from './upstream.ts';
+import { incomprehensible, type Upstream, UpstreamError } from './upstream.ts';
 
 /** The most that the REST interface gives at once (docs/rest.md#paging). */
 const pageSize = 100;
@@ -46,14 +46,12 @@ export async function* readList(
     const response = listResponse.safeParse(
       await upstream.get(`${path}?limit=${pageSize}&offset=${offset}`, signal),
     );
-    if (!response.success)
-      throw new UpstreamError(`GET ${path}: the response is not a list of at most ${pageSize}`);
+    if (!response.success) throw unreadable(path, `the response is not a list of at most ${pageSize}`);
     const { data, pagination } = response.data;
     const items = data.map((item) => ({ id: identified.safeParse(item).data?.id, item }));
 
     if (last !== undefined && !items.some(({ id }) => id === last)) {
-      if (++restarts > maxRestarts)
-        throw new UpstreamError(`GET ${path}: the list keeps changing while it is read`);
+      if (++restarts > maxRestarts) throw unreadable(path, 'the list keeps changing while it is read');
       offset = 0;
       last = undefined;
       seen = new Set();
@@ -71,10 +69,13 @@ export async function* readList(
     if (isLast) return;
     if (fresh.every(({ id }) => id === undefined)) {
       if (items.length < pageSize) return;
-      throw new UpstreamError(`GET ${path}: the list repeats itself at offset ${offset}`);
+      throw unreadable(path, `the list repeats itself at offset ${offset}`);
     }
     last = items[end - 1]?.id;
     offset += end - 1;
   }
-  throw new UpstreamError(`GET ${path}: the list does not end within ${maxPages} pages`);
+  throw unreadable(path, `the list does not end within ${maxPages} pages`);
 }
+
+const unreadable = (path: string, why: string) =>
+  new UpstreamError(`GET ${path}: ${why}`, { failure: incomprehensible, method: 'GET', route: path });

@@ -82,9 +82,7 @@ function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
       await upsert(client, 'User', [account], untoldOfUser);
       await client.query('INSERT INTO "Mirror" (source, "userId") VALUES ($1, $2)', [source, account.id]);
     } else if (mirror.userId !== account.id) {
-      throw new SetupError(
-        `The database mirrors user ${mirror.userId}, but the token is that of user ${account.id}. ${ownDatabase}`,
-      );
+      throw new SetupError(`The database mirrors another account than that of the token. ${ownDatabase}`);
     }
     const taken = await takeLease(client, lease);
     return taken && { ...taken, isNew: !mirror };

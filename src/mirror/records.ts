@@ -7,11 +7,14 @@ import { z } from 'zod';
 import {
   amount,
   count,
+  duration,
   instant,
   int,
   known,
   macAddress,
   name,
+  number,
+  numeric,
   percent,
   recordId,
   type Senseless,
@@ -97,10 +100,10 @@ const templateFields = {
   isPublic: z.boolean(),
   isActive: z.boolean(),
   handsFreeMode: z.boolean(),
-  targetDepth: z.number(),
-  targetWindow: z.number(),
+  targetDepth: number,
+  targetWindow: number,
   // What an identifier of a toy looks like is documented nowhere.
-  toyId: z.union([text, int.transform(String)]).nullish(),
+  toyId: text.nullish(),
   createdDate: instant,
   updatedAt: instant,
 };
@@ -126,7 +129,7 @@ const template = (accountId: number) =>
         z.object({
           id: recordId,
           type: name,
-          duration: int.min(0),
+          duration: duration,
           repeat: count.transform((times) => times ?? null),
         }),
       ),
@@ -154,12 +157,12 @@ const trainerSegment = z.object({
   durationTarget: count,
   repsMeasured: count,
   repsTarget: count,
-  speedMeasured: z.number().nullish(),
-  speedTarget: z.number().nullish(),
-  targetDepth: z.number().nullish(),
-  targetWindow: z.number().nullish(),
+  speedMeasured: number.nullish(),
+  speedTarget: number.nullish(),
+  targetDepth: number.nullish(),
+  targetWindow: number.nullish(),
   longestDeepthroat: amount,
-  strokeLength: z.number().nullish(),
+  strokeLength: number.nullish(),
   distanceTravelled: amount,
   order: int.nullish(),
   createdAt: instant.nullish(),
@@ -213,7 +216,7 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
 }
 
 /** The field that says whose a record is: nothing but the account's id. */
-type OwnerId = z.ZodLiteral<number>;
+type OwnerId = z.ZodType<number>;
 
 const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
@@ -262,7 +265,7 @@ const lkbxDevices = (ownerId: OwnerId): Kind => ({
       macAddress,
       ownerId,
       locked: z.boolean(),
-      hueShift: z.number(),
+      hueShift: number,
       lastVisited: instant.nullish(),
       lastLogAt: instant.nullish(),
     })
@@ -280,7 +283,7 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
       id: recordId,
       ownerId,
       name: title,
-      duration: int.min(0),
+      duration: duration,
       isRandomDuration: z.boolean(),
       isBreakEnabled: z.boolean(),
       breakRegularity: count,
@@ -306,7 +309,7 @@ const lockSessions = (ownerId: OwnerId): Kind => ({
       ownerId,
       name: text.nullish(),
       lockState: name,
-      duration: int.min(0),
+      duration: duration,
       startDate: instant,
       endDate: instant.nullish(),
       createdAt: instant.nullish(),
@@ -377,7 +380,7 @@ const dttSessions = (accountId: number): Kind => ({
  * @param accountId the user to whom all but imported templates must belong.
  */
 export function kindsOf(accountId: number) {
-  const ownerId = z.literal(accountId, { error: `is not the account's, which is ${accountId}` });
+  const ownerId = numeric(z.literal(accountId, { error: `is not the account's, which is ${accountId}` }));
   return {
     dttDevices: dttDevices(ownerId),
     dttTemplates: dttTemplates(accountId),

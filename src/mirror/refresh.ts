@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { errorText } from '../errors.ts';
-import { describeChanges, nextStep } from './report.ts';
+import { describeChanges, tokenStep } from './report.ts';
 import { type SyncOptions, sync } from './sync.ts';
+import { UpstreamError } from './upstream.ts';
 
 export interface RefreshOptions extends Pick<SyncOptions, 'pool' | 'upstream' | 'lease'> {
   /** From the end of a run to the start of the next, in milliseconds. */
@@ -16,7 +16,7 @@ export interface RefreshOptions extends Pick<SyncOptions, 'pool' | 'upstream' | 
 }
 
 export interface Refresh {
-  /** The last success and the last error, in one line. */
+  /** When the last success and the last failure were, and of which kind that was, in one line that anybody may read. */
   status(): string;
   /** Ends the run that is under way, if one is. */
   stop(): Promise<void>;
@@ -33,17 +33,18 @@ export function startRefresh({ interval, logger, config, ...options }: RefreshOp
       const report = await sync({ ...options, signal: end.signal });
       // Undefined: another process runs it.
       if (!report) return;
-      for (const note of report.notes) logger.debug({ note }, 'mirror');
-      if (lastSuccess === undefined)
-        logger.info({ next: nextStep(report.account, config) }, 'mirror in step');
+      // What they say has ids and values in it: `dovetail sync` prints them.
+      if (report.notes.length > 0) logger.debug({ notes: report.notes.length }, 'mirror differs');
+      if (lastSuccess === undefined) logger.info({ next: tokenStep('your_name', config) }, 'mirror in step');
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests: report.requests }, 'mirror refreshed');
       lastSuccess = new Date().toISOString();
     } catch (error) {
       if (end.signal.aborted) return;
-      const message = errorText(error);
-      lastError = `${new Date().toISOString()} ${message}`;
-      logger.error({ upstream: message }, 'mirror not refreshed');
+      const isUpstream = error instanceof UpstreamError;
+      const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
+      lastError = `${new Date().toISOString()} ${what}`;
+      logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     }
   }
 

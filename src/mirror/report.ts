@@ -39,8 +39,12 @@ export function nextStep(
   if (subscriptionTier !== 'ultra') {
     return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
   }
-  return commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
+  return tokenStep(username, config);
 }
+
+/** The command that gives a user a token for the mirror. */
+export const tokenStep = (username: string, config: Parameters<typeof commandLine>[0]) =>
+  commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 
 /** Names come from upstream: no control characters, and nothing that a shell would run. */
 const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

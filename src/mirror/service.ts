@@ -12,7 +12,7 @@ import { createUpstream, type Timing } from './upstream.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
-  /** The last success and the last error, in one line. */
+  /** As in `Refresh`. */
   status(): string;
   close(): Promise<void>;
 }

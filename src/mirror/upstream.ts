@@ -47,9 +47,33 @@ const responseLimit = 4 * 1024 * 1024;
 
 const maxRedirects = 3;
 
-/** The upstream cannot be used. The message is for whoever runs Dovetail. */
+/** What may be told of a failure where anybody reads it: no ids, no names, and nothing in the upstream's words. */
+export interface Failure {
+  /** Said of the upstream, such as `cannot be reached`. */
+  readonly failure: string;
+  readonly method?: string;
+  /** Its path without ids and without a query, such as `/dtt/{id}`. */
+  readonly route?: string;
+  readonly status?: number;
+}
+
+/** The upstream cannot be used. The message is for the terminal of whoever runs Dovetail, and for nobody else. */
 export class UpstreamError extends Error {
   override name = 'UpstreamError';
+  readonly failure: Failure;
+
+  constructor(message: string, failure: Failure) {
+    super(message);
+    this.failure = failure;
+  }
+}
+
+/** What is told of a response that makes no sense. */
+export const incomprehensible = 'responded with what cannot be understood';
+
+/** A path as it may be told to anybody. */
+export function routeOf(path: string): string {
+  return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
 }
 
 /** The token is not accepted: no further request makes sense. */
@@ -69,9 +93,9 @@ export class UpstreamRejection extends UpstreamError {
   /** The message of the interface's error envelope, if the response was one. */
   readonly said: string | undefined;
 
-  constructor(message: string, status: number, said: string | undefined) {
-    super(message);
-    this.status = status;
+  constructor(message: string, failure: Failure & { readonly status: number }, said: string | undefined) {
+    super(message, failure);
+    this.status = failure.status;
     this.said = said;
   }
 }
@@ -107,6 +131,16 @@ export interface UpstreamOptions {
   readonly base: string;
   readonly token: string;
   readonly timing?: Partial<Timing>;
+  /** Told of every attempt that failed and is repeated. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+export interface Retry {
+  /** What went wrong. */
+  readonly reason: string;
+  /** The number of the attempt that follows, of how many there are at most. */
+  readonly attempt: number;
+  readonly attempts: number;
 }
 
 /** A request, as it is sent each time that it is tried. */
@@ -117,25 +151,31 @@ interface Call {
   readonly body?: string;
   /** What messages call it, such as `GET /users/me`. */
   readonly name: string;
+  /** What it is called where anybody reads it. */
+  readonly route: string;
 }
 
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
 
-export function createUpstream({ base, token, timing }: UpstreamOptions): Upstream {
+export function createUpstream({ base, token, timing, onRetry }: UpstreamOptions): Upstream {
   const root = base.replace(/\/+$/, '');
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
   const quote = quoteWithout(token);
   const sender = createSender(token, quote);
   const pause = createPause(longestPause);
 
-  const urlOf = (path: string) => new URL(root + path);
+  const callOf = (method: Call['method'], path: string): Call => ({
+    name: `${method} ${path}`,
+    route: routeOf(path),
+    method,
+    url: new URL(root + path),
+  });
   return {
     base: root,
     requestCount: sender.count,
-    get: (path, signal) => repeat({ name: `GET ${path}`, method: 'GET', url: urlOf(path) }, signal),
-    post: (path, body, signal) =>
-      repeat({ name: `POST ${path}`, method: 'POST', url: urlOf(path), body: JSON.stringify(body) }, signal),
+    get: (path, signal) => repeat(callOf('GET', path), signal),
+    post: (path, body, signal) => repeat({ ...callOf('POST', path), body: JSON.stringify(body) }, signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */
@@ -147,9 +187,14 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
       randomize: true,
       signal,
       shouldRetry: ({ error }) => error instanceof Unavailable,
+      onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+        if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+        onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
+      },
     }).catch((error: unknown) => {
       if (!(error instanceof Unavailable)) throw error;
-      throw new Unavailable(`${error.message}. Gave up after ${retries + 1} attempts.`);
+      const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
+      throw new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure);
     });
   }
 
@@ -164,17 +209,24 @@ export function createUpstream({ base, token, timing }: UpstreamOptions): Upstre
     } catch (error) {
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
-      if (deadline.aborted) throw new Unavailable(`${call.name}: no response within ${timeout / 1000} s`);
-      throw new Unavailable(`${call.name}: ${reasonOf(error)}`);
+      if (deadline.aborted) {
+        const late = `${call.name}: no response within ${timeout / 1000} s`;
+        throw new Unavailable(late, failureOf(call, 'did not respond in time'));
+      }
+      throw new Unavailable(`${call.name}: ${reasonOf(error)}`, failureOf(call, 'cannot be reached'));
     }
   }
 }
+
+/** @param failure what is told of it. */
+const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
 
 /** Sends requests and counts them. It follows redirects within the upstream's origin: the token goes nowhere else. */
 function createSender(token: string, quote: Quote) {
   let sent = 0;
 
-  async function send({ name, method, url, body }: Call, signal: AbortSignal): Promise<Response> {
+  async function send(call: Call, signal: AbortSignal): Promise<Response> {
+    const { name, method, url, body } = call;
     const init: RequestInit = {
       method,
       headers: {
@@ -196,7 +248,10 @@ function createSender(token: string, quote: Quote) {
       const target = new URL(location, place);
       if (target.origin !== place.origin || method !== 'GET' || redirects >= maxRedirects) {
         const where = quote(`${target.origin}${target.pathname}`);
-        throw new UpstreamError(`${name}: it redirects to ${where}, which is not followed`);
+        throw new UpstreamError(
+          `${name}: it redirects to ${where}, which is not followed`,
+          failureOf(call, 'redirects to where it is not followed'),
+        );
       }
       place = target;
     }
@@ -217,13 +272,16 @@ function createPause(longest: number) {
      * @param retryAfter a number of seconds or a date (RFC 9110, section 10.2.3).
      * @throws {UpstreamError} when that is longer than we wait.
      */
-    extend({ name }: Call, retryAfter: string | null): void {
+    extend(call: Call, retryAfter: string | null): void {
       if (retryAfter === null) return;
       const isSeconds = /^\d+$/.test(retryAfter);
       const wait = isSeconds ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
       if (wait > longest) {
         const seconds = Math.ceil(wait / 1000);
-        throw new UpstreamError(`${name}: it asks to wait for ${seconds} s. Gave up: try again then.`);
+        throw new UpstreamError(
+          `${call.name}: it asks to wait for ${seconds} s. Gave up: try again then.`,
+          failureOf(call, `asks to wait for ${seconds} s`),
+        );
       }
       if (wait > 0) until = Math.max(until, Date.now() + wait);
     },
@@ -234,29 +292,42 @@ function createPause(longest: number) {
 const isBusy = ({ status }: Response) => status === 429 || status === 408 || status >= 500;
 
 /** @throws {UpstreamError} of the kind that says what a response without data means. */
-function dataOf({ name }: Call, response: Response, text: string, quote: Quote): unknown {
+function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {
+  const { name } = call;
   const { status } = response;
+  const failure = { ...failureOf(call, `responded with ${status}`), status };
   // Whatever the body says: nothing else can be meant.
-  if (status === 401) throw new Unauthorized(`${name}: the upstream does not accept the token`);
-  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`);
+  if (status === 401) {
+    const message = `${name}: the upstream does not accept the token`;
+    throw new Unauthorized(message, { ...failure, failure: 'refused the token' });
+  }
+  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure);
   const content = envelope.safeParse(parseJson(text)).data;
   if (content?.ok === true && status < 300) return content.data;
   if (content?.ok === false) {
     const { error } = content;
-    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, status, error);
+    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
   }
-  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, status, undefined);
-  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`);
+  if (status === 404) throw new UpstreamRejection(notTheBase(call), failure, undefined);
+  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
+  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
 }
 
+/** What is said of a 404 that is none of the interface's own. */
+const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
+  `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
+
 /** @throws {UpstreamError} for a body over the limit, after reading no more than that. */
-async function readBody({ name }: Call, { body }: Response): Promise<string> {
+async function readBody(call: Call, { body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body ?? []) {
     size += chunk.length;
     if (size > responseLimit) {
-      throw new UpstreamError(`${name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`);
+      throw new UpstreamError(
+        `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
+        failureOf(call, incomprehensible),
+      );
     }
     chunks.push(chunk);
   }

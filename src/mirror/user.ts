@@ -1,7 +1,7 @@
 /** The user of the REST interface, as an upstream gives it. */
 
 import { z } from 'zod';
-import { count, int, known, name, recordId, text } from './fields.ts';
+import { count, int, known, name, recordId, text, username } from './fields.ts';
 
 /** As `untold` of a kind. When the next template is chosen, no upstream tells. */
 export const untoldOfUser = [
@@ -18,7 +18,7 @@ export const untoldOfUser = [
 
 export const user = z.object({
   id: recordId,
-  username: name.regex(/\S/, 'is blank'),
+  username,
   accountType: known(name),
   subscriptionTier: known(name),
   league: known(count),

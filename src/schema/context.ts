@@ -8,10 +8,16 @@ import type { ViewerChanges } from './subscriptions.ts';
 /** Where the viewer's account lives, for a gateway that mirrors it. */
 export interface UpstreamAccount {
   /**
-   * Activates a template there; undefined for a viewer whose account lives here.
+   * Activates a template there and then here, before any other is; undefined for a viewer whose account lives here.
+   * @param activateHere is called once it is active there.
+   * @returns what that gave, and whether the schedule type has changed: null if that is not known.
    * @throws a client error when the upstream rejects it, cannot be reached or cannot be used.
    */
-  activate(viewer: Viewer, templateId: number): Promise<{ scheduleTypeChanged: boolean } | undefined>;
+  activate<Here>(
+    viewer: Viewer,
+    templateId: number,
+    activateHere: () => Promise<Here>,
+  ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
 }
 
 /** One per operation, since its loaders remember rows. */

@@ -54,6 +54,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
     statement: config.STATEMENT_TIMEOUT * 1_000,
   };
   const listener: MigrationListener = {
+    waiting: () => logger.info('waiting for another process that migrates the database'),
     pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
     repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
   };

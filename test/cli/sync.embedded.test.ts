@@ -109,6 +109,31 @@ it.each([
   expect(stderr).toMatch(line);
 });
 
+it('says what it tries again, and when it is interrupted what the last error was', async () => {
+  proxy.misbehave = (_, response) => reply(response, 503, {});
+  const { child, output, exit } = startCli(['sync', '--from', proxy.base], settings());
+  const first = 'GET /users/me: it responded with 503; trying again (2 of 9)\n';
+  await expect.poll(() => output.stderr, { timeout: 60_000 }).toContain(first);
+  child.kill('SIGINT');
+  expect(await exit).toEqual({
+    code: 130,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /\nInterrupted\. The last error: GET \/users\/me: it responded with 503\. What was read is stored, and the next run goes on\.\n$/,
+    ),
+  });
+});
+
+it('asks whether an address without the version segment is right', async () => {
+  proxy.misbehave = (_, response) => reply(response, 404, 'Not found');
+  const base = proxy.base.replace('/api/v1', '');
+  const { code, stderr } = await runHere(['sync', '--from', base], settings());
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: `${base}/dtt?… responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?\n`,
+  });
+});
+
 it('waits for a run that is under way, and says so once', async () => {
   await sync();
   await mirror.pool.query(
@@ -162,6 +187,18 @@ async function onTerminal<Result>(columns: number, run: () => Promise<Result>): 
     for (const restore of restores) restore();
   }
 }
+
+it('shows on a terminal what it tries again', async () => {
+  proxy.misbehave = (_, response) => {
+    proxy.misbehave = behave;
+    return reply(response, 503, {});
+  };
+  const { code, stderr } = await onTerminal(80, () => sync());
+  expect(stripVTControlCharacters(stderr)).toContain(
+    'GET /users/me: it responded with 503; trying again (2 of 9)',
+  );
+  expect(code).toBe(0);
+});
 
 it('shows on a terminal how far it is, and a line for each kind that has been read', async () => {
   proxy.misbehave = (request, response) => {

@@ -69,8 +69,8 @@ export async function readTrainers(
   return { total: totalCount, trainers };
 }
 
-/** Tells whether the schedule type changed. */
-export async function activate(client: Client, databaseId: number): Promise<boolean> {
+/** Tells whether the schedule type changed, or null where that is not known. */
+export async function activate(client: Client, databaseId: number): Promise<boolean | null> {
   const { data, error } = await client.mutation(activation, { databaseId });
   if (!data?.activateTemplate) throw error;
   return data.activateTemplate.scheduleTypeChanged;

@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Bounds, joinDatabase, openDatabase } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/protocol.ts';
+import { migrate } from '../../src/database/migrate.ts';
 import { errorText, SetupError } from '../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openSilentServer } from '../support/silent.ts';
 
 let database: TestDatabase;
 let url: string;
@@ -73,6 +75,33 @@ describe('a server', () => {
     expect(state).not.toContain('secret');
   });
 
+  it.each([
+    ['opened', (url: string) => open(undefined, url)],
+    ['migrated', (url: string) => migrate({ connectionString: url })],
+  ])(
+    'that takes the connection and then keeps silent is given up after 15 s when it is %s',
+    async (_, use) => {
+      const silent = await openSilentServer();
+      onTestFinished(silent.close);
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      onTestFinished(() => void vi.useRealTimers());
+      let state = 'opening';
+      const settled = use(silent.url).catch((error: Error) => {
+        state = error.message;
+      });
+      await silent.asked;
+      vi.advanceTimersByTime(14_999);
+      await new Promise(setImmediate);
+      expect(state).toBe('opening');
+      vi.advanceTimersByTime(1);
+      await settled;
+      expect(state).toMatch(
+        /the database took the connection and then did not respond in time\. Look whether/,
+      );
+      expect(state).not.toMatch(/secret|Query read timeout/);
+    },
+  );
+
   it('that hangs up on the first question cannot be reached, and ends no process', async () => {
     const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
     const rude = createServer((socket) =>
@@ -102,7 +131,7 @@ describe('a server', () => {
 describe('an opened database', () => {
   it.each([
     ['requests, whose time is bound', { connections: 2, statement: 1_234 }, '1234ms', '1min'],
-    ['commands, whose time is their own', undefined, '0', '0'],
+    ['commands, to which the server leaves all the time', undefined, '0', '0'],
   ])('has sessions for %s', async (_, bounds, timeout, idle) => {
     const opened = await open(bounds, named());
     onTestFinished(() => opened.close());
@@ -121,7 +150,7 @@ describe('an opened database', () => {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     });
-    expect(opened.pool.options.query_timeout).toBe(bounds && 2_234);
+    expect(opened.pool.options.query_timeout).toBe(bounds ? 2_234 : 60_000);
   });
 
   it('goes on when a connection is lost while nobody uses it', async () => {

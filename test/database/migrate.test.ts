@@ -210,6 +210,34 @@ describe('a role that may only read and write rows', () => {
     client.release();
   });
 
+  it('waits for another that migrates when something is pending, and says so', async () => {
+    const newest = (await checkedIn()).at(-1);
+    await data.pool.query(
+      `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
+    );
+    const client = await data.pool.connect();
+    await client.query('BEGIN; SELECT pg_advisory_xact_lock(3497949713)');
+    let settled = false;
+    const said: string[] = [];
+    const migrating = new Promise<void>((told) => {
+      const waiting = () => {
+        said.push('waiting');
+        told();
+      };
+      migrate({ connectionString: url }, undefined, { waiting })
+        .catch(() => {})
+        .finally(() => {
+          settled = true;
+        });
+    });
+    await migrating;
+    expect({ settled, said }).toEqual({ settled: false, said: ['waiting'] });
+    await client.query('ROLLBACK');
+    client.release();
+    await expect.poll(() => settled).toBe(true);
+    await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+  });
+
   it('is told which right it lacks, and what to run, when something is pending', async () => {
     const newest = (await checkedIn()).at(-1);
     await data.pool.query(

@@ -53,6 +53,32 @@ describe('a connection to a server', () => {
     await one.close();
   });
 
+  it.each(['run', 'write'] as const)('goes on when the type of a column is made anew, in %s', async (way) => {
+    const connections = 3;
+    const opened = await openDatabase(
+      { DATABASE_URL: url, DATA_DIR: tmpdir() },
+      { connections, statement: 10_000 },
+    );
+    const table = `retyped_${way}`;
+    const { pool } = database;
+    await pool.query(`CREATE TYPE ${table}_state AS ENUM ('on', 'off')`);
+    await pool.query(`CREATE TABLE ${table} (state ${table}_state, changes int)`);
+    await pool.query(`INSERT INTO ${table} VALUES ('on', 0)`);
+    const text =
+      way === 'run'
+        ? `SELECT state, pg_sleep(0.02)::text FROM ${table}`
+        : `UPDATE ${table} SET changes = changes + 1 RETURNING state, pg_sleep(0.02)::text`;
+    const ask = () =>
+      Promise.all(Array.from({ length: connections }, () => opened.sql[way]<{ state: string }>(text, [])));
+    await ask();
+    await pool.query(`ALTER TABLE ${table} ALTER state TYPE text`);
+    expect((await ask()).flat().map(({ state }) => state)).toEqual(['on', 'on', 'on']);
+    // What was rejected had changed nothing.
+    const { rows } = await pool.query(`SELECT changes FROM ${table}`);
+    expect(rows).toEqual([{ changes: way === 'write' ? 2 * connections : 0 }]);
+    await opened.close();
+  });
+
   it('goes on after statements that are wrong, and forgets nothing on their account', async () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();

@@ -248,7 +248,6 @@ describe('a record of an upstream', () => {
     ],
     ['dttTemplates', { name: 'x'.repeat(10_000) }, undefined],
     ['dttTemplates', { ownerId: 0 }, 'ownerId: Too small: expected number to be >=1'],
-    ['dttTemplates', { toyId: 1.5 }, 'toyId: Invalid input'],
     ['dttSessions', { trainer_id: 0 }, 'trainer_id: Too small: expected number to be >=1'],
     ['dttSessions', { settings_id: 0 }, 'settings_id: Too small: expected number to be >=1'],
     [
@@ -275,9 +274,34 @@ describe('a record of an upstream', () => {
     });
   });
 
-  it('may have a number for the identifier of a toy', () => {
-    expect(readRow('dttTemplates', { toyId: 5 })).toMatchObject({ toyId: '5' });
-    expect(readRow('dttTemplates', { toyId: null })).toMatchObject({ toyId: null });
+  it.each<[Name, Record<string, unknown>, Record<string, unknown>]>([
+    [
+      'dttDevices',
+      { serialNumber: 1001, softwareVersion: 2.1 },
+      { serialNumber: '1001', softwareVersion: '2.1' },
+    ],
+    ['dttDevices', { id: '1', ownerId: '7', apiHits: '12' }, { id: 1, ownerId: 7, apiHits: 12 }],
+    ['dttTemplates', { name: 7, toyId: 5 }, { name: '7', toyId: '5' }],
+    ['dttTemplates', { targetDepth: '50.5', targetWindow: '-1' }, { targetDepth: 50.5, targetWindow: -1 }],
+    ['dttTemplates', { toyId: null }, { toyId: null }],
+    ['lockTemplates', { duration: '60', breakRegularity: '3' }, { duration: 60, breakRegularity: 3 }],
+    ['ossmDevices', { chip: 32, pairingCode: 1234 }, { chip: '32', pairingCode: '1234' }],
+    ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { trainerId: 2, bubbleId: '5' }],
+  ])('may have numbers for text and digits for numbers: %s with %o', (name, change, row) => {
+    expect(readRow(name, change)).toMatchObject(row);
+    expect(read(name, change)).toHaveProperty('notes', []);
+  });
+
+  it.each<[Record<string, unknown>, string]>([
+    [{ serialNumber: 2 ** 60 }, 'serialNumber: Invalid input: expected string, received number'],
+    [{ serialNumber: true }, 'serialNumber: Invalid input: expected string, received boolean'],
+    [{ apiHits: 'many' }, 'apiHits: Invalid input: expected number, received string'],
+    [{ apiHits: '' }, 'apiHits: Invalid input: expected number, received string'],
+    [{ apiHits: '0x10' }, 'apiHits: Invalid input: expected number, received string'],
+    [{ apiHits: '1.5' }, 'apiHits: Invalid input: expected int, received number'],
+    [{ ownerId: '8' }, "ownerId: is not the account's, which is 7"],
+  ])('cannot be understood with %o', (change, issue) => {
+    expect(read('dttDevices', change)).toBe(issue);
   });
 
   it('says whether a template is the active one, in a list and by itself, beside the row', () => {

@@ -85,7 +85,7 @@ describe('a gateway with an upstream', () => {
     await vi.waitFor(
       async () =>
         expect(await statusOf(opened)).toMatch(
-          /^ready\nupstream: last success never, last error 2\S+ GET \/users\/me: the upstream does not accept the token\n$/,
+          /^ready\nupstream: last success never, last error 2\S+ refused the token\n$/,
         ),
       { timeout: 20_000 },
     );
@@ -136,7 +136,7 @@ describe('a gateway with an upstream', () => {
 
 describe('the refresh of a mirror', () => {
   /** What it logs at `info` and above, without what every line has. */
-  const lines: unknown[] = [];
+  const lines: [level: string | undefined, line: object][] = [];
   let refresh: Refresh | undefined;
   const start = () => {
     lines.length = 0;
@@ -166,12 +166,12 @@ describe('the refresh of a mirror', () => {
     refresh = undefined;
   });
 
-  it('logs its first success with the next step, and from then on what has changed', async () => {
+  it('logs its first success with the next step, which names nobody, and from then on what has changed', async () => {
     await scene.syncOnce();
     const { status } = start();
     expect(status()).toBe('last success never, last error none');
     await runs(2);
-    const next = 'DATA_DIR=mirror npx dovetail token create --user demo --name mirror';
+    const next = 'DATA_DIR=mirror npx dovetail token create --user your_name --name mirror';
     expect(lines).toEqual([['info', { next, msg: 'mirror in step' }]]);
     await scene.source.database.client.dttDevice.update({ where: { id: 1 }, data: { apiHits: 9 } });
     await runs(2);
@@ -181,25 +181,49 @@ describe('the refresh of a mirror', () => {
     expect(status()).toMatch(/^last success 2\S+Z, last error none$/);
   });
 
-  it('logs what it left out for whoever wants to know, and every failure, and goes on', async () => {
+  it('logs how much it left out for whoever wants to know, and every failure, and goes on', async () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
     const { status } = start();
     await runs(1);
-    expect(lines[0]).toEqual([
-      'debug',
-      { note: 'GET /ossm is not offered: it responded with 404.', msg: 'mirror' },
-    ]);
+    expect(lines[0]).toEqual(['debug', { notes: 1, msg: 'mirror differs' }]);
     scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
-    const error = 'GET /users/me: the upstream does not accept the token';
     await runs(2);
-    expect(lines.at(-1)).toEqual(['error', { upstream: error, msg: 'mirror not refreshed' }]);
-    expect(status()).toMatch(new RegExp(`^last success 2\\S+Z, last error 2\\S+Z ${error}$`));
+    const [, line] = lines.at(-1) ?? [];
+    expect(line).toEqual({
+      failure: 'refused the token',
+      method: 'GET',
+      route: '/users/me',
+      status: 401,
+      msg: 'mirror not refreshed',
+    });
+    expect(status()).toMatch(/^last success 2\S+Z, last error 2\S+Z refused the token$/);
     const success = status().split(',', 1)[0];
     scene.proxy.misbehave = behave;
     await expect.poll(() => status().split(',', 1)[0], { interval: 5 }).not.toBe(success);
   });
+
+  it.each([
+    ['rejects a list', /^\/dtt\/sessions$/, 403, '/dtt/sessions'],
+    ['fails at a record', /^\/dtt\/sessions\/\d+$/, 503, '/dtt/sessions/{id}'],
+  ])(
+    'tells of an upstream that %s neither an id nor anything in its words',
+    async (_, path, status, route) => {
+      scene.proxy.misbehave = (request, response) =>
+        path.test(pathOf(request)) &&
+        reply(response, status, { ok: false, error: 'carol@example.com may not read session 4711' });
+      const { status: told } = start();
+      await expect.poll(told, { timeout: 10_000 }).toMatch(/last error 2/);
+      const failure = `responded with ${status}`;
+      expect(told()).toMatch(new RegExp(`^last success never, last error 2\\S+Z ${failure}$`));
+      expect(lines).toContainEqual([
+        'error',
+        { failure, method: 'GET', route, status, msg: 'mirror not refreshed' },
+      ]);
+      expect(JSON.stringify(lines)).not.toMatch(/carol|4711|demo|offset/);
+    },
+  );
 
   it('says nothing of a run that another process is at, nor of one that it ends itself', async () => {
     await scene.syncOnce();

@@ -7,6 +7,7 @@ import {
   createUpstream,
   isMissing,
   isNotOffered,
+  type Retry,
   Unauthorized,
   type Upstream,
   UpstreamError,
@@ -92,6 +93,33 @@ describe('the client of an upstream', () => {
     expect(server.requests).toHaveLength(5);
   });
 
+  it('gives up after 1 attempt where it is to try but once', async () => {
+    respondWith({ status: 503 });
+    const once = createUpstream({ base: server.base, token, timing: { ...shortTiming, retries: 0 } });
+    await expect(once.get('/dtt')).rejects.toThrow(
+      'GET /dtt: it responded with 503. Gave up after 1 attempt.',
+    );
+  });
+
+  it('tells of each attempt that is repeated', async () => {
+    const retries: Retry[] = [];
+    const onRetry = (retry: Retry) => retries.push(retry);
+    respondWith({ status: 503 }, { status: 429 }, { status: 200 });
+    await createUpstream({ base: server.base, token, timing: shortTiming, onRetry }).get('/dtt');
+    expect(retries).toEqual([
+      { reason: 'GET /dtt: it responded with 503', attempt: 2, attempts: 5 },
+      { reason: 'GET /dtt: it responded with 429', attempt: 3, attempts: 5 },
+    ]);
+  });
+
+  it('asks, at a 404 that is none of the interface, whether the base is right', async () => {
+    respondWith({ status: 404, body: '<h1>Not Found</h1>' });
+    const base = server.base.replace('/api/v1', '');
+    await expect(createUpstream({ base, token }).get('/dtt?limit=1')).rejects.toThrow(
+      `${base}/dtt?… responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`,
+    );
+  });
+
   it('waits for twice as long before each repetition, within its limit, and at random', async () => {
     respondWith({ status: 503 });
     const timing = { ...shortTiming, delay: 20, maxDelay: 50 };
@@ -112,12 +140,13 @@ describe('the client of an upstream', () => {
     [404, { ok: false, error: 'DTT device not found' }, 'it responded with 404 "DTT device not found"'],
     [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
     [400, good, 'it responded with 400'],
-    [404, '<h1>Not Found</h1>', 'it responded with 404'],
+    [405, '<h1>Not Allowed</h1>', 'it responded with 405'],
   ])('takes %i with %j for a no, at once', async (status, body, message) => {
     respondWith({ status, body });
     const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
     const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, status, said));
+    const failure = { failure: `responded with ${status}`, method: 'GET', route: '/dtt', status };
+    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, failure, said));
     expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
     expect(server.requests).toHaveLength(1);
   });
@@ -295,7 +324,8 @@ describe('the client of an upstream', () => {
 });
 
 describe('what an upstream rejects', () => {
-  const rejection = (status: number, said?: string) => new UpstreamRejection('no', status, said);
+  const rejection = (status: number, said?: string) =>
+    new UpstreamRejection('no', { failure: 'no', status }, said);
 
   it.each([
     [rejection(404, 'gone'), true],
@@ -303,7 +333,7 @@ describe('what an upstream rejects', () => {
     [rejection(403, 'NOT FOUND'), true],
     [rejection(404), false],
     [rejection(400, 'Invalid ID'), false],
-    [new UpstreamError('not found'), false],
+    [new UpstreamError('not found', { failure: 'no' }), false],
   ])('is a record that does not exist, or is not: %o', (error, missing) => {
     expect(isMissing(error)).toBe(missing);
   });
@@ -316,7 +346,7 @@ describe('what an upstream rejects', () => {
     [rejection(400, 'Invalid ID'), true],
     [rejection(400), false],
     [rejection(403, 'Forbidden'), false],
-    [new UpstreamError('Invalid ID'), false],
+    [new UpstreamError('Invalid ID', { failure: 'no' }), false],
   ])('is an operation that it does not have, or is not: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
   });

@@ -17,6 +17,7 @@ import { release } from '../../src/version.ts';
 import { needsEngine } from '../support/gateway.ts';
 import { freePort } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
+import { openSilentServer } from '../support/silent.ts';
 
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
@@ -259,6 +260,16 @@ describe('DATABASE_URL', () => {
     expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
     await holder.end();
     await query(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
+  });
+
+  it('does not keep a gateway from stopping that waits for a silent server', async () => {
+    const silent = await openSilentServer();
+    const settings = { DATABASE_URL: silent.url, PORT: '0', LOG_LEVEL: 'silent' };
+    const { child, exit } = startCli(['serve'], settings);
+    await silent.asked;
+    child.kill('SIGTERM');
+    expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
+    silent.close();
   });
 
   it('that names no database of the server says so, without the password', async () => {

@@ -2,11 +2,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import pg from 'pg';
+import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import { oldestServer } from '../../database/database.ts';
 import { type Progress, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
+import { findMissingRights, type MissingRight } from '../../database/rights.ts';
+import { createSession, isSilence, silence } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 
@@ -22,19 +24,25 @@ export async function askDatabase(
   name: string,
   isServer: boolean,
 ): Promise<Finding[]> {
-  const client = new pg.Client({ ...connection, connectionTimeoutMillis: timeout, query_timeout: timeout });
-  client.on('error', () => {});
+  const { client, close } = createSession(connection, timeout);
   try {
     await client.connect();
     const { rows } = await client.query<Standing>(standing);
     const [found] = rows;
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
-    const progress = await readProgress(client);
-    return [
+    const missing = found.isReplica ? [] : await findMissingRights(client);
+    const known = [
       { check: 'database', ...ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', ...checkVersion(found) },
-      { check: 'database rights', ...checkRights(found, progress) },
+    ];
+    // Without it, nothing else can be told.
+    if (missing.some(({ table }) => table === '_prisma_migrations'))
+      return [...known, { check: 'database rights', ...lackOf(missing, found.role) }];
+    const progress = await readProgress(client);
+    return [
+      ...known,
+      { check: 'database rights', ...checkRights(found, progress, missing) },
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
@@ -49,9 +57,10 @@ export async function askDatabase(
     const advice = isServer
       ? 'Start the server, or correct DATABASE_URL; unset it for the embedded database.'
       : 'Stop the gateway and start it again.';
-    return [{ check: 'database', ...problem(`${name}: ${errorText(error)}`, advice) }];
+    const says = isSilence(error) ? silence : errorText(error);
+    return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
   } finally {
-    await client.end().catch(() => {});
+    await close();
   }
 }
 
@@ -79,9 +88,14 @@ function checkVersion({ version, number }: Standing): Verdict {
     : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
 }
 
-function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending }: Progress): Verdict {
+function checkRights(
+  { isReplica, mayCreate, role, schema }: Standing,
+  { pending }: Progress,
+  missing: readonly MissingRight[],
+): Verdict {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
+  if (missing.length > 0) return lackOf(missing, role);
   if (mayCreate) return ok('tables can be created');
   if (pending.length === 0) return ok('tables cannot be created, and need not be');
   return problem(
@@ -89,6 +103,30 @@ function checkRights({ isReplica, mayCreate, role, schema }: Standing, { pending
     'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
   );
 }
+
+/** What the gateway needs, and the role may not do. */
+function lackOf(missing: readonly MissingRight[], role: string): Verdict {
+  const byRight = groupTables(missing);
+  const says = [...byRight].map(([right, tables]) => `${right} on ${tables}`).join('; ');
+  const grants = [...byRight].map(([right, tables]) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
+  return problem(
+    `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${says}`,
+    `As the owner of the tables: ${grants.join(' ')}`,
+  );
+}
+
+/** The tables, by what is lacking on them. */
+function groupTables(missing: readonly MissingRight[]): Map<string, string> {
+  const grouped = new Map<string, string>();
+  for (const { right, table } of missing) {
+    const before = grouped.get(right);
+    grouped.set(right, before === undefined ? quoted(table) : `${before}, ${quoted(table)}`);
+  }
+  return grouped;
+}
+
+/** A name as SQL takes it. */
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 function checkMigrations({ applied, pending, unknown }: Progress): Verdict {
   if (unknown.length > 0) {
@@ -116,13 +154,19 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
   if (pending.length > 0) return skipped('the pending migrations come first');
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return ok('every change is announced');
-  const advice = silent.map(({ table, trigger, state }) =>
+  const advice = silent.map(({ table, trigger, state, does }) =>
     state === 'disabled'
-      ? `ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${trigger};`
+      ? `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`
       : `create ${trigger} on "${table}" as the newest migration that names it does;`,
   );
+  const says = (['announce', 'keep'] as const).flatMap((what) => {
+    const of = silent.filter(({ does }) => does === what);
+    const list = of.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ');
+    const lead = what === 'announce' ? 'changes are not announced' : 'rules are not kept';
+    return of.length === 0 ? [] : [`${lead}: ${list}`];
+  });
   return problem(
-    `changes are not announced: ${silent.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ')}`,
+    says.join('; '),
     `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
   );
 }
@@ -150,12 +194,7 @@ async function checkPooling(client: pg.Client): Promise<Verdict> {
 /** Whether what one connection says is heard by another: not every pooler lets it through. */
 async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
   const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const listener = new pg.Client({
-    ...connection,
-    connectionTimeoutMillis: timeout,
-    query_timeout: timeout,
-  });
-  listener.on('error', () => {});
+  const { client: listener, close } = createSession(connection, timeout);
   try {
     await listener.connect();
     // A LISTEN would stay in a session that other clients use.
@@ -172,7 +211,7 @@ async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promis
       'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
     );
   } finally {
-    await listener.end().catch(() => {});
+    await close();
   }
 }
 

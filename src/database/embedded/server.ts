@@ -116,7 +116,10 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
     /** Runs a part of what the client sends, in its turn. */
     const serve = async (part: Buffer, run: Run) => {
       silence.refresh();
+      const hasToWait = !mine.isMine();
       await mine.begin();
+      // Whoever gave up meanwhile was told that it failed, and is not to have it done later all the same.
+      if (hasToWait && socket.destroyed) throw new Error('the client left while it waited');
       await run(part, replies.read);
       // The engine works in this thread: while it did, no timer could see that the client was not the silent one.
       silence.refresh();

@@ -32,7 +32,7 @@ function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): numb
 interface Activation {
   readonly templateId: number;
   readonly previousTemplateId: number | null;
-  readonly scheduleTypeChanged: boolean;
+  readonly scheduleTypeChanged: boolean | null;
 }
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
@@ -53,7 +53,10 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
-      description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
+      nullable: true,
+      description:
+        'Whether the schedule type was `auto` or `weekly` and is now `single`. Null for a mirrored account whose ' +
+        'upstream did not tell, such as when its response was lost and the request had to be repeated.',
     }),
   }),
 });
@@ -75,15 +78,16 @@ builder.mutationField('activateTemplate', (t) =>
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, { template }, context) => {
       const templateId = idOf(template);
-      const upstream = await context.upstream?.activate(context.viewer, templateId);
-      const here = await activate(context, templateId);
+      const activateHere = () => activate(context, templateId);
+      const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
+      const here = there?.here ?? (await activateHere());
       // What an earlier field of this operation read is not how things are now.
       context.loaders.clear();
       return {
         templateId,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
         // The schedule type of a mirrored account is known where it lives.
-        scheduleTypeChanged: upstream?.scheduleTypeChanged ?? here.scheduleTypeChanged,
+        scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
       };
     },
   }),

@@ -1,9 +1,17 @@
 /** What the doctor says of a database server. */
 
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+
+/** The rights that the documents give the role of a gateway. */
+async function grantsTo(role: string): Promise<string> {
+  const page = await readFile('docs/deployment.md', 'utf8');
+  const statements = page.match(/^GRANT .* TO dovetail;$/gm) ?? [];
+  return statements.map((statement) => statement.replace('TO dovetail;', `TO ${role};`)).join('');
+}
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ state }) => state === 'problem');
 const found = (findings: readonly Finding[], check: string) => findings.find((each) => each.check === check);
@@ -149,7 +157,7 @@ describe('dovetail doctor, of a server', () => {
   it('finds that the role may not create tables, where some are to be made', async () => {
     const user = `reader_${Date.now()}`;
     await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
-    await database.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${user}`);
+    await database.pool.query(await grantsTo(user));
     try {
       const findings = await examineAt(urlOf({ user }));
       expect(problemsOf(findings)).toEqual([]);
@@ -166,6 +174,41 @@ describe('dovetail doctor, of a server', () => {
       await database.pool.query(`DROP ROLE ${user}`);
     }
   });
+
+  it.each([
+    [
+      'SELECT ON "LockSegment", "_prisma_migrations"',
+      'SELECT on "LockSegment", "_prisma_migrations"',
+      'GRANT SELECT ON "LockSegment", "_prisma_migrations"',
+    ],
+    ['DELETE ON "RateLimit"', 'DELETE on "RateLimit"', 'GRANT DELETE ON "RateLimit"'],
+    ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"', 'GRANT UPDATE (id) ON "DttTemplate"'],
+  ])(
+    'finds that the role lacks %s, without which requests fail, and how to grant it',
+    async (right, says, grant) => {
+      const user = `lacking_${Date.now()}`;
+      await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
+      await database.pool.query(await grantsTo(user));
+      try {
+        await database.pool.query(`REVOKE ${right} FROM ${user}`);
+        const advice = `As the owner of the tables: ${grant} TO "${user}";`;
+        expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([
+          {
+            check: 'database rights',
+            state: 'problem',
+            says: `the role "${user}" lacks rights without which requests fail: ${says}`,
+            advice,
+          },
+        ]);
+        // The advice itself mends it.
+        await database.pool.query(advice.split(': ')[1] ?? '');
+        expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
+      } finally {
+        await database.pool.query(`DROP OWNED BY ${user}`);
+        await database.pool.query(`DROP ROLE ${user}`);
+      }
+    },
+  );
 
   it.each([
     ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update']],
@@ -185,16 +228,31 @@ describe('dovetail doctor, of a server', () => {
     expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
   });
 
-  it('finds that a table has been made anew without its triggers', async () => {
+  it('finds triggers that keep no rule any more', async () => {
     await database.pool.query(
-      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttLibraryEntry"',
+      'ALTER TABLE "ApiToken" DISABLE TRIGGER only_for_ultra; ALTER TABLE "DttLibraryEntry" DISABLE TRIGGER keep_own; ALTER TABLE "DttTemplate" DISABLE TRIGGER library_insert, DISABLE TRIGGER library_update',
     );
     const [problem] = problemsOf(await examineAt(urlOf({})));
     expect(problem?.says).toBe(
-      'changes are not announced: DttLibraryEntry.await_writers is missing, OssmDevice.announce_insert is missing',
+      'rules are not kept: ApiToken.only_for_ultra is disabled, DttLibraryEntry.keep_own is disabled, ' +
+        'DttTemplate.library_insert is disabled, DttTemplate.library_update is disabled',
+    );
+    await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
+    expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+  });
+
+  it('finds that a table has been made anew without its triggers', async () => {
+    await database.pool.query(
+      'DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER await_writers ON "DttLibraryEntry"; DROP TRIGGER keep_own ON "DttLibraryEntry"',
+    );
+    const [problem] = problemsOf(await examineAt(urlOf({})));
+    expect(problem?.says).toBe(
+      'changes are not announced: DttLibraryEntry.await_writers is missing, OssmDevice.announce_insert is missing; ' +
+        'rules are not kept: DttLibraryEntry.keep_own is missing',
     );
     expect(problem?.advice).toBe(
       'As the owner of the tables: create await_writers on "DttLibraryEntry" as the newest migration that names it does; ' +
+        'create keep_own on "DttLibraryEntry" as the newest migration that names it does; ' +
         'create announce_insert on "OssmDevice" as the newest migration that names it does; ' +
         'then start the gateways again, which forget what they cached.',
     );

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -215,6 +216,18 @@ describe('a client that disconnects', () => {
     client.socket.write(Buffer.concat([query("INSERT INTO note (body) VALUES ('stays')"), terminate]));
     await once(client.socket, 'close');
     expect(await notes()).toEqual(['stays']);
+  });
+
+  it('while it waits for its turn has nothing done any more', async () => {
+    const [holder, waiting] = [await openClient(), await openGreetedClient()];
+    const connections = promisify(server.getConnections.bind(server));
+    const before = await connections();
+    await holder.query('BEGIN');
+    waiting.socket.write(query("INSERT INTO note (body) VALUES ('late')"));
+    waiting.socket.destroy();
+    await expect.poll(connections).toBe(before - 1);
+    await holder.query('COMMIT');
+    expect(await notes()).toEqual([]);
   });
 
   it('while it waits for its turn gives it to the next', async () => {

@@ -1,0 +1,51 @@
+/** A connection for a few statements, outside of any pool, that no silent server can hold up. */
+
+import { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+/** How long, in milliseconds, it is waited for a connection. */
+export const longestConnecting = 5_000;
+
+/** How long, in milliseconds, a statement of a start may take that only looks at something. */
+export const longestLook = 15_000;
+
+/** How long, in milliseconds, a server may take to end a connection. */
+const longestGoodbye = 1_000;
+
+export interface Session {
+  /** To be connected by the caller. */
+  readonly client: pg.Client;
+  /** Ends the connection, whatever the server says to that. */
+  close(): Promise<void>;
+}
+
+/** @param statement how long, in milliseconds, a statement may take for which nothing else is said. */
+export function createSession(connection: pg.ClientConfig, statement = longestLook): Session {
+  const socket = new Socket();
+  const client = new pg.Client({
+    ...connection,
+    connectionTimeoutMillis: longestConnecting,
+    query_timeout: statement,
+    stream: () => socket,
+  });
+  // A lost connection fails the query at hand; without a listener it would end the process as well.
+  client.on('error', () => {});
+  return {
+    client,
+    async close() {
+      const ended = client.end().catch(() => {});
+      await Promise.race([ended, sleep(longestGoodbye, undefined, { ref: false })]);
+      socket.destroy();
+    },
+  };
+}
+
+/** Whether it was given up to wait for the database, which had taken the connection. `pg` has no code for that. */
+export function isSilence(error: unknown): boolean {
+  return error instanceof Error && /\bQuery read timeout\b/.test(error.message);
+}
+
+/** What is said of a database that is silent. */
+export const silence =
+  'the database took the connection and then did not respond in time. Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.';

@@ -1,0 +1,38 @@
+/** A server that takes every connection and then says nothing, as behind a paused pooler or with a disk that hangs. */
+
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { message } from '../../src/database/embedded/protocol.ts';
+
+export interface SilentServer {
+  readonly url: string;
+  /** Settles when the first statement has come. */
+  readonly asked: Promise<void>;
+  close(): void;
+}
+
+/** It also keeps silent when a client says goodbye. */
+export async function openSilentServer(): Promise<SilentServer> {
+  const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
+  const sockets = new Set<Socket>();
+  let ask = () => {};
+  const asked = new Promise<void>((settle) => {
+    ask = settle;
+  });
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {}).once('data', () => socket.write(greeting, () => socket.once('data', ask)));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  // It listens on a port, and not on a pipe.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `postgres://me:secret@127.0.0.1:${port}/none`,
+    asked,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
