@@ -26,9 +26,7 @@ export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, 
 export const longestActivation = longestWait + 45_000;
 
 /** A success that does not say whether the type changed is a success all the same. */
-const activated = z
-  .object({ scheduleTypeChanged: z.boolean().nullable() })
-  .catch({ scheduleTypeChanged: null });
+const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
 
 export interface ActivationOptions {
   readonly pool: pg.Pool;
@@ -50,8 +48,8 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     },
   };
 
-  /** Returns whether the schedule type has changed, or null if that is not known. */
-  async function activateThere(accountId: number, templateId: number): Promise<boolean | null> {
+  /** Returns whether the schedule type has changed, or may have. */
+  async function activateThere(accountId: number, templateId: number): Promise<boolean> {
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
       if (!(await isKnown(templateId))) await fetchTemplate(templateId, accountId);
@@ -60,8 +58,9 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
-      // That the last request changed nothing says nothing of one before it, whose response was lost.
-      return isRepeated && !scheduleTypeChanged ? null : scheduleTypeChanged;
+      // That the last request changed nothing says nothing of one before it, whose response was lost. The interface has no
+      // third answer, and whoever is told that the type changed in vain looks once too often.
+      return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
       if (!(error instanceof UpstreamError)) throw error;

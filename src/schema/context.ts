@@ -10,14 +10,14 @@ export interface UpstreamAccount {
   /**
    * Activates a template there and then here, before any other is; undefined for a viewer whose account lives here.
    * @param activateHere is called once it is active there.
-   * @returns what that gave, and whether the schedule type has changed: null if that is not known.
+   * @returns what that gave, and whether the schedule type has changed, or may have.
    * @throws a client error when the upstream rejects it, cannot be reached or cannot be used.
    */
   activate<Here>(
     viewer: Viewer,
     templateId: number,
     activateHere: () => Promise<Here>,
-  ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
+  ): Promise<{ here: Here; scheduleTypeChanged: boolean } | undefined>;
 }
 
 /** One per operation, since its loaders remember rows. */

@@ -70,7 +70,7 @@ export async function readTrainers(
 }
 
 /** Tells whether the schedule type changed, or null where that is not known. */
-export async function activate(client: Client, databaseId: number): Promise<boolean | null> {
+export async function activate(client: Client, databaseId: number): Promise<boolean> {
   const { data, error } = await client.mutation(activation, { databaseId });
   if (!data?.activateTemplate) throw error;
   return data.activateTemplate.scheduleTypeChanged;

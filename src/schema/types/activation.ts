@@ -32,7 +32,7 @@ function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): numb
 interface Activation {
   readonly templateId: number;
   readonly previousTemplateId: number | null;
-  readonly scheduleTypeChanged: boolean | null;
+  readonly scheduleTypeChanged: boolean;
 }
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
@@ -53,10 +53,9 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
-      nullable: true,
       description:
-        'Whether the schedule type was `auto` or `weekly` and is now `single`. Null for a mirrored account whose ' +
-        'upstream did not tell, such as when its response was lost and the request had to be repeated.',
+        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true where a mirror cannot tell, since ' +
+        'the response that said so was lost.',
     }),
   }),
 });
