@@ -203,6 +203,8 @@ ALTER TABLE "DttTemplate" ENABLE ALWAYS TRIGGER await_writers;
 DO $$
 DECLARE
   devices text;
+  account record;
+  wanted text;
 BEGIN
   -- What a mirror of 0.1.0 put in the place of what it did not know.
   IF EXISTS (SELECT FROM "Mirror") THEN
@@ -224,10 +226,21 @@ BEGIN
     UPDATE "DttDevice" SET "createdDate" = NULL, "apiHits" = nullif("apiHits", 0);
   END IF;
 
-  UPDATE "User" SET username = 'user-' || id WHERE username !~ '\S';
-  UPDATE "User" SET username = username || '-' || "User".id
-    FROM (SELECT id, row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User") AS same
-    WHERE same.id = "User".id AND place > 1;
+  -- Behind a name goes the id, as often as it takes for nobody else to have it.
+  CREATE INDEX "User_username_while_repaired" ON "User"(lower(username));
+  FOR account IN
+    SELECT id, CASE WHEN username ~ '\S' THEN username ELSE 'user' END AS name
+    FROM (SELECT id, username, row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User") AS same
+    WHERE place > 1 OR username !~ '\S' ORDER BY id
+  LOOP
+    wanted := account.name;
+    LOOP
+      wanted := wanted || '-' || account.id;
+      EXIT WHEN NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(wanted));
+    END LOOP;
+    UPDATE "User" SET username = wanted WHERE id = account.id;
+  END LOOP;
+  DROP INDEX "User_username_while_repaired";
   UPDATE "ApiToken" SET name = 'token ' || id WHERE name !~ '\S';
   UPDATE "DttTemplate" SET name = 'template ' || id WHERE name !~ '\S';
   UPDATE "LockTemplate" SET name = 'lock template ' || id WHERE name !~ '\S';
@@ -268,12 +281,13 @@ BEGIN
   UPDATE "DttTemplateSegment" SET repeat = NULL WHERE repeat < 0;
   UPDATE "LockTemplate" SET "breakRegularity" = NULL WHERE "breakRegularity" < 0;
 
-  -- Out of each other's way first: a unique index looks at each row as it is written.
-  CREATE TEMP TABLE place ON COMMIT DROP AS
-    SELECT id, row_number() OVER (PARTITION BY "templateId" ORDER BY position) - 1 AS position FROM "DttTemplateSegment"
-    WHERE "templateId" IN (SELECT "templateId" FROM "DttTemplateSegment" WHERE position < 0);
-  UPDATE "DttTemplateSegment" SET position = -1000000000 - place.position FROM place WHERE place.id = "DttTemplateSegment".id;
-  UPDATE "DttTemplateSegment" SET position = place.position FROM place WHERE place.id = "DttTemplateSegment".id;
+  -- The index looks at each row as it is written, when another may still have the place.
+  DROP INDEX "DttTemplateSegment_templateId_position_key";
+  UPDATE "DttTemplateSegment" SET position = place.position
+    FROM (SELECT id, row_number() OVER (PARTITION BY "templateId" ORDER BY position) - 1 AS position FROM "DttTemplateSegment"
+          WHERE "templateId" IN (SELECT "templateId" FROM "DttTemplateSegment" WHERE position < 0)) AS place
+    WHERE place.id = "DttTemplateSegment".id;
+  CREATE UNIQUE INDEX "DttTemplateSegment_templateId_position_key" ON "DttTemplateSegment"("templateId", position);
 
   UPDATE "TrainerSegment" SET
       "percentGrade" = CASE WHEN "percentGrade" BETWEEN 0 AND 100 THEN "percentGrade" END,
