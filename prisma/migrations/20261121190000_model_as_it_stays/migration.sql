@@ -202,21 +202,22 @@ ALTER TABLE "DttTemplate" ENABLE ALWAYS TRIGGER await_writers;
 
 DO $$
 DECLARE
+  stand_ins integer[];
   devices text;
   account record;
   wanted text;
 BEGIN
   -- What a mirror of 0.1.0 put in the place of what it did not know.
   IF EXISTS (SELECT FROM "Mirror") THEN
-    CREATE TEMP TABLE stand_in ON COMMIT DROP AS
-      SELECT id FROM "User" WHERE id NOT IN (SELECT "userId" FROM "Mirror") AND username = 'upstream-user-' || id;
+    -- No temporary table: a role may own the tables and have no right to make one.
+    stand_ins := ARRAY(SELECT id FROM "User" WHERE id NOT IN (SELECT "userId" FROM "Mirror") AND username = 'upstream-user-' || id);
     UPDATE "DttSession" SET "goneTrainerId" = "trainerId", "trainerId" = NULL
-      WHERE "trainerId" IN (SELECT d.id FROM "DttDevice" AS d JOIN stand_in ON stand_in.id = "ownerId");
+      WHERE "trainerId" IN (SELECT id FROM "DttDevice" WHERE "ownerId" = ANY (stand_ins));
     UPDATE "DttSession" SET "goneTemplateId" = "templateId", "templateId" = NULL
-      WHERE "templateId" IN (SELECT id FROM "DttTemplate" WHERE "ownerId" = 0);
+      WHERE "templateId" IN (SELECT id FROM "DttTemplate" WHERE "ownerId" = 0 AND 0 = ANY (stand_ins));
     UPDATE "DttTemplate" SET "foreignOwnerId" = "ownerId", "ownerId" = NULL
-      WHERE "ownerId" IN (SELECT id FROM stand_in WHERE id > 0);
-    DELETE FROM "User" WHERE id IN (SELECT id FROM stand_in);
+      WHERE "ownerId" > 0 AND "ownerId" = ANY (stand_ins);
+    DELETE FROM "User" WHERE id = ANY (stand_ins);
     -- The next refresh brings what the upstream tells.
     UPDATE "User" SET "accountType" = nullif("accountType", 'user'), "subscriptionTier" = nullif("subscriptionTier", 'free'),
         league = nullif(league, 0), rank = nullif(rank, 0), "totalPoints" = nullif("totalPoints", 0),
