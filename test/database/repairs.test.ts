@@ -248,6 +248,27 @@ describe('a database of 0.1.0', () => {
     ).toEqual(['1 0 4', '1 1 3', '1 2 2', '1 3 1', '1 4 5', '2 2 6', '2 4 7']);
   });
 
+  it('that mirrors an account leaves alone what others have', async () => {
+    await database.pool.query(`
+      ${user}, rank) VALUES (7, 'alice', 0), (8, 'Upstream-User-9', 0), (9, 'upstream-user-9', 0);
+      INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7);
+      INSERT INTO "DttDevice" (id, "bubbleId", "ownerId", "macAddress", "apiHits", "createdDate") VALUES
+        (1, '1', 7, '02:00:00:00:00:0A', 0, 'epoch'), (2, '2', 8, '02:00:00:00:00:0B', 0, 'epoch')`);
+    expect(await upgrade()).toEqual([
+      'users that stood for owners upstream, whose templates now name the owner by a number alone: 1',
+      'mirrored accounts, in which defaults become null until the next refresh, since nobody was told them: 1',
+    ]);
+    expect(await lines('SELECT id, username, rank FROM "User" ORDER BY id')).toEqual([
+      '7 alice null',
+      '8 Upstream-User-9 0',
+    ]);
+    expect(
+      await lines(
+        'SELECT id, "apiHits", extract(epoch FROM "createdDate")::int FROM "DttDevice" ORDER BY id',
+      ),
+    ).toEqual(['1 null null', '2 0 0']);
+  });
+
   it('of which nothing has to be repaired is told nothing', async () => {
     await database.pool.query(`${user}) VALUES (1, 'alice'); ${template} VALUES (1, '1', 1, 'One', 1, 1)`);
     expect(await upgrade()).toEqual([]);

@@ -224,7 +224,8 @@ BEGIN
         "matchPoints" = nullif("matchPoints", 0), "dttTotalReps" = nullif("dttTotalReps", 0),
         "dttTotalSessions" = nullif("dttTotalSessions", 0), "scheduleType" = nullif("scheduleType", 'auto')
       WHERE id IN (SELECT "userId" FROM "Mirror");
-    UPDATE "DttDevice" SET "createdDate" = NULL, "apiHits" = nullif("apiHits", 0);
+    UPDATE "DttDevice" SET "createdDate" = NULL, "apiHits" = nullif("apiHits", 0)
+      WHERE "ownerId" IN (SELECT "userId" FROM "Mirror");
   END IF;
 
   -- Behind a name goes the id, as often as it takes for nobody else to have it.
