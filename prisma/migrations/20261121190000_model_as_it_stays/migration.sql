@@ -119,6 +119,13 @@ BEGIN
   END IF;
   -- What is replicated may come before its template.
   IF FOUND THEN
+    -- A dump of the data alone brings the entry that has come with its template. What a trigger adds is not looked up: the
+    -- query would be planned for the few entries that there are before.
+    IF TG_OP = 'INSERT' AND pg_trigger_depth() = 1 AND NEW."importedAt" IS NULL AND owner = NEW."userId" THEN
+      IF EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = NEW."userId" AND "templateId" = NEW."templateId" AND "importedAt" IS NULL) THEN
+        RETURN NULL;
+      END IF;
+    END IF;
     NEW."importedAt" := CASE WHEN owner = NEW."userId" THEN NULL ELSE coalesce(NEW."importedAt", now()) END;
   END IF;
   RETURN NEW;
