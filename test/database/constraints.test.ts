@@ -203,7 +203,7 @@ describe('the database', () => {
     expect(refusals).toEqual(expected);
   });
 
-  it('takes rows of data alone, of which the library has one\'s own already, and nothing else twice', async () => {
+  it("takes rows of data alone, of which the library has one's own already, and nothing else twice", async () => {
     const [own] = alice.dttTemplates;
     const [imported, other] = bob.dttTemplates;
     const write = async (values: string) => {

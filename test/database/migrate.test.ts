@@ -247,9 +247,7 @@ describe('a role that owns a schema, and has no other right in the database', ()
         REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${role}`);
       url.username = role;
       const renew = () =>
-        data.pool.query(
-          `DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION ${role}`,
-        );
+        data.pool.query(`DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION ${role}`);
       await renew();
       expect(await migrate({ connectionString: url.href })).toEqual(await checkedIn());
       await renew();

@@ -243,9 +243,15 @@ describe('a database of 0.1.0', () => {
     expect(await upgrade()).toEqual([
       'templates with a segment at a place below 0, whose segments are numbered anew: 1',
     ]);
-    expect(
-      await lines('SELECT "templateId", position, id FROM "DttTemplateSegment" ORDER BY 1, 2'),
-    ).toEqual(['1 0 4', '1 1 3', '1 2 2', '1 3 1', '1 4 5', '2 2 6', '2 4 7']);
+    expect(await lines('SELECT "templateId", position, id FROM "DttTemplateSegment" ORDER BY 1, 2')).toEqual([
+      '1 0 4',
+      '1 1 3',
+      '1 2 2',
+      '1 3 1',
+      '1 4 5',
+      '2 2 6',
+      '2 4 7',
+    ]);
   });
 
   it('that mirrors an account leaves alone what others have', async () => {
