@@ -27,7 +27,10 @@ export interface Mirror {
   ids(kind: Kind): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
   activeTemplate(): Promise<number | null>;
-  /** Points the account at its active template, unless it no longer points at `before`: an activation came between. */
+  /**
+   * Points the account at its active template, unless it points at another than `before`: an activation came between. None
+   * does not stand for one: the account loses the template that is deleted, or goes to another owner.
+   */
   setActiveTemplate(id: number | null, before: number | null): Promise<boolean>;
   /** Ties the active lock session to the template that it was started from. */
   setActiveLockTemplate(id: number | null): Promise<boolean>;
@@ -168,7 +171,7 @@ function setActiveTemplate(
 ): Promise<boolean> {
   return changesRows(
     transaction,
-    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND "activeTemplateId" IS NOT DISTINCT FROM $3
+    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR "activeTemplateId" = $3)
      AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
     [accountId, id, before],
   );

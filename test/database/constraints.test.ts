@@ -203,6 +203,29 @@ describe('the database', () => {
     expect(refusals).toEqual(expected);
   });
 
+  it("takes rows of data alone, of which the library has one's own already, and nothing else twice", async () => {
+    const [own] = alice.dttTemplates;
+    const [imported, other] = bob.dttTemplates;
+    const write = async (values: string) => {
+      const { rowCount } = await database.pool.query(
+        `INSERT INTO "DttLibraryEntry" ("userId", "templateId", "importedAt") VALUES ${values}`,
+      );
+      return rowCount;
+    };
+    const entries = async () =>
+      (await database.pool.query('SELECT * FROM "DttLibraryEntry" ORDER BY "userId", "templateId"')).rows;
+    const before = await entries();
+    expect(await write(`(${alice.userId}, ${own}, NULL), (${bob.userId}, ${other}, NULL)`)).toBe(0);
+    for (const twice of [
+      `(${alice.userId}, ${own}, now())`,
+      `(${alice.userId}, ${own}, DEFAULT)`,
+      `(${alice.userId}, ${imported}, NULL)`,
+      `(${alice.userId}, ${imported}, now())`,
+    ])
+      await expect(write(twice), twice).rejects.toMatchObject({ constraint: 'DttLibraryEntry_pkey' });
+    expect(await entries()).toEqual(before);
+  });
+
   it('lets an active lock session follow one that is over', async () => {
     await database.pool.query(
       `UPDATE "LockSession" SET "isActive" = false, "lockState" = 'completed' WHERE "isActive"`,

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -257,6 +257,39 @@ describe('a role that may only read and write rows', () => {
       `The role "${role}" may not read which migrations are applied: permission denied for table _prisma_migrations. Grant it SELECT on "_prisma_migrations".`,
     );
     await data.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${role}`);
+  });
+});
+
+describe('a role that owns a schema, and has no other right in the database', () => {
+  needsEngine('postgres', 'the embedded engine has one role');
+
+  it('brings over an empty database, and one of 0.1.0 that mirrors an account', async () => {
+    const data = await openTestDatabase();
+    const role = `owning_${Date.now()}`;
+    const url = new URL(data.pool.options.connectionString ?? '');
+    const name = url.pathname.slice(1);
+    const newest = (await checkedIn()).at(-1) ?? '';
+    const released = await mkdtemp(join(tmpdir(), 'dovetail-released-'));
+    try {
+      await data.pool.query(`DROP SCHEMA public CASCADE; CREATE ROLE ${role} LOGIN PASSWORD 'postgres';
+        REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${role}`);
+      url.username = role;
+      const renew = () =>
+        data.pool.query(`DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION ${role}`);
+      await renew();
+      expect(await migrate({ connectionString: url.href })).toEqual(await checkedIn());
+      await renew();
+      await cp('prisma/migrations', released, { recursive: true });
+      await rm(join(released, newest), { recursive: true });
+      await migrate({ connectionString: url.href }, pathToFileURL(`${released}/`));
+      await data.pool.query(`INSERT INTO "User" (id, username) VALUES (7, 'alice'), (9, 'upstream-user-9');
+        INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7)`);
+      expect(await migrate({ connectionString: url.href })).toEqual([newest]);
+    } finally {
+      await data.pool.query(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`);
+      await data.close();
+      await rm(released, { recursive: true });
+    }
   });
 });
 

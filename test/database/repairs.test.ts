@@ -57,6 +57,8 @@ const user = 'INSERT INTO "User" (id, username';
 const template = 'INSERT INTO "DttTemplate" (id, "bubbleId", "ownerId", name, "targetDepth", "targetWindow")';
 const session = 'INSERT INTO "DttSession" (id, "bubbleId", "ownerId", "trainerId", "templateId")';
 const segment = 'INSERT INTO "TrainerSegment" (id, "sessionId", type, "order"';
+const duplicates = 'usernames that differ in case alone, of which the later gets its id behind it';
+const blanks = 'blank names, which become the kind of record and its id';
 
 describe('a database of 0.1.0', () => {
   it('is brought over, whatever it holds, and each repair is told before and after', async () => {
@@ -200,6 +202,77 @@ describe('a database of 0.1.0', () => {
     expect(
       await lines('SELECT "templateId", "importedAt" IS NULL FROM "DttLibraryEntry" ORDER BY 1'),
     ).toEqual(['1 true', '2 false']);
+  });
+
+  it.each([
+    {
+      name: 'the next name is taken',
+      users: `(1, 'Bob'), (2, 'bob'), (3, 'bob-2')`,
+      repairs: [`${duplicates}: 1`],
+      names: ['1 Bob', '2 bob-2-2', '3 bob-2'],
+    },
+    {
+      name: 'the next name is taken in another case',
+      users: `(7, 'Bob'), (8, 'bob'), (9, 'BOB-8')`,
+      repairs: [`${duplicates}: 1`],
+      names: ['7 Bob', '8 bob-8-8', '9 BOB-8'],
+    },
+    {
+      name: 'the name in place of a blank one is taken',
+      users: `(6, 'USER-7'), (7, ' '), (8, 'user-7')`,
+      repairs: [`${duplicates}: 1`, `${blanks}: 1`],
+      names: ['6 USER-7', '7 user-7-7', '8 user-7-8'],
+    },
+    {
+      name: 'the one after the next is taken as well',
+      users: `(1, 'bob'), (2, 'Bob'), (3, 'BOB'), (4, 'Bob-2'), (5, 'BOB-2-2')`,
+      repairs: [`${duplicates}: 2`],
+      names: ['1 bob', '2 Bob-2-2-2', '3 BOB-3', '4 Bob-2', '5 BOB-2-2'],
+    },
+  ])('gives users names that nobody has, though $name', async ({ users, repairs, names }) => {
+    await database.pool.query(`${user}) VALUES ${users}`);
+    expect(await upgrade()).toEqual(repairs);
+    expect(await lines('SELECT id, username FROM "User" ORDER BY id')).toEqual(names);
+  });
+
+  it('numbers the segments of a template anew, wherever below 0 they are', async () => {
+    await database.pool.query(`${user}) VALUES (1, 'alice'); ${template} VALUES (1, '1', 1, 'One', 1, 1), (2, '2', 1, 'Two', 1, 1);
+      INSERT INTO "DttTemplateSegment" (id, "templateId", position, type, duration) VALUES
+        (1, 1, 0, 'a', 1), (2, 1, -1000000000, 'a', 1), (3, 1, -1000000001, 'a', 1), (4, 1, -2147483648, 'a', 1), (5, 1, 2147483647, 'a', 1),
+        (6, 2, 2, 'a', 1), (7, 2, 4, 'a', 1)`);
+    expect(await upgrade()).toEqual([
+      'templates with a segment at a place below 0, whose segments are numbered anew: 1',
+    ]);
+    expect(await lines('SELECT "templateId", position, id FROM "DttTemplateSegment" ORDER BY 1, 2')).toEqual([
+      '1 0 4',
+      '1 1 3',
+      '1 2 2',
+      '1 3 1',
+      '1 4 5',
+      '2 2 6',
+      '2 4 7',
+    ]);
+  });
+
+  it('that mirrors an account leaves alone what others have', async () => {
+    await database.pool.query(`
+      ${user}, rank) VALUES (7, 'alice', 0), (8, 'Upstream-User-9', 0), (9, 'upstream-user-9', 0);
+      INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 7);
+      INSERT INTO "DttDevice" (id, "bubbleId", "ownerId", "macAddress", "apiHits", "createdDate") VALUES
+        (1, '1', 7, '02:00:00:00:00:0A', 0, 'epoch'), (2, '2', 8, '02:00:00:00:00:0B', 0, 'epoch')`);
+    expect(await upgrade()).toEqual([
+      'users that stood for owners upstream, whose templates now name the owner by a number alone: 1',
+      'mirrored accounts, in which defaults become null until the next refresh, since nobody was told them: 1',
+    ]);
+    expect(await lines('SELECT id, username, rank FROM "User" ORDER BY id')).toEqual([
+      '7 alice null',
+      '8 Upstream-User-9 0',
+    ]);
+    expect(
+      await lines(
+        'SELECT id, "apiHits", extract(epoch FROM "createdDate")::int FROM "DttDevice" ORDER BY id',
+      ),
+    ).toEqual(['1 null null', '2 0 0']);
   });
 
   it('of which nothing has to be repaired is told nothing', async () => {

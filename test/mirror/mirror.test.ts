@@ -241,6 +241,25 @@ describe('a mirror', () => {
     });
   });
 
+  it.each([
+    ['goes to another owner', { where: { id: 1 }, data: { ownerId: 2 } }, 1],
+    ['goes to another owner, as another is activated', { where: { id: 1 }, data: { ownerId: 2 } }, 2],
+    ['is deleted, as another is activated', undefined, 2],
+  ])('has the active template active at once when the one of before %s', async (_name, change, active) => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    if (change) {
+      await client.dttTemplate.update(change);
+      await client.dttLibraryEntry.create({ data: { userId: 1, templateId: 1 } });
+    } else await client.dttTemplate.delete({ where: { id: 1 } });
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: active } });
+    await scene.sync();
+    expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: active,
+    });
+    expect(describeChanges(await scene.sync())).toBeUndefined();
+  });
+
   it('is not told which lock template is in use by an upstream that changes its mind', async () => {
     await scene.syncOnce();
     let asked = 0;

@@ -119,6 +119,13 @@ BEGIN
   END IF;
   -- What is replicated may come before its template.
   IF FOUND THEN
+    -- A dump of the data alone brings the entry that has come with its template. What a trigger adds is not looked up: the
+    -- query would be planned for the few entries that there are before.
+    IF TG_OP = 'INSERT' AND pg_trigger_depth() = 1 AND NEW."importedAt" IS NULL AND owner = NEW."userId" THEN
+      IF EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = NEW."userId" AND "templateId" = NEW."templateId" AND "importedAt" IS NULL) THEN
+        RETURN NULL;
+      END IF;
+    END IF;
     NEW."importedAt" := CASE WHEN owner = NEW."userId" THEN NULL ELSE coalesce(NEW."importedAt", now()) END;
   END IF;
   RETURN NEW;
@@ -202,32 +209,47 @@ ALTER TABLE "DttTemplate" ENABLE ALWAYS TRIGGER await_writers;
 
 DO $$
 DECLARE
+  stand_ins integer[];
   devices text;
+  account record;
+  wanted text;
 BEGIN
   -- What a mirror of 0.1.0 put in the place of what it did not know.
   IF EXISTS (SELECT FROM "Mirror") THEN
-    CREATE TEMP TABLE stand_in ON COMMIT DROP AS
-      SELECT id FROM "User" WHERE id NOT IN (SELECT "userId" FROM "Mirror") AND username = 'upstream-user-' || id;
+    -- No temporary table: a role may own the tables and have no right to make one.
+    stand_ins := ARRAY(SELECT id FROM "User" WHERE id NOT IN (SELECT "userId" FROM "Mirror") AND username = 'upstream-user-' || id);
     UPDATE "DttSession" SET "goneTrainerId" = "trainerId", "trainerId" = NULL
-      WHERE "trainerId" IN (SELECT d.id FROM "DttDevice" AS d JOIN stand_in ON stand_in.id = "ownerId");
+      WHERE "trainerId" IN (SELECT id FROM "DttDevice" WHERE "ownerId" = ANY (stand_ins));
     UPDATE "DttSession" SET "goneTemplateId" = "templateId", "templateId" = NULL
-      WHERE "templateId" IN (SELECT id FROM "DttTemplate" WHERE "ownerId" = 0);
+      WHERE "templateId" IN (SELECT id FROM "DttTemplate" WHERE "ownerId" = 0 AND 0 = ANY (stand_ins));
     UPDATE "DttTemplate" SET "foreignOwnerId" = "ownerId", "ownerId" = NULL
-      WHERE "ownerId" IN (SELECT id FROM stand_in WHERE id > 0);
-    DELETE FROM "User" WHERE id IN (SELECT id FROM stand_in);
+      WHERE "ownerId" > 0 AND "ownerId" = ANY (stand_ins);
+    DELETE FROM "User" WHERE id = ANY (stand_ins);
     -- The next refresh brings what the upstream tells.
     UPDATE "User" SET "accountType" = nullif("accountType", 'user'), "subscriptionTier" = nullif("subscriptionTier", 'free'),
         league = nullif(league, 0), rank = nullif(rank, 0), "totalPoints" = nullif("totalPoints", 0),
         "matchPoints" = nullif("matchPoints", 0), "dttTotalReps" = nullif("dttTotalReps", 0),
         "dttTotalSessions" = nullif("dttTotalSessions", 0), "scheduleType" = nullif("scheduleType", 'auto')
       WHERE id IN (SELECT "userId" FROM "Mirror");
-    UPDATE "DttDevice" SET "createdDate" = NULL, "apiHits" = nullif("apiHits", 0);
+    UPDATE "DttDevice" SET "createdDate" = NULL, "apiHits" = nullif("apiHits", 0)
+      WHERE "ownerId" IN (SELECT "userId" FROM "Mirror");
   END IF;
 
-  UPDATE "User" SET username = 'user-' || id WHERE username !~ '\S';
-  UPDATE "User" SET username = username || '-' || "User".id
-    FROM (SELECT id, row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User") AS same
-    WHERE same.id = "User".id AND place > 1;
+  -- Behind a name goes the id, as often as it takes for nobody else to have it.
+  CREATE INDEX "User_username_while_repaired" ON "User"(lower(username));
+  FOR account IN
+    SELECT id, CASE WHEN username ~ '\S' THEN username ELSE 'user' END AS name
+    FROM (SELECT id, username, row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User") AS same
+    WHERE place > 1 OR username !~ '\S' ORDER BY id
+  LOOP
+    wanted := account.name;
+    LOOP
+      wanted := wanted || '-' || account.id;
+      EXIT WHEN NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(wanted));
+    END LOOP;
+    UPDATE "User" SET username = wanted WHERE id = account.id;
+  END LOOP;
+  DROP INDEX "User_username_while_repaired";
   UPDATE "ApiToken" SET name = 'token ' || id WHERE name !~ '\S';
   UPDATE "DttTemplate" SET name = 'template ' || id WHERE name !~ '\S';
   UPDATE "LockTemplate" SET name = 'lock template ' || id WHERE name !~ '\S';
@@ -268,12 +290,13 @@ BEGIN
   UPDATE "DttTemplateSegment" SET repeat = NULL WHERE repeat < 0;
   UPDATE "LockTemplate" SET "breakRegularity" = NULL WHERE "breakRegularity" < 0;
 
-  -- Out of each other's way first: a unique index looks at each row as it is written.
-  CREATE TEMP TABLE place ON COMMIT DROP AS
-    SELECT id, row_number() OVER (PARTITION BY "templateId" ORDER BY position) - 1 AS position FROM "DttTemplateSegment"
-    WHERE "templateId" IN (SELECT "templateId" FROM "DttTemplateSegment" WHERE position < 0);
-  UPDATE "DttTemplateSegment" SET position = -1000000000 - place.position FROM place WHERE place.id = "DttTemplateSegment".id;
-  UPDATE "DttTemplateSegment" SET position = place.position FROM place WHERE place.id = "DttTemplateSegment".id;
+  -- The index looks at each row as it is written, when another may still have the place.
+  DROP INDEX "DttTemplateSegment_templateId_position_key";
+  UPDATE "DttTemplateSegment" SET position = place.position
+    FROM (SELECT id, row_number() OVER (PARTITION BY "templateId" ORDER BY position) - 1 AS position FROM "DttTemplateSegment"
+          WHERE "templateId" IN (SELECT "templateId" FROM "DttTemplateSegment" WHERE position < 0)) AS place
+    WHERE place.id = "DttTemplateSegment".id;
+  CREATE UNIQUE INDEX "DttTemplateSegment_templateId_position_key" ON "DttTemplateSegment"("templateId", position);
 
   UPDATE "TrainerSegment" SET
       "percentGrade" = CASE WHEN "percentGrade" BETWEEN 0 AND 100 THEN "percentGrade" END,

@@ -25,7 +25,8 @@ WITH "mirrored" AS (SELECT "userId" FROM "Mirror"),
   ('mirrored accounts, in which defaults become null until the next refresh, since nobody was told them',
     (SELECT count(*) FROM "mirrored")),
   ('usernames that differ in case alone, of which the later gets its id behind it',
-    (SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User") AS u
+    (SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY lower(username) ORDER BY id) AS place FROM "User"
+                           WHERE id NOT IN (TABLE "stand_in")) AS u
      WHERE place > 1)),
   ('blank names, which become the kind of record and its id',
     (SELECT count(*) FROM "User" WHERE username !~ '\S') + (SELECT count(*) FROM "ApiToken" WHERE name !~ '\S') +
