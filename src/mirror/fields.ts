@@ -22,9 +22,6 @@ export const int = numeric(z.int32());
 /** Ids of the REST interface start at 1. */
 export const recordId = numeric(z.int32().min(1));
 
-/** In seconds. */
-export const duration = numeric(z.int32().min(0));
-
 export const number = numeric(z.number());
 
 /** What PostgreSQL can store: no NUL, and no halves of surrogate pairs. */
@@ -38,9 +35,6 @@ export const text = textual(storable);
 /** Text that is indexed, or as good as a name. */
 export const name = textual(storable.max(255));
 
-/** What somebody is to recognise a record by. */
-export const title = textual(storable.regex(/\S/, 'is blank'));
-
 /** The same of a user. */
 export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
 
@@ -53,19 +47,31 @@ export const instant = z.iso
   }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
 
-/** A value that makes no sense: `settle` puts null in its place, and says so. */
-export class Senseless {
+/** A value that makes no sense: `settle` puts another in its place, and says so. */
+export class Senseless<Instead = string | number | null> {
   readonly why: string;
+  /** What is put in its place: null, where there may be nothing. */
+  readonly instead: (row: { readonly id?: unknown }) => Instead;
 
-  constructor(why: string) {
+  constructor(why: string, instead: Senseless<Instead>['instead']) {
     this.why = why;
+    this.instead = instead;
   }
 }
 
 const unless =
   <Value>(makesSense: (value: Value) => boolean, why: string) =>
   (value: Value | null | undefined) =>
-    value == null || makesSense(value) ? value : new Senseless(why);
+    value == null || makesSense(value) ? value : new Senseless(why, () => null);
+
+/** In seconds. */
+export const duration = int.transform((value) => (value >= 0 ? value : new Senseless('is below 0', () => 0)));
+
+/** What somebody is to recognise a record by. @param what the record is. */
+export const titleOf = (what: string) =>
+  text.transform((value) =>
+    /\S/.test(value) ? value : new Senseless('is blank', ({ id }) => `${what} ${id}`),
+  );
 
 const notNegative = unless((value: number) => value >= 0, 'is below 0');
 
@@ -83,12 +89,14 @@ export const percent = number
 export const macAddress = name.nullish().transform((value) => {
   if (value == null) return value;
   const digits = value.replace(/[-:.\s]/g, '').toUpperCase();
-  if (!/^[0-9A-F]{12}$/.test(digits)) return new Senseless('is no MAC address');
+  if (!/^[0-9A-F]{12}$/.test(digits)) return new Senseless('is no MAC address', () => null);
   return digits.replace(/..(?!$)/g, '$&:');
 });
 
+type InsteadOf<Value> = Value extends Senseless<infer Instead> ? Instead : never;
+
 type Settled<Row> = {
-  [Name in keyof Row]: Exclude<Row[Name], Senseless> | (Senseless extends Row[Name] ? null : never);
+  [Name in keyof Row]: Exclude<Row[Name], Senseless> | InsteadOf<Row[Name]>;
 };
 
 /**
@@ -99,10 +107,11 @@ export function settle<Row extends object>(row: Row, of = ''): { row: Settled<Ro
   const notes: string[] = [];
   const entries = Object.entries(row).map(([name, value]) => {
     if (!(value instanceof Senseless)) return [name, value];
-    notes.push(`${of}${name}: ${value.why}; null here.`);
-    return [name, null];
+    const instead = value.instead(row);
+    notes.push(`${of}${name}: ${value.why}; ${JSON.stringify(instead)} here.`);
+    return [name, instead];
   });
-  // The same names, with null for each senseless value.
+  // The same names, with what is put in the place of each senseless value.
   return { row: Object.fromEntries(entries) as Settled<Row>, notes };
 }
 

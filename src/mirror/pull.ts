@@ -43,7 +43,7 @@ interface Pull extends PullContext, PullOptions {
   readonly kind: Kind;
   /** The ids that were seen in the list. */
   readonly listed: Set<number>;
-  /** Whether a response could not be read: then what is missing from the list is not known to be gone. */
+  /** Whether a record in the list could not be told: then what is missing from the list is not known to be gone. */
   unreadable: boolean;
 }
 
@@ -120,6 +120,8 @@ function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecor
     else if (id !== undefined && !kind.summary) unclear.push(id);
     else {
       const where = id === undefined ? 'a record' : `record ${id}`;
+      // It may be any that the list seems to lack.
+      if (id === undefined) current.unreadable = true;
       skip(current, `${kind.list}, ${where}`, firstIssue(error));
     }
   }
@@ -185,7 +187,6 @@ function tellOf({ kind, onAltered }: Pull, { row, notes }: MirrorRecord): void {
 }
 
 function skip(current: Pull, where: string, why: string): void {
-  current.unreadable = true;
   current.tally.skipped++;
   current.onSkipped(where, why);
 }

@@ -21,7 +21,7 @@ import {
   segments,
   settle,
   text,
-  title,
+  titleOf,
 } from './fields.ts';
 
 type Value = string | number | boolean | null | undefined;
@@ -93,7 +93,7 @@ const templateFields = {
   id: recordId,
   bubbleId: name,
   ownerId: recordId,
-  name: title,
+  name: titleOf('template'),
   description: text.nullish(),
   tagline: text.nullish(),
   message: text.nullish(),
@@ -282,7 +282,7 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
     .object({
       id: recordId,
       ownerId,
-      name: title,
+      name: titleOf('lock template'),
       duration: duration,
       isRandomDuration: z.boolean(),
       isBreakEnabled: z.boolean(),

@@ -384,6 +384,21 @@ describe('a mirror', () => {
     expect(describeChanges(again)).toBeUndefined();
   });
 
+  it('loses a template that is gone upstream, however odd another is', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    scene.proxy.rewrite = (path, data) => {
+      const odd = (item: { id: number }) => (item.id === 2 ? { ...item, bubbleId: 7.5, name: [] } : item);
+      if (path === '/dtt/templates/2') return odd(data as { id: number });
+      if (path !== '/dtt/templates') return data;
+      return { data: (data as { data: { id: number }[] }).data.map(odd) };
+    };
+    await client.dttTemplate.delete({ where: { id: 1 } });
+    const report = await scene.sync();
+    expect(report.tallies.get('DTT templates')).toMatchObject({ gone: 1, skipped: 1 });
+    expect(await scene.target.client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
+  });
+
   it('loses a session that is gone upstream with a full run, and no sooner', async () => {
     await scene.syncOnce();
     await scene.source.database.client.dttSession.delete({ where: { id: 60 } });

@@ -358,18 +358,24 @@ describe('a value that makes no sense', () => {
     });
   });
 
-  it.each<[Name, Record<string, unknown>, string]>([
-    ['dttTemplates', { name: ' ' }, 'name: is blank'],
-    ['lockTemplates', { name: '' }, 'name: is blank'],
-    ['lockTemplates', { duration: -1 }, 'duration: Too small: expected number to be >=0'],
-    ['lockSessions', { duration: -1 }, 'duration: Too small: expected number to be >=0'],
+  it.each<[Name, Record<string, unknown>, object, string]>([
+    ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }, 'name: is blank; "template 1" here.'],
+    [
+      'lockTemplates',
+      { name: '' },
+      { row: { name: 'lock template 1' } },
+      'name: is blank; "lock template 1" here.',
+    ],
+    ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }, 'duration: is below 0; 0 here.'],
+    ['lockSessions', { duration: -1 }, { row: { duration: 0 } }, 'duration: is below 0; 0 here.'],
     [
       'dttTemplates',
       { Segment: [{ id: 1, type: 'training', duration: -1 }] },
-      'Segment.0.duration: Too small: expected number to be >=0',
+      { children: [{ id: 1, duration: 0 }] },
+      'Segment 1, duration: is below 0; 0 here.',
     ],
-  ])('keeps a record out where nothing can stand in its place: %s with %o', (name, change, issue) => {
-    expect(read(name, change)).toBe(issue);
+  ])('keeps no record out, where there must be something: %s with %o', (name, change, record, note) => {
+    expect(read(name, change)).toMatchObject({ ...record, notes: [note] });
   });
 
   it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
