@@ -46,13 +46,11 @@ export function createCors(
     setHeaders?.(request, response, () => {});
     if (!isNamed) {
       const message = refuse(origin);
-      return isPreflight ? errorResponse(endpoint, { ...refused, message }) : undefined;
+      return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
     }
     return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
   };
 }
-
-const refused = { status: 403, code: 'BAD_USER_INPUT' } as const;
 
 /** The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name. */
 function hintFor(origin: string, origins: readonly string[] = []): string {
