@@ -18,11 +18,13 @@ export const demoCommand = new Command('demo')
         keepsTokens: onServer && reset === true,
       });
       const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
+      // Without a folder to keep it in, each token is printed once.
+      const note = onServer && !reset ? ', in place of the one that was printed before' : '';
       if (token === undefined)
         throw new SetupError(
           `${state}, but can have no new token: it has five already, or not the ultra tier any more. \`dovetail token\` lists and revokes them.`,
         );
-      process.stderr.write(`${state}. Its token:\n`);
+      process.stderr.write(`${state}. Its token${note}:\n`);
       process.stdout.write(`${token}\n`);
     }),
   );

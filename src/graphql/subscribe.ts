@@ -5,15 +5,22 @@ import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, exec
 import { isAsyncIterable } from 'graphql-yoga';
 import { codeForClient } from '../errors.ts';
 import type { Context } from '../schema/context.ts';
-import { createTurns } from './turns.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 /** In milliseconds. */
 const longestRest = 1_000;
 
+export type Subscribe = (
+  args: ExecutionArgs,
+) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
+
 /**
  * The subscriptions of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
  */
-const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
+export function createSubscribe(): Subscribe {
+  const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
+  return (args) => subscribeInTurns(args, inTurn);
+}
 
 /**
  * As `subscribe` of graphql-js, in turns. An event whose operation failed for a reason that is hidden from clients comes
@@ -21,8 +28,9 @@ const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)))
  * that failed for the request's own sake would do so again and again, and is the last.
  * @param args the context is one of the schema's: without a viewer no document is a subscription.
  */
-export async function subscribeInTurns(
+async function subscribeInTurns(
   args: ExecutionArgs,
+  inTurn: Turns<number>,
 ): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
   const events = await createSourceEventStream(args);
   if (!isAsyncIterable<unknown>(events)) return events;

@@ -3,6 +3,9 @@
 /** Does work of the same key one after the other. */
 export type Turns<Key> = <Result>(key: Key, work: () => Promise<Result>) => Promise<Result>;
 
+/** How long, in milliseconds, others wait for work that does not end. */
+const longestTurn = 20_000;
+
 /** @param pause is what is waited for between two, given how long the first of them took, in milliseconds. */
 export function createTurns<Key>(pause: (took: number) => Promise<unknown>): Turns<Key> {
   /** When the last of a key is done, and its pause over. */
@@ -11,18 +14,20 @@ export function createTurns<Key>(pause: (took: number) => Promise<unknown>): Tur
     const before = last.get(key);
     let done = (): void => {};
     const mine = new Promise<void>((settle) => {
-      done = settle;
+      done = () => {
+        settle();
+        if (last.get(key) === mine) last.delete(key);
+      };
     });
     last.set(key, mine);
     await before;
     const began = performance.now();
+    const timer = setTimeout(done, longestTurn).unref();
     try {
       return await work();
     } finally {
-      pause(performance.now() - began).then(() => {
-        done();
-        if (last.get(key) === mine) last.delete(key);
-      });
+      clearTimeout(timer);
+      pause(performance.now() - began).then(done);
     }
   };
 }

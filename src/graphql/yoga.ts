@@ -19,7 +19,7 @@ import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { subscribeInTurns } from './subscribe.ts';
+import { createSubscribe, type Subscribe } from './subscribe.ts';
 
 export interface YogaOptions {
   config: Config;
@@ -58,7 +58,14 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [oneOperation, referenceExecution, limited(options), outcomes, changesOnly, clientErrors],
+    plugins: [
+      oneOperation,
+      referenceExecution(createSubscribe()),
+      limited(options),
+      outcomes,
+      changesOnly,
+      clientErrors,
+    ],
   });
 }
 
@@ -91,12 +98,12 @@ const oneOperation: Plugin = {
 };
 
 /** Has graphql-js run the operations: Yoga's own executor drops a variable called `__proto__`. */
-const referenceExecution: Plugin = {
+const referenceExecution = (subscribe: Subscribe): Plugin => ({
   onExecute: ({ setExecuteFn }) =>
     setExecuteFn(async (args) => explained(await execute(args), args.document)),
   onSubscribe: ({ setSubscribeFn }) =>
-    setSubscribeFn(async (args) => explained(await subscribeInTurns(args), args.document)),
-};
+    setSubscribeFn(async (args) => explained(await subscribe(args), args.document)),
+});
 
 /** Where nothing was executed the variables are wrong, which is a 400 whatever media type the client accepts. */
 function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(

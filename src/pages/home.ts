@@ -45,7 +45,7 @@ export function homePage(
 
 const question = '{ viewer { username } }';
 const unknownToken = 'YOUR_API_TOKEN';
-const howToGetToken = 'npx dovetail token create --user NAME --name first';
+const howToGetToken = 'DATABASE_URL=… npx dovetail token create --user NAME --name first';
 
 /** A request to each API, as one types it into a terminal. */
 function commandsFor(address: string, token: string): string[] {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createTurns } from '../../src/graphql/turns.ts';
 
 it('does work of the same key one after the other, and that of others meanwhile', async () => {
@@ -42,4 +42,23 @@ it('pauses between two as the first of them asks for, whether it succeeded or no
   await second;
   expect(hasBegun).toBe(true);
   expect(tooks[0]).toBeGreaterThan(1);
+});
+
+it('waits for work that does not end for a while, and no longer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const inTurn = createTurns<string>(async () => {});
+    inTurn('a', () => new Promise(() => {}));
+    let hasBegun = false;
+    const second = inTurn('a', async () => {
+      hasBegun = true;
+    });
+    await vi.advanceTimersByTimeAsync(19_999);
+    expect(hasBegun).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await second;
+    expect(hasBegun).toBe(true);
+  } finally {
+    vi.useRealTimers();
+  }
 });
