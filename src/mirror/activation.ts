@@ -5,9 +5,9 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
+import { createActivationTurns, longestWait } from './activationTurns.ts';
 import { mirroredUser } from './mirror.ts';
 import { kindsOf } from './records.ts';
-import { createTurns, longestWait } from './turns.ts';
 import {
   incomprehensible,
   isMissing,
@@ -36,7 +36,7 @@ export interface ActivationOptions {
 }
 
 export function createUpstreamAccount({ pool, upstream, logger }: ActivationOptions): UpstreamAccount {
-  const inTurn = createTurns(pool.options.connectionString);
+  const inTurn = createActivationTurns(pool.options.connectionString);
   return {
     async activate(viewer, templateId, activateHere) {
       if ((await mirroredUser(pool)) !== viewer.id) return undefined;

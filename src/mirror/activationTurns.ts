@@ -24,7 +24,7 @@ const notAvailable = '55P03';
 export type InTurn = <T>(run: () => Promise<T>) => Promise<T>;
 
 /** @param url of the server; undefined for an embedded database, which no other process can have open. */
-export function createTurns(url: string | undefined): InTurn {
+export function createActivationTurns(url: string | undefined): InTurn {
   const queue = createTurnQueue();
   return async (run) => {
     const until = Date.now() + longestWait;
