@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { createActivationTurns, longestWait } from './activationTurns.ts';
-import { mirroredUser } from './mirror.ts';
+import { isMirrored } from './mirror.ts';
 import { kindsOf } from './records.ts';
 import {
   incomprehensible,
@@ -39,7 +39,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   const inTurn = createActivationTurns(pool.options.connectionString);
   return {
     async activate(viewer, templateId, activateHere) {
-      if ((await mirroredUser(pool)) !== viewer.id) return undefined;
+      if (!(await isMirrored(pool, viewer.id))) return undefined;
       if (templateId < 1) throw notOwned();
       return inTurn(async () => {
         const scheduleTypeChanged = await activateThere(viewer.id, templateId);

@@ -1,4 +1,4 @@
-/** Lets one run at a time write the mirror: a run holds a lease, and prolongs it for as long as it goes on. */
+/** Lets one run at a time write an account: a run holds a lease, and prolongs it for as long as it goes on. */
 
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
@@ -6,6 +6,8 @@ import { SetupError } from '../errors.ts';
 import type { Transaction } from './writer.ts';
 
 export interface LeaseOptions {
+  /** Whose account is written. */
+  readonly userId: number;
   /** A name that no other run has. */
   readonly holder: string;
   /** How long, in milliseconds, it lasts if it is not prolonged. */
@@ -25,30 +27,30 @@ export interface Lease {
 /** Takes the lease. Undefined while another run holds it. */
 export async function takeLease(
   client: pg.PoolClient,
-  { holder, duration }: LeaseOptions,
+  { userId, holder, duration }: LeaseOptions,
 ): Promise<{ sessionsComplete: boolean } | undefined> {
   const { rows } = await client.query<{ sessionsComplete: boolean }>(
-    `UPDATE "Mirror" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
-     WHERE "heldUntil" IS NULL OR "heldUntil" < now() RETURNING "sessionsComplete"`,
-    [holder, duration],
+    `UPDATE "MirroredAccount" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
+     WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()) RETURNING "sessionsComplete"`,
+    [holder, duration, userId],
   );
   return rows[0];
 }
 
 /** Prolongs a lease that was taken, until it is released. */
-export function holdLease(pool: pg.Pool, { holder, duration }: LeaseOptions): Lease {
+export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOptions): Lease {
   const prolong = (client: pg.Pool | pg.PoolClient) =>
-    client.query(`UPDATE "Mirror" SET "heldUntil" = now() + $2 * interval '1 ms' WHERE "heldBy" = $1`, [
-      holder,
-      duration,
-    ]);
+    client.query(
+      `UPDATE "MirroredAccount" SET "heldUntil" = now() + $2 * interval '1 ms' WHERE "userId" = $3 AND "heldBy" = $1`,
+      [holder, duration, userId],
+    );
   const heartbeat = setInterval(() => prolong(pool).catch(() => {}), duration / 3).unref();
 
   return {
     transaction: (run) =>
       inTransaction(pool, async (client) => {
         const { rowCount } = await prolong(client);
-        if (rowCount === 0) throw new SetupError('Another run has taken over the mirror.');
+        if (rowCount === 0) throw new SetupError('Another run has taken over the account.');
         return run(client);
       }),
 
@@ -56,7 +58,10 @@ export function holdLease(pool: pg.Pool, { holder, duration }: LeaseOptions): Le
       clearInterval(heartbeat);
       // A database that is away then does not change how the run ended: the lease runs out by itself.
       await pool
-        .query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "heldBy" = $1', [holder])
+        .query(
+          'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $2 AND "heldBy" = $1',
+          [holder, userId],
+        )
         .catch(() => {});
     },
   };

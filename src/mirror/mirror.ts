@@ -35,6 +35,8 @@ export interface Mirror {
   /** Ties the active lock session to the template that it was started from. */
   setActiveLockTemplate(id: number | null): Promise<boolean>;
   setSessionsComplete(complete: boolean): Promise<void>;
+  /** Notes that a run has gone through all lists. @param began when. */
+  setRefreshed(began: Date): Promise<void>;
   /** Lets other runs write. */
   release(): Promise<void>;
 }
@@ -53,7 +55,7 @@ export interface MirrorOptions {
  */
 export async function openMirror(options: MirrorOptions): Promise<Mirror | undefined> {
   const { pool, account, lease: duration = 30_000 } = options;
-  const leaseOptions = { holder: randomUUID(), duration };
+  const leaseOptions = { userId: account.id, holder: randomUUID(), duration };
   const opened = await open(options, leaseOptions);
   if (!opened) return undefined;
   const { transaction, release } = holdLease(pool, leaseOptions);
@@ -69,26 +71,38 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
     setActiveLockTemplate: (id) => setActiveLockTemplate(transaction, account.id, id),
     async setSessionsComplete(complete) {
-      await changesRows(transaction, 'UPDATE "Mirror" SET "sessionsComplete" = $1', [complete]);
+      await changesRows(
+        transaction,
+        'UPDATE "MirroredAccount" SET "sessionsComplete" = $1 WHERE "userId" = $2',
+        [complete, account.id],
+      );
+    },
+    async setRefreshed(began) {
+      await changesRows(transaction, 'UPDATE "MirroredAccount" SET "refreshedAt" = $1 WHERE "userId" = $2', [
+        began,
+        account.id,
+      ]);
     },
     release,
   };
 }
 
-/** Makes an empty database a mirror of the account, or checks that it is one, and takes the lease. */
+/** Makes an empty database a mirror, or checks that it is one, adds the account to it, and takes the account's lease. */
 function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
   return inTransaction(pool, async (client) => {
     // Two first runs at once would both find the database empty.
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
-    const mirror = await checkMirror(client, source);
-    if (!mirror) {
+    await checkMirror(client, source);
+    await client.query('INSERT INTO "Mirror" (source) VALUES ($1) ON CONFLICT DO NOTHING', [source]);
+    const { rowCount: known } = await client.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1', [
+      account.id,
+    ]);
+    if (known === 0) {
       await upsert(client, 'User', [account], untoldOfUser);
-      await client.query('INSERT INTO "Mirror" (source, "userId") VALUES ($1, $2)', [source, account.id]);
-    } else if (mirror.userId !== account.id) {
-      throw new SetupError(`The database mirrors another account than that of the token. ${ownDatabase}`);
+      await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     }
     const taken = await takeLease(client, lease);
-    return taken && { ...taken, isNew: !mirror };
+    return taken && { ...taken, isNew: known === 0 };
   });
 }
 
@@ -96,37 +110,30 @@ const ownDatabase =
   'A mirror needs a database of its own: set DATA_DIR to an empty folder, or DATABASE_URL to an empty database.';
 
 /**
- * What the database is a mirror of, or undefined for an empty one.
+ * Checks that the database is a mirror of the source, or empty.
  * @throws {SetupError} when it holds other data, or mirrors another source.
  */
-export async function checkMirror(
-  client: pg.Pool | pg.PoolClient,
-  source: string,
-): Promise<{ userId: number } | undefined> {
-  const mirrors = await client.query<{ source: string; userId: number }>(
-    'SELECT source, "userId" FROM "Mirror"',
-  );
-  const mirror = mirrors.rows[0];
+export async function checkMirror(client: pg.Pool | pg.PoolClient, source: string): Promise<void> {
+  const { rows } = await client.query<{ source: string }>('SELECT source FROM "Mirror"');
+  const [mirror] = rows;
   if (mirror && mirror.source !== source) {
     throw new SetupError(`The database mirrors ${mirror.source}, not ${source}. ${ownDatabase}`);
   }
   const others = await client.query<{ username: string }>(
-    'SELECT username FROM "User" WHERE id IS DISTINCT FROM $1::int ORDER BY id LIMIT 1',
-    [mirror?.userId],
+    'SELECT username FROM "User" WHERE id NOT IN (SELECT "userId" FROM "MirroredAccount") ORDER BY id LIMIT 1',
   );
-  const other = others.rows[0];
+  const [other] = others.rows;
   if (other) {
     throw new SetupError(
       `The database holds the account ${JSON.stringify(other.username)}, whose records could have the same ids as those upstream. ${ownDatabase}`,
     );
   }
-  return mirror;
 }
 
-/** The user whom the database mirrors, if it is a mirror. */
-export async function mirroredUser(pool: pg.Pool): Promise<number | undefined> {
-  const { rows } = await pool.query<{ userId: number }>('SELECT "userId" FROM "Mirror"');
-  return rows[0]?.userId;
+/** Whether a user's account lives upstream. */
+export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean> {
+  const { rowCount } = await pool.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1', [userId]);
+  return rowCount === 1;
 }
 
 async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<Counts> {

@@ -25,6 +25,7 @@ export interface SyncReport extends Pulled {
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
   const { pool, upstream, named, lease } = options;
   const before = upstream.requestCount();
+  const began = new Date();
   // The first failure ends the run, and with it the other requests under way.
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
@@ -34,6 +35,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     if (!mirror) return undefined;
     try {
       const result = await pullAccount({ ...options, signal }, mirror, account);
+      await mirror.setRefreshed(began);
       return {
         ...result,
         notes: [...notes, ...result.notes],
