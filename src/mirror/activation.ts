@@ -3,9 +3,10 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { clientError, messages } from '../errors.ts';
+import { clientError, detailsNotHere, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { createActivationTurns, longestWait } from './activationTurns.ts';
+import { createDetails } from './details.ts';
 import { isMirrored } from './mirror.ts';
 import { kindsOf } from './records.ts';
 import {
@@ -32,11 +33,19 @@ export interface ActivationOptions {
   readonly pool: pg.Pool;
   /** Of which nothing else makes use. */
   readonly upstream: Upstream;
+  /** For details, which are read while activations go on. */
+  readonly upstreamForDetails?: Upstream;
   readonly logger: Logger;
 }
 
-export function createUpstreamAccount({ pool, upstream, logger }: ActivationOptions): UpstreamAccount {
+export function createUpstreamAccount({
+  pool,
+  upstream,
+  upstreamForDetails = upstream,
+  logger,
+}: ActivationOptions): UpstreamAccount {
   const inTurn = createActivationTurns(pool.options.connectionString);
+  const details = createDetails();
   return {
     async activate(viewer, templateId, activateHere) {
       if (!(await isMirrored(pool, viewer.id))) return undefined;
@@ -45,6 +54,15 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
         const scheduleTypeChanged = await activateThere(viewer.id, templateId);
         return { here: await activateHere(), scheduleTypeChanged };
       });
+    },
+    async fetchDetails({ id: accountId }, model, ids) {
+      try {
+        await details.fetch({ pool, upstream: upstreamForDetails, accountId, model, ids });
+      } catch (error) {
+        if (!(error instanceof UpstreamError)) throw error;
+        logger.warn(error.failure, 'details not fetched');
+        throw detailsNotHere(ids.length);
+      }
     },
   };
 
@@ -70,8 +88,12 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     }
   }
 
+  /** Whether the response can tell all of it. */
   async function isKnown(templateId: number): Promise<boolean> {
-    const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1', [templateId]);
+    const { rowCount } = await pool.query(
+      'SELECT FROM "DttTemplate" WHERE id = $1 AND NOT "detailsPending"',
+      [templateId],
+    );
     return rowCount === 1;
   }
 

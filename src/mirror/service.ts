@@ -37,9 +37,14 @@ export async function openMirrorService(
     logger,
     config,
   });
-  const forActivations = createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
+  const forClients = () => createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
   return {
-    upstream: createUpstreamAccount({ pool, upstream: forActivations, logger }),
+    upstream: createUpstreamAccount({
+      pool,
+      upstream: forClients(),
+      upstreamForDetails: forClients(),
+      logger,
+    }),
     status: refresh.status,
     close: refresh.stop,
   };

@@ -3,7 +3,13 @@
 import type pg from 'pg';
 import { type Account, learnAccount } from './account.ts';
 import { openMirror } from './mirror.ts';
-import { type PullAccountOptions, type Pulled, pullAccount } from './pullAccount.ts';
+import {
+  createProgress,
+  type PullAccountOptions,
+  type Pulled,
+  pullDetails,
+  pullLists,
+} from './pullAccount.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
@@ -34,8 +40,10 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     try {
-      const result = await pullAccount({ ...options, signal }, mirror, account);
+      const progress = createProgress();
+      await pullLists({ ...options, signal }, mirror, account, progress);
       await mirror.setRefreshed(began);
+      const result = await pullDetails({ ...options, signal }, mirror, account, progress);
       return {
         ...result,
         notes: [...notes, ...result.notes],
