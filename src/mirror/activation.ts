@@ -45,7 +45,6 @@ export function createUpstreamAccount({
   logger,
 }: ActivationOptions): UpstreamAccount {
   const inTurn = createActivationTurns(pool.options.connectionString);
-  const details = createDetails();
   return {
     async activate(viewer, templateId, activateHere) {
       if (!(await isMirrored(pool, viewer.id))) return undefined;
@@ -55,15 +54,7 @@ export function createUpstreamAccount({
         return { here: await activateHere(), scheduleTypeChanged };
       });
     },
-    async fetchDetails({ id: accountId }, model, ids) {
-      try {
-        await details.fetch({ pool, upstream: upstreamForDetails, accountId, model, ids });
-      } catch (error) {
-        if (!(error instanceof UpstreamError)) throw error;
-        logger.warn(error.failure, 'details not fetched');
-        throw detailsNotHere(ids.length);
-      }
-    },
+    fetchDetails: createFetchDetails({ pool, upstream: upstreamForDetails, logger }),
   };
 
   /** Returns whether the schedule type has changed, or may have. */
@@ -90,10 +81,8 @@ export function createUpstreamAccount({
 
   /** Whether the response can tell all of it. */
   async function isKnown(templateId: number): Promise<boolean> {
-    const { rowCount } = await pool.query(
-      'SELECT FROM "DttTemplate" WHERE id = $1 AND NOT "detailsPending"',
-      [templateId],
-    );
+    const whole = 'SELECT FROM "DttTemplate" WHERE id = $1 AND NOT "detailsPending"';
+    const { rowCount } = await pool.query(whole, [templateId]);
     return rowCount === 1;
   }
 
@@ -108,6 +97,24 @@ export function createUpstreamAccount({
       throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
+}
+
+/** Fetches details for those who read them. */
+function createFetchDetails({
+  pool,
+  upstream,
+  logger,
+}: Pick<ActivationOptions, 'pool' | 'upstream' | 'logger'>): UpstreamAccount['fetchDetails'] {
+  const details = createDetails();
+  return async ({ id: accountId }, model, ids) => {
+    try {
+      await details.fetch({ pool, upstream, accountId, model, ids });
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      logger.warn(error.failure, 'details not fetched');
+      throw detailsNotHere(ids.length);
+    }
+  };
 }
 
 const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);
