@@ -91,7 +91,12 @@ describe('a mirror', () => {
       DTT sessions         60       60        0          0     0        0
       "
     `);
-    expect(finished).toEqual([...report.tallies.keys()]);
+    // Templates and sessions are finished when their details are here, which come after all lists.
+    const details = ['DTT templates', 'DTT sessions'];
+    expect(finished).toEqual([
+      ...[...report.tallies.keys()].filter((kind) => !details.includes(kind)),
+      ...details,
+    ]);
     // The user says how many sessions there are.
     expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
     expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
