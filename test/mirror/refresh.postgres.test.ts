@@ -228,7 +228,7 @@ describe('the refresh of a mirror', () => {
   it('says nothing of a run that another process is at, nor of one that it ends itself', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
-      `UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
+      `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
     );
     const { status, stop } = start();
     await runs(2);
