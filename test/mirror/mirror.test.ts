@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
 import { describeChanges, reportTable } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { routes } from '../../src/rest/routes.ts';
@@ -436,12 +437,23 @@ describe('a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('stays that of one account and one upstream', async () => {
+  it('takes another account in beside the first', async () => {
     await scene.syncOnce();
     const other = await createAccount(scene.source.database.client, 'alice');
-    const before = await contents(scene.target);
     const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
-    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors another account than that of the token/);
+    await scene.sync({ upstream });
+    const { gateway, token } = await openMirror();
+    await expectEqual({ gateway, token });
+    const { token: othersToken } = await createToken(scene.target.client, 'alice', 'test');
+    const paths = pathsWith(['?limit=100'], [...other.dttTemplates, other.dttSessions[0] ?? 0, 1, 2]);
+    expect(await responsesOf(gateway, othersToken, paths)).toEqual(
+      await responsesOf(scene.source, other.token, paths),
+    );
+  });
+
+  it('stays that of one upstream', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
     const elsewhere = createUpstream({
       base: `${scene.source.url}/api/v1`,
       token: scene.sourceToken,
