@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import examples from '../examples.json' with { type: 'json' };
+import { startDemo, tellDemo } from './demo.ts';
 import { changedRecord, type Fault, faults, variants } from './faults.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn.ts';
 import {
@@ -390,6 +391,24 @@ describe('a fault', () => {
     expect((await ask('/dtt/templates/2', { method: 'POST', body: { isActive: true } })).status).toBe(500);
     standIn.behave();
     expect((await ask('/dtt/templates/active')).body.data.id).toBe(2);
+  });
+});
+
+describe('the demo', () => {
+  it('says on one screen what to run, with tokens that work', async () => {
+    const options = { sessions: 7, rate: 60, port: 0 };
+    standIn = await startDemo(options);
+    const text = tellDemo(standIn, options);
+    expect(text.split('\n').length).toBeLessThanOrEqual(25);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+    expect(text).toContain(`UPSTREAM_URL=${standIn.base} `);
+    const tokens = new Set(text.match(/token-\S+\b/g));
+    expect(tokens.size).toBe(2);
+    for (const token of tokens) {
+      const { body } = await ask('/users/me', { token });
+      expect(text).toContain(`${body.data.username}  `);
+      expect((await ask('/dtt/sessions', { token })).body.data.data).toHaveLength(7);
+    }
   });
 });
 
