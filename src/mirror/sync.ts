@@ -4,16 +4,20 @@ import type pg from 'pg';
 import { type Account, learnAccount } from './account.ts';
 import { openMirror } from './mirror.ts';
 import { type PullAccountOptions, type Pulled, pullAccount } from './pullAccount.ts';
+import { AnotherAccount } from './upstream.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
   readonly signal?: AbortSignal;
+  /** Whose account it has to be, if that is known. */
+  readonly userId?: number;
   /** As in `MirrorOptions`. */
   readonly lease?: number;
 }
 
 export interface SyncReport extends Pulled {
   readonly account: Account;
+  readonly began: Date;
   /** How many requests it took. */
   readonly requests: number;
 }
@@ -31,6 +35,10 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
     const { row: account, notes } = await learnAccount(upstream, named, signal);
+    if (options.userId !== undefined && account.id !== options.userId)
+      throw new AnotherAccount('The token opens another account than it did.', {
+        failure: 'answers another user for a token',
+      });
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     try {
@@ -40,6 +48,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
         ...result,
         notes: [...notes, ...result.notes],
         account,
+        began,
         requests: upstream.requestCount() - before,
       };
     } finally {
