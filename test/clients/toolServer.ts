@@ -70,6 +70,7 @@ export async function misunderstand(client: Client): Promise<void> {
     '/lkbx/templates/999999',
     '/lkbx/sessions/999999',
     '/ossm/999999',
+    '/users/2',
     '/users/999999',
     '/dtt/x',
     '/dtt/0',
