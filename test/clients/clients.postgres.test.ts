@@ -149,7 +149,7 @@ async function openInFront(standIn: StandIn): Promise<Gateway> {
 }
 
 /** Waits until the account is here: what is relayed until then has no age. */
-async function arrival({ url }: Gateway): Promise<void> {
+async function arrival({ url }: Pick<Gateway, 'url'>): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     const response = await fetch(`${url}/api/v1/dtt/templates/active`, {
       headers: { Authorization: `Bearer ${token}` },
@@ -171,7 +171,7 @@ describe.each(Object.entries(clients))('%s', (_name, use) => {
     const direct = await transcriptOf(use, (await openStandIn()).base);
     expect(direct.length).toBeGreaterThan(2);
     const { url } = await openInFront(await openStandIn());
-    await arrival({ url } as Gateway);
+    await arrival({ url });
     expect(await transcriptOf(use, `${url}/api/v1`)).toEqual(direct.map(byGateway));
   });
 
@@ -185,6 +185,19 @@ describe.each(Object.entries(clients))('%s', (_name, use) => {
       return relayed ? told : byGateway(told);
     });
     expect(met).toEqual(expected);
+  });
+});
+
+describe('a home automation integration of somebody who sees the devices of a linked user', () => {
+  it('is told of its own account alone by a gateway that has the account here', async () => {
+    const poll = (client: Client) => createHomeAutomation(client).poll();
+    const own = await transcriptOf(poll, (await openStandIn()).base);
+    const standIn = await openStandIn();
+    standIn.account(alice).listsLinked = true;
+    expect(await transcriptOf(poll, standIn.base)).not.toEqual(own);
+    const { url } = await openInFront(standIn);
+    await arrival({ url });
+    expect(await transcriptOf(poll, `${url}/api/v1`)).toEqual(own.map(byGateway));
   });
 });
 
