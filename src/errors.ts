@@ -74,9 +74,38 @@ export function unauthenticated(problem: TokenProblem): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'UNAUTHENTICATED', http } });
 }
 
-/** An error meant for the client, which belongs to its field. Its message reaches them through either API. */
-export function clientError(code: Exclude<ErrorCode, 'UNAUTHENTICATED'>, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } });
+/**
+ * An error meant for the client, which belongs to its field. Its message reaches them through either API.
+ * @param details when it may be tried again, in seconds.
+ */
+export function clientError(
+  code: Exclude<ErrorCode, 'UNAUTHENTICATED'>,
+  message: string,
+  { retryAfter }: { readonly retryAfter?: number } = {},
+): GraphQLError {
+  const again = retryAfter === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(retryAfter)) };
+  return new GraphQLError(message, { extensions: { code, ...again } });
+}
+
+/** After how many seconds the client of an error may try again, if the error says so. */
+export function retryAfterOf({ extensions }: ExecutionError): number | undefined {
+  const seconds = extensions?.retryAfter;
+  return typeof seconds === 'number' ? seconds : undefined;
+}
+
+/**
+ * Details that a mirror does not have yet, and cannot have right now.
+ * @param count of how many records.
+ * @param retryAfter when they may be here, in seconds.
+ */
+export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
+  const seconds = Math.max(1, Math.ceil(retryAfter));
+  const records = count === 1 ? '1 record' : `${count} records`;
+  return clientError(
+    'SERVICE_UNAVAILABLE',
+    `The details of ${records} are not here yet; try again in ${seconds} s`,
+    { retryAfter: seconds },
+  );
 }
 
 /** An error about one argument of a field, which the response names. */
@@ -118,6 +147,7 @@ export function errorForClient(
   if (isHidden) onHidden(error.originalError ?? error);
   // Yoga reads the HTTP status of the whole response from `http`, and removes it.
   const { http, argument, variable } = error.extensions ?? {};
+  const retryAfter = retryAfterOf(error);
   return {
     message: isHidden ? messages.internal : error.message,
     ...(error.locations && { locations: error.locations }),
@@ -126,6 +156,7 @@ export function errorForClient(
       code: code ?? 'INTERNAL_SERVER_ERROR',
       ...(typeof argument === 'string' && !isHidden && { argument }),
       ...(typeof variable === 'string' && !isHidden && { variable }),
+      ...(retryAfter !== undefined && !isHidden && { retryAfter }),
       ...(http !== undefined && { http }),
     },
   };

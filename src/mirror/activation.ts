@@ -76,9 +76,11 @@ export function createActivation({
     }
   }
 
+  /** Whether the template is here, and the response can tell all of it. */
   async function isKnown(templateId: number, accountId: number): Promise<boolean> {
     const { rowCount } = await pool.query(
-      'SELECT FROM "DttLibraryEntry" WHERE "templateId" = $1 AND "userId" = $2',
+      `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
+       WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
       [templateId, accountId],
     );
     return rowCount === 1;

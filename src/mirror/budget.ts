@@ -14,6 +14,8 @@ const window = 60_500;
 export interface Budget {
   /** Counts a request that is sent whatever the budget says. */
   note(): void;
+  /** How many requests on demand may be sent now. */
+  available(): number;
   /** How long, in milliseconds, it takes until so many requests may be sent; 0 for now. */
   delayFor(count: number, priority?: Priority): number;
   /** Waits until a request may be sent, and counts it. */
@@ -28,14 +30,19 @@ export function createBudget(rate: number): Budget {
   let sent: number[] = [];
   let pausedUntil = 0;
 
+  /** How many requests were sent in the last minute. */
+  function spent(now: number): number {
+    const since = sent.findIndex((time) => time > now - window);
+    sent = since === -1 ? [] : sent.slice(since);
+    return sent.length;
+  }
+
   function delayFor(count: number, priority: Priority = 'demand'): number {
     const now = Date.now();
     const pause = Math.max(pausedUntil - now, 0);
     if (rate === 0) return pause;
-    const since = sent.findIndex((time) => time > now - window);
-    sent = since === -1 ? [] : sent.slice(since);
     const most = Math.max(Math.floor(rate * shares[priority]), 1);
-    const tooMany = sent.length + count - most;
+    const tooMany = spent(now) + count - most;
     if (tooMany <= 0) return pause;
     // As many of the oldest have to be over; more than there are take a minute of their own.
     const last = sent[tooMany - 1];
@@ -44,6 +51,11 @@ export function createBudget(rate: number): Budget {
 
   return {
     delayFor,
+    available() {
+      const now = Date.now();
+      if (pausedUntil > now) return 0;
+      return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - spent(now), 0);
+    },
     note() {
       if (rate > 0) sent.push(Date.now());
     },

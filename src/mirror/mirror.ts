@@ -8,6 +8,7 @@ import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
+import { notePending, type PendingQuery, readPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { withReferences } from './references.ts';
 import { findDiffering, upsert } from './rows.ts';
@@ -23,6 +24,10 @@ export interface Mirror {
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
   /** @throws {SetupError} when another run has taken over. */
   write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
+  /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
+  pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
+  /** Notes of records that their details are pending, or that they are not. */
+  notePending(kind: Kind, ids: readonly number[], pending: boolean): Promise<void>;
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
@@ -65,7 +70,9 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
     differing: (kind, records) => findDifferingOrAll(pool, kind, records),
     write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
-    ids: (kind) => readIds(pool, kind),
+    pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
+    notePending: (kind, ids, pending) => transaction((client) => notePending(client, kind, ids, pending)),
+    ids: (kind) => readIds(pool, kind, account.id),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids)),
     activeTemplate: () => readActiveTemplate(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
@@ -166,8 +173,13 @@ async function findDifferingOrAll(
   }
 }
 
-async function readIds(pool: pg.Pool, { table }: Kind): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(`SELECT id FROM "${table}"`);
+async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
+  const { rows } = await pool.query<{ id: number }>(
+    table === 'DttTemplate'
+      ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
+      : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
+    [accountId],
+  );
   return rows.map(({ id }) => id);
 }
 

@@ -3,10 +3,11 @@
 import type { LimitFunction } from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { Account } from './account.ts';
 import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
 import { describeChanges } from './report.ts';
-import { sync } from './sync.ts';
+import { sync, syncDetails } from './sync.ts';
 
 export interface RunsOptions {
   readonly pool: pg.Pool;
@@ -22,6 +23,8 @@ export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions):
   let isInStep = false;
   /** How many records the last run left out. */
   let leftOut = 0;
+  /** As the last run found it. */
+  let account: Account | undefined;
   return {
     async lists(upstream, signal, advanced) {
       const fetched = new Map<string, number>();
@@ -31,11 +34,11 @@ export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions):
           advanced([...fetched.values()].reduce((sum, each) => sum + each, 0));
         },
       };
-      const report = await inTurn(() => sync({ pool, upstream, userId, signal, listener }));
+      const report = await inTurn(() => sync({ pool, upstream, userId, signal, listener, listsOnly: true }));
       if (!report) return undefined;
       // What they say has ids and values in it: `dovetail sync` prints them.
-      const { tallies, requests, notes } = report;
-      const skipped = [...tallies.values()].reduce((sum, tally) => sum + tally.skipped, 0);
+      const { requests, notes, skipped } = report;
+      account = report.account;
       if (skipped !== leftOut) logger.warn({ records: skipped }, 'records of the upstream are left out');
       leftOut = skipped;
       if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
@@ -45,7 +48,9 @@ export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions):
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
       return { began: report.began.getTime(), hasChanges: changes !== undefined };
     },
-    async details() {},
+    async details(upstream, signal) {
+      if (account) await syncDetails({ pool, upstream, account, signal });
+    },
     refreshedAt: () => readRefreshedAt(pool, userId),
   };
 }

@@ -15,8 +15,10 @@ import type { UpstreamAccount } from '../schema/context.ts';
 import { learnAccount } from './account.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
+import { createDemand } from './demand.ts';
 import { awaitArrival, makeFresh, within } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
+import type { MirroredAccount } from './mirroredAccount.ts';
 import { relay } from './relay.ts';
 import { tokenStep } from './report.ts';
 import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
@@ -134,6 +136,10 @@ export async function openMirrorService(
     });
   }
 
+  /** A client for what somebody waits for. */
+  const clientFor = (account: MirroredAccount, viewer: Viewer) =>
+    account.upstreamFor(tokens?.credentialOf(viewer), 'demand', { ...activationTiming, ...timing });
+
   function relayFor(viewer: Viewer) {
     const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
     if (!credential) return undefined;
@@ -162,13 +168,16 @@ export async function openMirrorService(
         logger,
         async upstreamFor(viewer) {
           const account = await accounts.of(viewer.id);
-          const credential = tokens?.credentialOf(viewer);
-          return (
-            account && {
-              upstream: account.upstreamFor(credential, 'demand', { ...activationTiming, ...timing }),
-              inTurn: account.activateInTurn,
-            }
-          );
+          return account && { upstream: clientFor(account, viewer), inTurn: account.activateInTurn };
+        },
+      }),
+      fetchDetails: createDemand({
+        pool,
+        logger,
+        async upstreamFor(viewer) {
+          const account = await accounts.of(viewer.id);
+          const upstream = account && clientFor(account, viewer);
+          return upstream && { upstream, budget: account.budget };
         },
       }),
     },

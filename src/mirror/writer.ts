@@ -75,14 +75,17 @@ async function replaceRecords(
     kind.table,
     ids.filter((id) => !known.has(id)),
   );
-  if (kind.children) {
+  // What a record does not say of its children leaves them as they are.
+  const parents = changed.filter(({ children }) => children !== undefined);
+  if (kind.children && parents.length > 0) {
     const { table, parent } = kind.children;
-    await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [ids]);
+    const parentIds = parents.map(({ row }) => row.id);
+    await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [parentIds]);
     // A plain insert: an id that a segment of another record has must not be taken from it.
     await insert(
       client,
       table,
-      changed.flatMap(({ children = [] }) => children),
+      parents.flatMap(({ children = [] }) => children),
     );
   }
 

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
-import { challengeFor, codeOf, forbiddenUser, messages, statusOf } from '../errors.ts';
+import { challengeFor, codeOf, forbiddenUser, messages, retryAfterOf, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
@@ -204,7 +204,13 @@ async function run(route: Route, { variables, pagination }: Input, context: Cont
     // The viewer was deleted since. The message is the interface's.
     if (code === 'UNAUTHENTICATED')
       return failureOf(route, statusOf[code], messages.unauthorized, challengeFor('invalid'));
-    return failureOf(route, statusOf[code], error.message);
+    const retryAfter = retryAfterOf(error);
+    return failureOf(
+      route,
+      statusOf[code],
+      error.message,
+      retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) },
+    );
   }
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return failureOf(route, 404, route.missing);

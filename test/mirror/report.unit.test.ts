@@ -12,6 +12,7 @@ const report = (tallies: SyncReport['tallies']): SyncReport => ({
   account,
   tallies,
   notes: [],
+  skipped: 0,
   requests: 1,
   began: new Date(0),
 });

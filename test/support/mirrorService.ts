@@ -4,6 +4,8 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { createActivation } from '../../src/mirror/activation.ts';
 import { createActivationTurns } from '../../src/mirror/activationTurns.ts';
+import { createBudget } from '../../src/mirror/budget.ts';
+import { createDemand } from '../../src/mirror/demand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
 import type { Upstream } from '../../src/mirror/upstream.ts';
@@ -21,6 +23,11 @@ export function stillMirror(
         pool,
         logger,
         upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+      }),
+      fetchDetails: createDemand({
+        pool,
+        logger,
+        upstreamFor: async () => ({ upstream, budget: createBudget(0) }),
       }),
     },
     tokens: undefined,
