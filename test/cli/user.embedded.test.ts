@@ -66,12 +66,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     [
       1,
       ['demo'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
     ],
     [
       1,
       ['demo', '--reset'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
     ],
   ])('exits %i for %j, and says why', async (code, args, message) => {
     expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
@@ -92,7 +92,8 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
       expect(await dovetail(...args)).toEqual({
         code: 1,
         stdout: '',
-        stderr: 'This database mirrors an account, which is all that it may have: name another.\n',
+        stderr:
+          'This database mirrors an account, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
       });
   });
 });
