@@ -121,5 +121,12 @@ describe('dovetail demo', () => {
     });
     expect(await database.sql.count('DttSession', {})).toBe(60);
     expect(await findToken(database.sql, token)).toMatchObject({ id: before?.id });
+
+    await database.pool.query(`DELETE FROM "ApiToken"; UPDATE "User" SET "subscriptionTier" = 'free'`);
+    expect(await demo()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The demo account is there, but can have no new token: it has five already, or not the ultra tier any more. To see which: DATA_DIR=${folder} npx dovetail token list --user demo\n`,
+    });
   });
 });
