@@ -5,9 +5,11 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { complaintAbout } from '../../src/config.ts';
+import { complaintAbout, readConfig } from '../../src/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { textResponse } from '../../src/http/response.ts';
 import { homePage, places } from '../../src/pages/home.ts';
+import { createPages } from '../../src/pages/pages.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -99,6 +101,20 @@ describe('for whoever asks', () => {
       expect(responseTo('GET', { accept }, 'dvt_x', onServer).text).not.toContain('token create');
     }
   });
+
+  it.each([undefined, 'postgresql://me:hunter2@db.example.com/d'])(
+    'knows from DATABASE_URL %j what that command takes, and tells nobody which database it is',
+    async (DATABASE_URL) => {
+      const config = readConfig({ DATABASE_URL });
+      const readiness = () => textResponse(200, 'ready');
+      const pages = createPages({ config, demoTokenFor: () => undefined, readiness });
+      // What the page reads of a request.
+      const exchange = { path: '/', request: { method: 'GET', headers: {} } } as unknown as Exchange;
+      const text = (await pages(exchange)).body.toString();
+      expect(text.includes('  DATABASE_URL=')).toBe(DATABASE_URL !== undefined);
+      expect(text).not.toMatch(/hunter2|db\.example\.com/);
+    },
+  );
 
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
     'has an address that will do for the host %j',
