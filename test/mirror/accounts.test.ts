@@ -1,20 +1,33 @@
 /** A gateway in front of a service whose clients bring the service's tokens. */
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { request } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { type FrontedOptions, type FrontedService, openFrontedService } from '../support/frontedService.ts';
-import { graphqlOnce, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 const bob = 'token-of-bob';
 const username = '{ viewer { username } }';
 
+let database: TestDatabase;
 let fronted: FrontedService | undefined;
 async function open(options?: FrontedOptions) {
-  fronted = await openFrontedService(options);
+  fronted = await openFrontedService(database, options);
   return fronted;
 }
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
 afterEach(async () => {
   await fronted?.close();
   fronted = undefined;
@@ -94,7 +107,7 @@ describe('a token of the upstream', () => {
   });
 
   it('that is no token at all does not reach the upstream, and neither does one of the gateway’s own', async () => {
-    const { gateway, service, database } = await open();
+    const { gateway, service } = await open();
     await arrive(gateway, alice);
     const { id, token } = await createToken(database.client, 'alice', 'own');
     expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
@@ -294,7 +307,7 @@ describe('an account that is here', () => {
   });
 
   it('has nothing relayed with RELAY=off, nor for a token of the gateway’s own', async () => {
-    const { gateway, database, openAnother } = await open();
+    const { gateway, openAnother } = await open();
     await arrive(gateway, alice);
     const { token } = await createToken(database.client, 'alice', 'own');
     expect(await patch(gateway, token, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
@@ -332,7 +345,6 @@ describe('a request that is relayed', () => {
     async (path) => {
       const { gateway, service } = await open();
       await arrive(gateway, alice);
-      const { request } = await import('node:http');
       const status = await new Promise((settle, fail) => {
         request(
           `${gateway.url}/`,
