@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { createActivationTurns, longestWait } from './activationTurns.ts';
+import { inLibrary } from './library.ts';
 import { isMirrored } from './mirror.ts';
 import { kindsOf } from './records.ts';
 import {
@@ -52,7 +53,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
   async function activateThere(accountId: number, templateId: number): Promise<boolean> {
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(templateId))) await fetchTemplate(templateId, accountId);
+      if (!(await isKnown(templateId, accountId))) await fetchTemplate(templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
@@ -70,9 +71,8 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     }
   }
 
-  async function isKnown(templateId: number): Promise<boolean> {
-    const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1', [templateId]);
-    return rowCount === 1;
+  async function isKnown(templateId: number, accountId: number): Promise<boolean> {
+    return (await inLibrary(pool, [templateId], accountId)).size === 1;
   }
 
   /** Brings a template into the mirror. */
