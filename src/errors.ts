@@ -34,6 +34,15 @@ export const messages = {
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
+  accountArriving: 'The account is being read from the upstream',
+  accountUnread:
+    'The account was not read from the upstream yet, and is once a request comes with a token of the upstream',
+  accountUnreachable:
+    'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
+  upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',
+  upstreamUnreachable: 'The upstream cannot be reached',
+  upstreamTooSlow: 'The upstream did not respond in time',
+  upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 
@@ -65,9 +74,38 @@ export function unauthenticated(problem: TokenProblem): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'UNAUTHENTICATED', http } });
 }
 
-/** An error meant for the client, which belongs to its field. Its message reaches them through either API. */
-export function clientError(code: Exclude<ErrorCode, 'UNAUTHENTICATED'>, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } });
+/**
+ * An error meant for the client, which belongs to its field. Its message reaches them through either API.
+ * @param details when it may be tried again, in seconds.
+ */
+export function clientError(
+  code: Exclude<ErrorCode, 'UNAUTHENTICATED'>,
+  message: string,
+  { retryAfter }: { readonly retryAfter?: number } = {},
+): GraphQLError {
+  const again = retryAfter === undefined ? {} : { retryAfter: Math.max(1, Math.ceil(retryAfter)) };
+  return new GraphQLError(message, { extensions: { code, ...again } });
+}
+
+/** After how many seconds the client of an error may try again, if the error says so. */
+export function retryAfterOf({ extensions }: ExecutionError): number | undefined {
+  const seconds = extensions?.retryAfter;
+  return typeof seconds === 'number' ? seconds : undefined;
+}
+
+/**
+ * Details that a mirror does not have yet, and cannot have right now.
+ * @param count of how many records.
+ * @param retryAfter when they may be here, in seconds.
+ */
+export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
+  const seconds = Math.max(1, Math.ceil(retryAfter));
+  const records = count === 1 ? '1 record' : `${count} records`;
+  return clientError(
+    'SERVICE_UNAVAILABLE',
+    `The details of ${records} are not here yet; try again in ${seconds} s`,
+    { retryAfter: seconds },
+  );
 }
 
 /** An error about one argument of a field, which the response names. */
@@ -109,6 +147,7 @@ export function errorForClient(
   if (isHidden) onHidden(error.originalError ?? error);
   // Yoga reads the HTTP status of the whole response from `http`, and removes it.
   const { http, argument, variable } = error.extensions ?? {};
+  const retryAfter = retryAfterOf(error);
   return {
     message: isHidden ? messages.internal : error.message,
     ...(error.locations && { locations: error.locations }),
@@ -117,6 +156,7 @@ export function errorForClient(
       code: code ?? 'INTERNAL_SERVER_ERROR',
       ...(typeof argument === 'string' && !isHidden && { argument }),
       ...(typeof variable === 'string' && !isHidden && { variable }),
+      ...(retryAfter !== undefined && !isHidden && { retryAfter }),
       ...(http !== undefined && { http }),
     },
   };

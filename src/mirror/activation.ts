@@ -3,13 +3,13 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { createActivationTurns, longestWait } from './activationTurns.ts';
-import { inLibrary } from './library.ts';
-import { isMirrored } from './mirror.ts';
+import { type InTurn, longestWait } from './activationTurns.ts';
 import { kindsOf } from './records.ts';
 import {
+  Exhausted,
   incomprehensible,
   isMissing,
   routeOf,
@@ -31,29 +31,33 @@ const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ schedul
 
 export interface ActivationOptions {
   readonly pool: pg.Pool;
-  /** Of which nothing else makes use. */
-  readonly upstream: Upstream;
   readonly logger: Logger;
+  /** A client of the upstream for what a viewer asks, of which nothing else makes use; undefined if nobody can ask there. */
+  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; inTurn: InTurn } | undefined>;
 }
 
-export function createUpstreamAccount({ pool, upstream, logger }: ActivationOptions): UpstreamAccount {
-  const inTurn = createActivationTurns(pool.options.connectionString);
-  return {
-    async activate(viewer, templateId, activateHere) {
-      if (!(await isMirrored(pool, viewer.id))) return undefined;
-      if (templateId < 1) throw notOwned();
-      return inTurn(async () => {
-        const scheduleTypeChanged = await activateThere(viewer.id, templateId);
-        return { here: await activateHere(), scheduleTypeChanged };
-      });
-    },
+export function createActivation({
+  pool,
+  logger,
+  upstreamFor,
+}: ActivationOptions): UpstreamAccount['activate'] {
+  return async (viewer, templateId, activateHere) => {
+    const found = await upstreamFor(viewer);
+    if (!found) return undefined;
+    if (templateId < 1) throw notOwned();
+    const { upstream, inTurn } = found;
+    if (!upstream) throw clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable);
+    return inTurn(async () => {
+      const scheduleTypeChanged = await activateThere(upstream, viewer.id, templateId);
+      return { here: await activateHere(), scheduleTypeChanged };
+    });
   };
 
   /** Returns whether the schedule type has changed, or may have. */
-  async function activateThere(accountId: number, templateId: number): Promise<boolean> {
+  async function activateThere(upstream: Upstream, accountId: number, templateId: number): Promise<boolean> {
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(templateId, accountId))) await fetchTemplate(templateId, accountId);
+      if (!(await isKnown(templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
@@ -64,6 +68,7 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
+      if (error instanceof Exhausted) throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy);
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'activation failed');
       const away = error instanceof Unavailable;
@@ -71,12 +76,18 @@ export function createUpstreamAccount({ pool, upstream, logger }: ActivationOpti
     }
   }
 
+  /** Whether the template is here, and the response can tell all of it. */
   async function isKnown(templateId: number, accountId: number): Promise<boolean> {
-    return (await inLibrary(pool, [templateId], accountId)).size === 1;
+    const { rowCount } = await pool.query(
+      `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
+       WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
+      [templateId, accountId],
+    );
+    return rowCount === 1;
   }
 
   /** Brings a template into the mirror. */
-  async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
+  async function fetchTemplate(upstream: Upstream, templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
     const path = `${kind.item}${templateId}`;
     const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };

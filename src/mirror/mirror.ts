@@ -9,6 +9,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
+import { noteDenied, notePending, type PendingQuery, readPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { findDiffering, upsert } from './rows.ts';
 import type { Counts } from './tally.ts';
@@ -31,6 +32,12 @@ export interface Mirror {
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
   /** @throws {SetupError} when another run has taken over. */
   write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
+  /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
+  pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
+  /** Notes of records that their details are pending. */
+  notePending(kind: Kind, ids: readonly number[]): Promise<void>;
+  /** Notes of records that the upstream does not give their details to the account. */
+  noteDenied(kind: Kind, ids: readonly number[]): Promise<void>;
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
@@ -73,6 +80,9 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
     differing: (kind, records) => findDifferingOrAll(pool, kind, records, account.id),
     write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
+    pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
+    notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),
+    noteDenied: (kind, ids) => transaction((client) => noteDenied(client, kind, ids, account.id)),
     ids: (kind) => readIds(pool, kind, account.id),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids, account.id)),
     activeTemplate: () => readActiveTemplate(pool, account.id),
@@ -137,6 +147,15 @@ export async function checkMirror(client: pg.Pool | pg.PoolClient, source: strin
       `The database holds the account ${JSON.stringify(other.username)}, whose records could have the same ids as those upstream. ${ownDatabase}`,
     );
   }
+}
+
+/** When the lists of an account that are here were read, in milliseconds since the epoch; undefined until all were. */
+export async function readRefreshedAt(pool: pg.Pool, userId: number): Promise<number | undefined> {
+  const { rows } = await pool.query<{ refreshedAt: Date | null }>(
+    'SELECT "refreshedAt" FROM "MirroredAccount" WHERE "userId" = $1',
+    [userId],
+  );
+  return rows[0]?.refreshedAt?.getTime();
 }
 
 /** Whether a user's account lives upstream. */

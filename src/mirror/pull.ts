@@ -1,15 +1,22 @@
-/** Pulls all records of one kind into the mirror: from its list, and by id what the list leaves out. */
+/**
+ * Pulls all records of one kind into the mirror, in two steps that may be far apart: first what the list says, then by id
+ * the details that the list leaves out.
+ */
 
 import pMap from 'p-map';
 import type { z } from 'zod';
 import { type Item, readList } from './list.ts';
 import type { Mirror } from './mirror.ts';
+import { pendingRecord, withoutNote } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { add, type Tally } from './tally.ts';
 import { isMissing, isNotOffered, type Upstream, UpstreamRejection } from './upstream.ts';
 
 /** How many records are asked for at the same time. */
-const concurrency = 4;
+export const concurrency = 4;
+
+/** How many details are written at once: each writing resolves the account's subscriptions again. */
+const batchSize = 12;
 
 /** What the pulls of a run share. */
 export interface PullContext {
@@ -20,6 +27,8 @@ export interface PullContext {
   readonly signal: AbortSignal;
   /** Told of every record that is skipped. */
   onSkipped(where: string, why: string): void;
+  /** Told of every record that the upstream lists and does not give out by its id. */
+  onDenied(where: string): void;
   /** Told of what a record has otherwise in the mirror than upstream. */
   onAltered(where: string, what: string): void;
   /** Told of an operation or a record that the upstream does not have. */
@@ -28,6 +37,8 @@ export interface PullContext {
 
 export interface PullOptions {
   readonly tally: Tally;
+  /** The records that the list said something new of: what becomes of their details is no further change. */
+  readonly fresh: Set<number>;
   /** Told whenever the tally has grown. */
   onAdvanced(): void;
   /** Told of every record in the list that can be read. */
@@ -43,17 +54,20 @@ interface Pull extends PullContext, PullOptions {
   readonly kind: Kind;
   /** The ids that were seen in the list. */
   readonly listed: Set<number>;
+  /** Those of which something is to be fetched anyway. */
+  readonly pending: ReadonlySet<number>;
   /** Whether a record in the list could not be told: then what is missing from the list is not known to be gone. */
   unreadable: boolean;
 }
 
 /**
- * Pulls a kind, and removes what its whole list no longer has.
+ * Pulls the list of a kind, and removes what the whole of it no longer has. Details are left to `pullPending`.
  * @returns whether nothing had to be skipped.
  * @throws {UpstreamError} when the list cannot be read; what was read until then is in the mirror.
  */
 export async function pull(context: PullContext, kind: Kind, options: PullOptions): Promise<boolean> {
-  const current: Pull = { ...context, ...options, kind, listed: new Set(), unreadable: false };
+  const pending = new Set(kind.summary ? await context.mirror.pending(kind) : []);
+  const current: Pull = { ...context, ...options, kind, listed: new Set(), pending, unreadable: false };
   const hasList = await pullList(current);
   if (!hasList) await pullByIds(current);
   return options.tally.skipped === 0;
@@ -64,9 +78,10 @@ async function pullList(current: Pull): Promise<boolean> {
   const { kind, upstream, signal, listed } = current;
   try {
     for await (const page of readList(upstream, kind.list, signal)) {
-      const { records, ids } = await sortPage(current, page);
-      if (await current.onPage?.(records.length + ids.length)) return true;
-      await fetchAndWrite(current, records, ids);
+      const readable = await sortPage(current, page);
+      if (await current.onPage?.(readable.changed.length + readable.unclear.length)) return true;
+      if (kind.summary) await writeSummaries(current, readable.changed);
+      else await fetchAndWrite(current, readable.changed, readable.unclear);
     }
   } catch (error) {
     if (kind.documented || listed.size > 0 || !isNotOffered(error)) throw error;
@@ -85,22 +100,112 @@ async function pullByIds(current: Pull): Promise<void> {
   for (const id of missing) onAbsent(`GET ${kind.item}${id}: the upstream has no such record.`);
 }
 
-/** Sorts a page of the list into the records to write, and the ids of those that have to be asked for one by one. */
+/** What of a page is to be written: the records that are new or changed, and the ids of those that have to be asked for. */
 async function sortPage(
   current: Pull,
   page: readonly Item[],
-): Promise<{ records: MirrorRecord[]; ids: number[] }> {
-  const { kind, mirror, full, tally } = current;
+): Promise<{ changed: MirrorRecord[]; unclear: number[] }> {
+  const { kind, mirror, full, tally, pending } = current;
   const { readable, unclear } = readPage(current, page);
   for (const record of readable) current.onListed?.(record);
   const differing = await mirror.differing(kind, readable);
-  const needed = readable.filter(({ row }) => (full && kind.summary) || differing.has(row.id));
-  tally.fetched += readable.length - needed.length;
-  tally.unchanged += readable.length - needed.length;
+  const changed = readable.filter(({ row }) => differing.has(row.id));
+  const stale = readable.filter(({ row }) => full && kind.summary && !differing.has(row.id));
+  if (stale.length > 0)
+    await mirror.notePending(
+      kind,
+      stale.map(({ row }) => row.id),
+    );
+  // Those of which details are to be fetched are counted when these come.
+  const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...differing]);
+  const settled = readable.filter(({ row }) => !awaited.has(row.id)).length;
+  tally.fetched += settled;
+  tally.unchanged += settled;
   current.onAdvanced();
-  return kind.summary
-    ? { records: [], ids: needed.map(({ row }) => row.id) }
-    : { records: needed, ids: unclear };
+  return { changed, unclear };
+}
+
+/** Writes what a list says of records, of which the details are pending from then on. */
+async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): Promise<void> {
+  const { kind, mirror, tally, fresh } = current;
+  const rejected = new Set<number>();
+  const counts = await mirror.write(kind, records.map(pendingRecord), ({ row }, why) => {
+    rejected.add(row.id);
+    skip(current, `${kind.list}, record ${row.id}`, why);
+  });
+  add(tally, counts);
+  for (const { row } of records) if (!rejected.has(row.id)) fresh.add(row.id);
+  current.onAdvanced();
+}
+
+/**
+ * Fetches the details that are pending, newest first. A record that cannot be read by its id stays as the list has it,
+ * and is tried again by the next run; one that the upstream does not have by its id is given up.
+ * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+ */
+export async function pullPending(context: PullContext, kind: Kind, options: PullOptions): Promise<void> {
+  const current: Pull = {
+    ...context,
+    ...options,
+    kind,
+    listed: new Set(),
+    pending: new Set(),
+    unreadable: false,
+  };
+  const failed = new Set<number>();
+  for (;;) {
+    context.signal.throwIfAborted();
+    const ids = await context.mirror.pending(kind, { limit: batchSize, without: [...failed] });
+    if (ids.length === 0) return;
+    await fetchDetails(current, ids, failed);
+  }
+}
+
+/** @param failed is where ids go of records that cannot be read. */
+async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<number>): Promise<void> {
+  const { tally, signal, onAdvanced } = current;
+  const found: MirrorRecord[] = [];
+  const denied: number[] = [];
+  const fetch = async (id: number) => {
+    const record = await fetchOne(current, id);
+    if (record === 'missing') denied.push(id);
+    else if (record === undefined) failed.add(id);
+    else {
+      found.push(record);
+      tally.fetched++;
+    }
+    onAdvanced();
+  };
+  try {
+    await pMap(ids, fetch, { concurrency, signal });
+  } catch (error) {
+    // What has come is not asked for again.
+    await writeDetails(current, found, denied, failed).catch(() => {});
+    throw error;
+  }
+  await writeDetails(current, found, denied, failed);
+}
+
+async function writeDetails(
+  current: Pull,
+  found: readonly MirrorRecord[],
+  denied: readonly number[],
+  failed: Set<number>,
+): Promise<void> {
+  const { kind, mirror, tally, fresh } = current;
+  const known = found.filter(({ row }) => !fresh.has(row.id));
+  const differing = await mirror.differing(kind, known.map(withoutNote));
+  await mirror.write(kind, found, ({ row }, why) => {
+    failed.add(row.id);
+    skip(current, `${kind.item}${row.id}`, why);
+  });
+  // The list has counted the others already.
+  for (const { row } of known)
+    if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
+  if (denied.length > 0) await mirror.noteDenied(kind, denied);
+  for (const id of denied) failed.add(id);
+  tally.skipped += denied.length;
+  for (const id of denied) current.onDenied(`${kind.item}${id}`);
 }
 
 /** Reads the items of a page: the records that they are, and the ids of those that have to be asked for. */
@@ -113,7 +218,7 @@ function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecor
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
     if (record) {
       readable.push(record);
-      // What a summary says is said of the record as well.
+      // What makes no sense in a summary is told with the details.
       if (!kind.summary) tellOf(current, record);
     }
     // A list that leaves out fields is no fault, as long as the record by id has them.
@@ -156,20 +261,35 @@ async function fetchAndWrite(
 /** Undefined for a record that has to be skipped. */
 async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'missing' | undefined> {
   const { kind, upstream, signal } = current;
-  const path = `${kind.item}${id}`;
-  try {
-    const { data: record, error } = kind.record.safeParse(await upstream.get(path, signal));
-    if (record?.row.id === id) {
-      tellOf(current, record);
-      return record;
-    }
-    skip(current, path, record ? `id: is ${record.row.id}` : firstIssue(error));
-  } catch (error) {
-    if (isMissing(error)) return 'missing';
-    if (!(error instanceof UpstreamRejection)) throw error;
-    skip(current, path, `it responded with ${error.status}`);
+  const record = await fetchRecord(upstream, kind, id, signal);
+  if (record === undefined) return 'missing';
+  if (typeof record !== 'string') {
+    tellOf(current, record);
+    return record;
   }
+  skip(current, `${kind.item}${id}`, record);
   return undefined;
+}
+
+/**
+ * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
+export async function fetchRecord(
+  upstream: Upstream,
+  kind: Kind,
+  id: number,
+  signal?: AbortSignal,
+): Promise<MirrorRecord | string | undefined> {
+  try {
+    const { data: record, error } = kind.record.safeParse(await upstream.get(`${kind.item}${id}`, signal));
+    if (record?.row.id === id) return record;
+    return record ? `id: is ${record.row.id}` : firstIssue(error);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    if (!(error instanceof UpstreamRejection)) throw error;
+    return `it responded with ${error.status}`;
+  }
 }
 
 /** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Account, Named } from './account.ts';
 import { recordId } from './fields.ts';
 import type { Mirror } from './mirror.ts';
-import { type PullContext, type PullOptions, pull } from './pull.ts';
+import { type PullContext, type PullOptions, pull, pullPending } from './pull.ts';
 import { type Kind, kindsOf } from './records.ts';
 import { add, emptyTally, type Tally } from './tally.ts';
 import { getOptional, type Upstream } from './upstream.ts';
@@ -28,11 +28,27 @@ export interface PullAccountOptions {
   readonly listener?: SyncListener;
 }
 
+/** What a run has done so far, for its steps to go on counting. */
+export interface Progress {
+  readonly tallies: Map<string, Tally>;
+  readonly notes: ReturnType<typeof createNotes>;
+  /** As in `PullOptions`, by the names of the kinds. */
+  readonly fresh: Map<string, Set<number>>;
+}
+
+export const createProgress = (): Progress => ({
+  tallies: new Map(),
+  notes: createNotes(),
+  fresh: new Map(),
+});
+
 export interface Pulled {
   /** By the names of the kinds. */
   readonly tallies: ReadonlyMap<string, Tally>;
   /** What was left out and why: operations that the upstream does not offer, and the first few bad records. */
   readonly notes: readonly string[];
+  /** How many records were skipped, of all kinds together. */
+  readonly skipped: number;
 }
 
 const identified = z.object({ id: recordId });
@@ -45,27 +61,21 @@ interface Run {
   readonly named: Named;
   readonly listener: SyncListener | undefined;
   readonly tallyOf: (name: string) => Tally;
+  readonly freshOf: (name: string) => Set<number>;
 }
 
-/** @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over. */
-export async function pullAccount(
+/**
+ * Pulls all lists. Of records that are new or changed the details are pending from then on.
+ * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
+ */
+export async function pullLists(
   options: PullAccountOptions,
   mirror: Mirror,
   account: Account,
+  progress = createProgress(),
 ): Promise<Pulled> {
-  const { upstream, full = false, named = {}, signal, listener } = options;
-  const notes = createNotes();
-  const tallies = new Map<string, Tally>();
-  const tallyOf = (name: string) => {
-    const tally = tallies.get(name) ?? emptyTally();
-    tallies.set(name, tally);
-    return tally;
-  };
-  const { onAbsent, onSkipped, onAltered } = notes;
-  const context: PullContext = { upstream, mirror, full, signal, onAbsent, onSkipped, onAltered };
-  const kinds = kindsOf(account.id);
-  const run: Run = { context, account, kinds, named, listener, tallyOf };
-
+  const run = createRun(options, mirror, account, progress);
+  const { kinds, named } = run;
   await pullUser(run);
   await pullKind(run, kinds.dttDevices);
   await pullTemplates(run);
@@ -73,8 +83,57 @@ export async function pullAccount(
   await pullLocks(run);
   await pullKind(run, kinds.ossmDevices);
   await pullSessions(run);
-  return { tallies, notes: notes.all() };
+  return pulledOf(progress);
 }
+
+/**
+ * Fetches all details that are pending, those of templates first.
+ * @param progress that of the lists before, so that each record is counted once.
+ * @throws as `pullLists` does.
+ */
+export async function pullDetails(
+  options: PullAccountOptions,
+  mirror: Mirror,
+  account: Account,
+  progress = createProgress(),
+): Promise<Pulled> {
+  const run = createRun(options, mirror, account, progress);
+  for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) {
+    await pullPending(run.context, kind, countingOf(run, kind));
+    run.listener?.finished?.(kind.name, run.tallyOf(kind.name));
+  }
+  return pulledOf(progress);
+}
+
+function createRun(
+  { upstream, full = false, named = {}, signal, listener }: PullAccountOptions,
+  mirror: Mirror,
+  account: Account,
+  { tallies, notes, fresh }: Progress,
+): Run {
+  const { onAbsent, onSkipped, onDenied, onAltered } = notes;
+  return {
+    context: { upstream, mirror, full, signal, onAbsent, onSkipped, onDenied, onAltered },
+    account,
+    kinds: kindsOf(account.id),
+    named,
+    listener,
+    tallyOf: (name) => getOrAdd(tallies, name, emptyTally),
+    freshOf: (name) => getOrAdd(fresh, name, () => new Set()),
+  };
+}
+
+function getOrAdd<Value>(map: Map<string, Value>, name: string, create: () => Value): Value {
+  const value = map.get(name) ?? create();
+  map.set(name, value);
+  return value;
+}
+
+const pulledOf = ({ tallies, notes }: Progress): Pulled => ({
+  tallies,
+  notes: notes.all(),
+  skipped: [...tallies.values()].reduce((sum, { skipped }) => sum + skipped, 0),
+});
 
 /** Collects what was left out, of bad records and values only the first few. */
 function createNotes() {
@@ -89,6 +148,10 @@ function createNotes() {
     },
     onSkipped(where: string, why: string): void {
       if (++skips <= maxReports) skipped.push(`${where}: ${why}; skipped.`);
+    },
+    onDenied(where: string): void {
+      if (++skips <= maxReports)
+        skipped.push(`${where}: the list has it, and by its id it is not there; kept as the list has it.`);
     },
     onAltered(where: string, what: string): void {
       if (++alterations <= maxReports) altered.push(`${where}: ${what}`);
@@ -138,8 +201,9 @@ async function pullLocks(run: Run): Promise<void> {
       return [...(named.lockSessions ?? []), ...(current ? [current.id] : [])];
     },
   });
+  if (!template) return;
   // The response does not say which session it is about: another one may have been started since the first.
-  if (!template || template.id !== (await activeLockTemplate(context))?.id) return;
+  if (template.id !== null && template.id !== (await activeLockTemplate(context))?.id) return;
   if (await context.mirror.setActiveLockTemplate(template.id)) countChange(run, kinds.lockSessions);
 }
 
@@ -176,18 +240,24 @@ async function pullSessions(run: Run): Promise<void> {
   if (isWhole !== isComplete) await mirror.setSessionsComplete(isWhole);
 }
 
-/** Returns whether nothing had to be skipped. */
+/** Pulls the list of a kind. Returns whether nothing had to be skipped. */
 async function pullKind(
-  { context, account, kinds, listener, tallyOf }: Run,
+  run: Run,
   kind: Kind,
-  options: Omit<PullOptions, 'tally' | 'onAdvanced'> = {},
+  options: Omit<PullOptions, 'tally' | 'fresh' | 'onAdvanced'> = {},
 ): Promise<boolean> {
-  const tally = tallyOf(kind.name);
-  const expected = kind === kinds.dttSessions ? (account.dttTotalSessions ?? undefined) : undefined;
-  const onAdvanced = () => listener?.advanced?.(kind.name, tally.fetched, expected);
-  const isWhole = await pull(context, kind, { ...options, tally, onAdvanced });
-  listener?.finished?.(kind.name, tally);
+  const counting = countingOf(run, kind);
+  const isWhole = await pull(run.context, kind, { ...options, ...counting });
+  // The details are a part of it as well.
+  if (!kind.summary) run.listener?.finished?.(kind.name, counting.tally);
   return isWhole;
+}
+
+function countingOf({ account, kinds, listener, tallyOf, freshOf }: Run, { name }: Kind) {
+  const tally = tallyOf(name);
+  const expected = name === kinds.dttSessions.name ? (account.dttTotalSessions ?? undefined) : undefined;
+  const onAdvanced = () => listener?.advanced?.(name, tally.fetched, expected);
+  return { tally, fresh: freshOf(name), onAdvanced };
 }
 
 /** Makes a change count that no record of its own stands for, unless it came along with one that changed. */

@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod';
+import { segmentSummary } from '../schema/loading/details.ts';
 import {
   amount,
   count,
@@ -136,23 +137,19 @@ const template = (accountId: number) =>
     })
     .transform(({ isActive, Segment, ...row }) => ({
       ...toRecord(
-        templateRow(row, accountId),
+        { ...templateRow(row, accountId), detailsPending: false },
         Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
         'Segment',
       ),
       isActive,
     }));
 
-const segmentSummaryFields = {
+const trainerSegment = z.object({
   id: recordId,
   type: name,
   passed: z.boolean().nullish(),
   percentGrade: percent,
   points: int.nullish(),
-};
-
-const trainerSegment = z.object({
-  ...segmentSummaryFields,
   durationMeasured: count,
   durationTarget: count,
   repsMeasured: count,
@@ -357,7 +354,7 @@ const dttSessions = (accountId: number): Kind => ({
   list: '/dtt/sessions',
   documented: true,
   item: '/dtt/sessions/',
-  summary: session(accountId, z.object(segmentSummaryFields)).transform(({ row, segments }) =>
+  summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) =>
     toRecord(
       row,
       segments.map((segment) => ({ ...segment, sessionId: row.id })),
@@ -371,7 +368,7 @@ const dttSessions = (accountId: number): Kind => ({
       sessionId: row.id,
       createdAt: segment.createdAt ?? null,
     }));
-    return toRecord(row, children, 'TrainerSegment', notes);
+    return toRecord({ ...row, detailsPending: false }, children, 'TrainerSegment', notes);
   }),
 });
 

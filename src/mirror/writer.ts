@@ -163,15 +163,17 @@ async function replaceRows(
   const rows = changed.map(({ row }) => row);
   if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
   await upsert(client, table, rows, untold);
-  if (!children) return;
+  // What a record does not say of its children leaves them as they are.
+  const parents = changed.filter((record) => record.children !== undefined);
+  if (!children || parents.length === 0) return;
   await client.query(`DELETE FROM "${children.table}" WHERE "${children.parent}" = ANY($1)`, [
-    rows.map(({ id }) => id),
+    parents.map(({ row }) => row.id),
   ]);
   // A plain insert: an id that a segment of another record has must not be taken from it.
   await insert(
     client,
     children.table,
-    changed.flatMap((record) => record.children ?? []),
+    parents.flatMap((record) => record.children ?? []),
   );
 }
 

@@ -5,6 +5,9 @@ import type { Sql } from '../database/reader/sql.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
 import type { ViewerChanges } from './subscriptions.ts';
 
+/** The models of which an upstream's lists leave out a part (`loading/details.ts`). */
+export type DetailedModel = 'DttSession' | 'DttTemplate';
+
 /** Where the viewer's account lives, for a gateway that mirrors it. */
 export interface UpstreamAccount {
   /**
@@ -18,6 +21,11 @@ export interface UpstreamAccount {
     templateId: number,
     activateHere: () => Promise<Here>,
   ): Promise<{ here: Here; scheduleTypeChanged: boolean } | undefined>;
+  /**
+   * Brings here the details of records that the viewer can read, and of which only lists were read so far.
+   * @throws SERVICE_UNAVAILABLE, with `retryAfter`, when not all of them can be had now.
+   */
+  fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
 /** One per operation, since its loaders remember rows. */

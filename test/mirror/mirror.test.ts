@@ -5,12 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { createUpstreamAccount } from '../../src/mirror/activation.ts';
 import { describeChanges, reportTable } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { stillMirror } from '../support/mirrorService.ts';
 import {
   behave,
   contents,
@@ -59,12 +59,7 @@ async function responsesOf(gateway: TestGateway, token: string, paths: readonly 
 
 /** Opens the mirror with the way back to the upstream. */
 async function openMirror() {
-  const { target, upstream } = scene;
-  const logger = pino({ level: 'silent' });
-  return scene.openMirror({
-    upstream: createUpstreamAccount({ pool: target.pool, upstream, logger }),
-    status: () => 'test',
-  });
+  return scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
 }
 
 async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
@@ -97,7 +92,12 @@ describe('a mirror', () => {
       DTT sessions         60       60        0          0     0        0
       "
     `);
-    expect(finished).toEqual([...report.tallies.keys()]);
+    // Templates and sessions are finished when their details are here, which come after all lists.
+    const details = ['DTT templates', 'DTT sessions'];
+    expect(finished).toEqual([
+      ...[...report.tallies.keys()].filter((kind) => !details.includes(kind)),
+      ...details,
+    ]);
     // The user says how many sessions there are.
     expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
     expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
@@ -586,8 +586,7 @@ describe('an activation on a mirror', () => {
     const log: string[] = [];
     const { target, upstream } = scene;
     const logger = pino({ level: 'warn' }, { write: (text) => log.push(text) });
-    const account = createUpstreamAccount({ pool: target.pool, upstream, logger });
-    const { gateway, token } = await scene.openMirror({ upstream: account, status: () => 'test' });
+    const { gateway, token } = await scene.openMirror(stillMirror(target.pool, upstream, logger));
     const good = await fetch(`${scene.source.url}/api/v1/dtt/templates/1`, {
       headers: { Authorization: `Bearer ${scene.sourceToken}` },
     }).then((response) => response.json());
@@ -669,18 +668,14 @@ describe('an activation on a mirror', () => {
   it('takes its turn, so that the mirror ends as the upstream does, whichever gateway was asked', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
-    const beside = createUpstreamAccount({
-      pool: scene.target.pool,
-      upstream: createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
-      logger: pino({ level: 'silent' }),
-    });
+    const beside = stillMirror(
+      scene.target.pool,
+      createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
+    );
     const another =
       inject('engine').kind === 'embedded'
         ? mirror.gateway
-        : await openTestGateway(
-            { ...scene.target, close: async () => {} },
-            { mirror: { upstream: beside, status: () => '' } },
-          );
+        : await openTestGateway({ ...scene.target, close: async () => {} }, { mirror: beside });
     const order: string[] = [];
     let second: Promise<{ status: number }> | undefined;
     scene.proxy.misbehave = (request, response) => {

@@ -8,7 +8,14 @@ import { emptyTally } from '../../src/mirror/tally.ts';
 import { user } from '../../src/mirror/user.ts';
 
 const { row: account } = settle(user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' }));
-const report = (tallies: SyncReport['tallies']): SyncReport => ({ account, tallies, notes: [], requests: 1 });
+const report = (tallies: SyncReport['tallies']): SyncReport => ({
+  account,
+  tallies,
+  notes: [],
+  skipped: 0,
+  requests: 1,
+  began: new Date(0),
+});
 
 const changed = report(
   new Map([

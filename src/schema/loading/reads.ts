@@ -9,9 +9,10 @@ import type PrismaTypes from '../../database/generated/pothos.ts';
 import type { Prisma } from '../../database/generated/prisma/client.ts';
 import type { PlannedQuery } from '../../database/reader/query.ts';
 import type { Context } from '../context.ts';
+import { fetchDetailsOfParts, readWithDetails } from './details.ts';
 import { placeOf } from './loaders.ts';
 import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
-import { type Needs, nodePaths, selectFor } from './selection.ts';
+import { type Needs, nodePaths, selectFor, selectsDetails } from './selection.ts';
 
 export type Model = keyof typeof visible;
 export type Row<M extends Model> = PrismaTypes[M]['Shape'];
@@ -73,8 +74,9 @@ async function visibleInList(model: Model, { sql, viewer, loaders }: Context): P
 }
 
 /** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
-function readRows<M extends Model>({ sql }: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
-  return sql.findMany(model, query) as Promise<Row<M>[]>;
+function readRows<M extends Model>(context: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
+  const read = () => context.sql.findMany(model, query) as Promise<Row<M>[]>;
+  return context.upstream ? readWithDetails(context, model, query.select, read) : read();
 }
 
 async function readFirstRow<M extends Model>(
@@ -94,7 +96,7 @@ export function readVisible<M extends Model>(
   info: GraphQLResolveInfo,
 ) {
   return readFirstRow(context, model, {
-    select: selectFor(info, context.viewer),
+    select: selectFor(info, context),
     where: { AND: [where, visible[model](context.viewer)] },
   });
 }
@@ -108,8 +110,11 @@ export async function readNodes(
   const rows = new Map<string, object>();
   const readType = async (typename: Model) => {
     const named = ids.filter((id) => id.typename === typename).map(({ id }) => id);
+    // By itself, a part of a record says nothing of what is pending.
+    if (context.upstream && selectsDetails(info, typename))
+      await fetchDetailsOfParts(context, typename, named, visible);
     const found = await readRows(context, typename, {
-      select: selectFor(info, context.viewer, { typeName: typename }),
+      select: selectFor(info, context, { typeName: typename }),
       where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
     });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
@@ -146,7 +151,7 @@ export const findByDatabaseId =
 export const findNewest = <M extends Model>(model: M) =>
   oncePerOperation((context, info) =>
     readFirstRow(context, model, {
-      select: selectFor(info, context.viewer),
+      select: selectFor(info, context),
       where: visible[model](context.viewer),
       orderBy: orderBy(orders[model]),
     }),
@@ -171,7 +176,7 @@ export async function readPart<M extends Model>(
   const seen = visible[model](context.viewer);
   return readRows(context, model, {
     select: {
-      ...selectFor(info, context.viewer, { paths: nodePaths, typeName: model }),
+      ...selectFor(info, context, { paths: nodePaths, typeName: model }),
       ...orderColumn(model),
     },
     where: where ? { AND: [seen, where] } : seen,
@@ -200,7 +205,7 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
       if (id === null) return null;
       const loader = context.loaders.at(placeOf(info), () => async (ids) => {
         const rows = await readRows(context, model, {
-          select: selectFor(info, context.viewer),
+          select: selectFor(info, context),
           where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
         });
         return new Map(rows.map((row) => [row.id, row]));
@@ -327,12 +332,12 @@ function pageOf(
   model: Model,
   { query }: PagePlan,
   where: object,
-  { viewer }: Context,
+  context: Context,
   info: GraphQLResolveInfo,
 ) {
   return {
     ...query,
-    select: { ...selectFor(info, viewer, { paths: nodePaths }), ...orderColumn(model) },
+    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumn(model) },
     where: query.where ? { AND: [where, query.where] } : where,
   };
 }

@@ -16,6 +16,8 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
+import type { Context } from '../context.ts';
+import { areDetails, isDetailed } from './details.ts';
 
 /** What a field needs of the row that it belongs to. */
 export interface Needs {
@@ -32,6 +34,10 @@ export interface Needs {
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
 interface Plan {
+  /** Whether there are details among it, which a mirror may not have yet. */
+  readonly hasDetails: boolean;
+  /** The same, of rows that say whether it does. */
+  readonly saysPending: boolean;
   readonly columns: Readonly<Record<string, true>>;
   readonly rows: readonly { readonly relation: string; readonly query: object; readonly plan: Plan }[];
   readonly forViewer: readonly ((viewer: Viewer) => Record<string, object>)[];
@@ -44,11 +50,15 @@ interface Plan {
  */
 export function selectFor(
   info: GraphQLResolveInfo,
-  viewer: Viewer,
+  context: Context,
   options: { paths?: readonly string[][]; typeName?: string } = {},
 ): Record<string, unknown> {
-  return toSelect(findPlan(info, options), viewer);
+  return toSelect(findPlan(info, options), context);
 }
+
+/** Whether a field selects details of the rows of a type that it resolves to, which a mirror may not have yet. */
+export const selectsDetails = (info: GraphQLResolveInfo, typeName: string): boolean =>
+  findPlan(info, { typeName }).hasDetails;
 
 /** What the field needs, or an error for one that does not say: a row without its columns would pass for nulls. */
 export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
@@ -61,11 +71,13 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }
 
-function toSelect({ columns, rows, forViewer }: Plan, viewer: Viewer): Record<string, unknown> {
-  const select: Record<string, unknown> = { ...columns };
-  for (const { relation, query, plan } of rows)
-    select[relation] = { ...query, select: toSelect(plan, viewer) };
-  for (const need of forViewer) Object.assign(select, need(viewer));
+function toSelect(plan: Plan, context: Context): Record<string, unknown> {
+  const select: Record<string, unknown> = { ...plan.columns };
+  // A database of the gateway's own has all there is.
+  if (plan.saysPending && context.upstream) select.detailsPending = true;
+  for (const { relation, query, plan: below } of plan.rows)
+    select[relation] = { ...query, select: toSelect(below, context) };
+  for (const need of plan.forViewer) Object.assign(select, need(context.viewer));
   return select;
 }
 
@@ -141,7 +153,8 @@ function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], inf
       rows.push({ ...needs.rows, plan: planFor(response, below, info) });
     }
   }
-  return { columns, rows, forViewer };
+  const hasDetails = areDetails(type.name, Object.keys(columns)) || rows.some(({ plan }) => plan.hasDetails);
+  return { columns, rows, forViewer, hasDetails, saysPending: hasDetails && isDetailed(type.name) };
 }
 
 /**

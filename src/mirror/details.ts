@@ -1,0 +1,110 @@
+/** Details of records that are asked for before the background has come to them. */
+
+import pMap from 'p-map';
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import type { DetailedModel } from '../schema/context.ts';
+import { noteDenied } from './pending.ts';
+import { concurrency, fetchRecord } from './pull.ts';
+import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
+import { takeTurn } from './turn.ts';
+import type { Upstream } from './upstream.ts';
+import { type Transaction, writeRecords } from './writer.ts';
+
+export interface DetailsOptions {
+  readonly pool: pg.Pool;
+  /** With the token of the account. */
+  readonly upstream: Upstream;
+  readonly accountId: number;
+  readonly model: DetailedModel;
+  readonly ids: readonly number[];
+  readonly signal?: AbortSignal;
+}
+
+export interface Details {
+  /**
+   * Fetches the details of records by their ids, and writes them where they are still pending. One that somebody else is
+   * fetching is waited for.
+   * @returns the ids of the records whose details cannot be understood, or are not given out: they stay pending.
+   * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
+   */
+  fetch(options: DetailsOptions): Promise<number[]>;
+}
+
+/** Whether the details came, or are known not to. */
+type Outcome = 'settled' | 'unusable';
+
+/** One for a gateway, so that no two requests of its clients fetch the same record. */
+export function createDetails(): Details {
+  const underWay = new Map<string, Promise<Outcome>>();
+
+  async function fetchOne(options: DetailsOptions, kind: Kind, id: number): Promise<Outcome> {
+    const { pool, upstream, accountId, signal } = options;
+    const fetched = await fetchRecord(upstream, kind, id, signal);
+    if (typeof fetched === 'string') return 'unusable';
+    return inTransaction(pool, async (client) => {
+      if (kind.table === 'DttTemplate') await takeTurn(client);
+      // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
+      const { rowCount } = await client.query(
+        `SELECT FROM "${kind.table}" WHERE id = $1 AND "detailsPending" FOR UPDATE`,
+        [id],
+      );
+      if (rowCount === 0) return 'settled';
+      if (fetched === undefined) {
+        await noteDenied(client, kind, [id], accountId);
+        return 'settled';
+      }
+      return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
+    });
+  }
+
+  return {
+    async fetch(options) {
+      const { accountId, model, ids, signal } = options;
+      const kind = kindOf(model, accountId);
+      const outcomes = await pMap(
+        ids,
+        (id) => {
+          // Two accounts that see one template ask with tokens of their own.
+          const key = `${accountId} ${model} ${id}`;
+          const known = underWay.get(key);
+          if (known) return known;
+          const outcome = fetchOne(options, kind, id).finally(() => underWay.delete(key));
+          underWay.set(key, outcome);
+          return outcome;
+        },
+        { concurrency, ...(signal && { signal }) },
+      );
+      return ids.filter((_id, index) => outcomes[index] === 'unusable');
+    },
+  };
+}
+
+/** Returns whether the database has taken the record. */
+async function write(
+  client: pg.PoolClient,
+  kind: Kind,
+  record: MirrorRecord,
+  accountId: number,
+): Promise<boolean> {
+  let isTaken = true;
+  // What the database rejects is undone, and nothing else of the transaction.
+  const transaction: Transaction = async (run) => {
+    await client.query('SAVEPOINT details');
+    try {
+      return await run(client);
+    } catch (error) {
+      await client.query('ROLLBACK TO SAVEPOINT details');
+      throw error;
+    }
+  };
+  await writeRecords(transaction, kind, [record], accountId, () => {
+    isTaken = false;
+  });
+  return isTaken;
+}
+
+function kindOf(model: DetailedModel, accountId: number): Kind {
+  const { dttTemplates, dttSessions } = kindsOf(accountId);
+  return model === 'DttTemplate' ? dttTemplates : dttSessions;
+}

@@ -1,0 +1,77 @@
+/**
+ * Records of which the mirror has what a list says, and not yet the details, which only the record by its id has. A column
+ * notes them, so that a run which is cut off is gone on with by whichever comes next.
+ */
+
+import type pg from 'pg';
+import type { Kind, MirrorRecord } from './records.ts';
+
+/** A record that a list has told of, as it is written until its details come. */
+export const pendingRecord = ({ row, children, ...others }: MirrorRecord): MirrorRecord => ({
+  ...others,
+  row: { ...row, detailsPending: true },
+  // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
+  ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
+});
+
+/** A record with its details, as far as it can be compared with one of which they are pending. */
+export const withoutNote = (record: MirrorRecord): MirrorRecord => ({
+  ...record,
+  row: { ...record.row, detailsPending: undefined },
+});
+
+export interface PendingQuery {
+  /** All of them unless told otherwise. */
+  readonly limit?: number;
+  readonly without?: readonly number[];
+}
+
+/** Whose details are pending among those that the account can read: the active template first, then the newest. */
+export async function readPending(
+  client: pg.Pool | pg.PoolClient,
+  { table }: Kind,
+  accountId: number,
+  { limit, without = [] }: PendingQuery,
+): Promise<number[]> {
+  const { rows } = await client.query<{ id: number }>(
+    `${table === 'DttTemplate' ? pendingTemplates : pendingSessions} LIMIT $2`,
+    [accountId, limit ?? null, without],
+  );
+  return rows.map(({ id }) => id);
+}
+
+const pendingTemplates = `SELECT template.id FROM "DttTemplate" AS template
+  JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
+  JOIN "User" AS account ON account.id = entry."userId"
+  WHERE account.id = $1 AND template."detailsPending" AND template.id <> ALL ($3)
+  ORDER BY template.id IS DISTINCT FROM account."activeTemplateId", template."createdDate" DESC, template.id DESC`;
+
+const pendingSessions = `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" AND id <> ALL ($3)
+  ORDER BY "createdAt" DESC, id DESC`;
+
+/** Notes of these records that their details are pending. */
+export async function notePending(
+  client: pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+): Promise<void> {
+  await client.query(
+    `UPDATE "${table}" SET "detailsPending" = true WHERE id = ANY($1) AND NOT "detailsPending"`,
+    [ids],
+  );
+}
+
+/** Notes that an account is denied the details of these records: nobody will tell them, unless somebody else has them. */
+export async function noteDenied(
+  client: pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
+  const others = 'SELECT FROM "DttLibraryEntry" WHERE "templateId" = "DttTemplate".id AND "userId" <> $2';
+  await client.query(
+    `UPDATE "${table}" SET "detailsPending" = false WHERE id = ANY($1) AND "detailsPending"
+       AND ${table === 'DttTemplate' ? `NOT EXISTS (${others})` : '"ownerId" = $2'}`,
+    [ids, accountId],
+  );
+}
