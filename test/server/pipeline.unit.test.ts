@@ -170,7 +170,7 @@ describe('a request whose statement is not answered', () => {
     [
       ' where an upstream may be asked',
       { STATEMENT_TIMEOUT: '1' },
-      { mirror: { upstream: {}, status: () => '' } as ServerOptions['mirror'] },
+      { mirror: { upstream: {}, admit: async () => undefined } as unknown as ServerOptions['mirror'] },
       6_000 + longestActivation,
     ],
   ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {

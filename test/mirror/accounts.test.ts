@@ -1,0 +1,288 @@
+/** A mirror of several accounts: what each of them lists decides what it sees, and nothing of what the others see. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readRefreshedAt } from '../../src/mirror/mirror.ts';
+import { sync } from '../../src/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { contents } from '../support/upstream.ts';
+import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
+
+let database: TestDatabase;
+let world: World;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  world = createWorld();
+  for (const id of [1, 2, 3]) addUser(world, id);
+});
+afterAll(() => database?.close());
+
+async function pull(...ids: number[]) {
+  for (const id of ids) {
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, id) });
+    if (!report) throw new Error('another run is under way');
+  }
+}
+
+const one = { version: 1 };
+
+/** Who has which template, own ones with a star: `1: 7* 8`. */
+async function libraries(): Promise<string[]> {
+  const { rows } = await database.pool.query<{ line: string }>(
+    `SELECT "userId" || ': ' || string_agg("templateId" || CASE WHEN "importedAt" IS NULL THEN '*' ELSE '' END, ' ' ORDER BY "templateId") AS line
+     FROM "DttLibraryEntry" GROUP BY "userId" ORDER BY "userId"`,
+  );
+  return rows.map(({ line }) => line);
+}
+const owners = async () =>
+  (
+    await database.client.dttTemplate.findMany({
+      select: { id: true, ownerId: true, foreignOwnerId: true },
+      orderBy: { id: 'asc' },
+    })
+  ).map(({ id, ownerId, foreignOwnerId }) => `${id}: ${ownerId ?? `(${foreignOwnerId})`}`);
+/** What sessions name: trainers and templates by keys, or by numbers in brackets. */
+const references = async () =>
+  (await database.client.dttSession.findMany({ orderBy: { id: 'asc' } })).map(
+    ({ id, ownerId, trainerId, goneTrainerId, templateId, goneTemplateId }) =>
+      `${id} of ${ownerId}: ${trainerId ?? `(${goneTrainerId})`} ${templateId ?? (goneTemplateId ? `(${goneTemplateId})` : '-')}`,
+  );
+
+function session(id: number, ownerId: number, trainerId: number, templateId: number | null = null) {
+  world.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
+}
+
+describe('a template that several accounts see', () => {
+  beforeEach(() => {
+    world.dttTemplates.set(7, { ...one, ownerId: 1 });
+    world.users.get(2)?.imports.add(7);
+  });
+
+  it.each([[[1, 2]], [[2, 1]], [[2, 1, 2]], [[1, 2, 1]]])(
+    'is one row, which its owner has and others have imported, in whatever order they are pulled: %j',
+    async (order) => {
+      await pull(...order);
+      expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+      expect(await owners()).toEqual(['7: 1']);
+    },
+  );
+
+  it('is of nobody here as long as its owner is no account, or has not listed it', async () => {
+    await pull(2);
+    expect(await owners()).toEqual(['7: (1)']);
+    world.users.get(3)?.imports.add(7);
+    await pull(3);
+    expect(await libraries()).toEqual(['2: 7', '3: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+  });
+
+  it('comes into the library of an account though nothing else of it has changed, and leaves its details as they are', async () => {
+    await pull(1);
+    const requests: string[] = [];
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 2, requests) });
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
+  });
+
+  it('has the content that was read last, whoever read it', async () => {
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ownerId: 1, version: 2 });
+    await pull(2);
+    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
+      { name: 'template 7, version 2', ownerId: 1, segments: [{ duration: 2 }] },
+    ]);
+  });
+
+  it('stays with those who import it when its owner lists it no more, and goes with the last of them', async () => {
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
+    world.dttTemplates.set(7, { ...one, ownerId: 99 });
+    await pull(1);
+    expect(await libraries()).toEqual(['2: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
+    world.users.get(2)?.imports.clear();
+    await pull(2);
+    expect(await owners()).toEqual([]);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) (7)']);
+  });
+
+  it('stays with its owner when somebody who imported it gives it up', async () => {
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+    world.users.get(2)?.imports.clear();
+    await pull(2);
+    expect(await libraries()).toEqual(['1: 7*']);
+    expect(await owners()).toEqual(['7: 1']);
+    expect(await references()).toEqual(['2 of 2: (1) (7)']);
+  });
+
+  it('is active for each account by itself', async () => {
+    const active = async () =>
+      (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map((user) => user.activeTemplateId);
+    for (const id of [1, 2]) Object.assign(world.users.get(id) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    expect(await active()).toEqual([7, 7]);
+    Object.assign(world.users.get(2) ?? {}, { activeTemplate: null });
+    await pull(2);
+    expect(await active()).toEqual([7, null]);
+    world.dttTemplates.delete(7);
+    await pull(1);
+    expect(await active()).toEqual([null, null]);
+  });
+
+  it('moves with its ownership from one account to the other, and stays active for who imports it now', async () => {
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ...one, ownerId: 2 });
+    await pull(2);
+    expect(await libraries()).toEqual(['2: 7*']);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
+    world.users.get(1)?.imports.add(7);
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7', '2: 7*']);
+    expect(await owners()).toEqual(['7: 2']);
+    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 7,
+    });
+    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
+  });
+
+  it('is given up by its owner, who imports it from somebody else from then on', async () => {
+    session(1, 1, 1, 7);
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ...one, ownerId: 3 });
+    world.users.get(1)?.imports.add(7);
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7', '2: 7']);
+    expect(await owners()).toEqual(['7: (3)']);
+    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 7,
+    });
+    await pull(3);
+    expect(await libraries()).toEqual(['1: 7', '2: 7', '3: 7*']);
+  });
+
+  it('keeps its details pending for the others when one account is denied them', async () => {
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+    const upstream = upstreamOf(world, 2);
+    const denying = {
+      ...upstream,
+      get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
+    };
+    const report = await sync({ pool: database.pool, upstream: denying });
+    expect(report?.tallies.get('DTT templates')).toMatchObject({ skipped: 1 });
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
+    await pull(1);
+    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
+      { detailsPending: false, segments: [{ duration: 1 }] },
+    ]);
+  });
+});
+
+describe('a record of one account', () => {
+  it('is left alone by the pull of another, which has none', async () => {
+    for (const records of [world.dttDevices, world.lockTemplates]) records.set(1, { ...one, ownerId: 1 });
+    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    world.dttTemplates.set(1, { ...one, ownerId: 1 });
+    session(1, 1, 1, 1);
+    await pull(1);
+    const before = await contents(database);
+    await pull(2, 2);
+    // Of the users there is one more.
+    expect((await contents(database)).slice(1)).toEqual(before.slice(1));
+    expect(await libraries()).toEqual(['1: 1*']);
+  });
+
+  it('that has moved upstream is that of the account which lists it, and sessions keep its number', async () => {
+    world.dttDevices.set(5, { ...one, ownerId: 1 });
+    world.lockTemplates.set(6, { ...one, ownerId: 1 });
+    world.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    world.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
+    Object.assign(world.users.get(1) ?? {}, { activeLockTemplate: 6 });
+    session(1, 1, 5);
+    session(2, 2, 5);
+    await pull(1, 2);
+    expect(await references()).toEqual(['1 of 1: 5 -', '2 of 2: (5) -']);
+    world.dttDevices.set(5, { ...one, ownerId: 2 });
+    world.lockTemplates.set(6, { ...one, ownerId: 2 });
+    world.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
+    await pull(2);
+    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
+    expect(
+      await database.client.lockSession.findMany({
+        orderBy: { id: 'asc' },
+        select: { id: true, ownerId: true, isActive: true, templateId: true },
+      }),
+    ).toEqual([
+      { id: 7, ownerId: 2, isActive: true, templateId: null },
+      { id: 8, ownerId: 2, isActive: false, templateId: null },
+      { id: 9, ownerId: 1, isActive: false, templateId: null },
+    ]);
+    expect(await database.client.lockTemplate.findMany()).toMatchObject([{ id: 6, ownerId: 2 }]);
+    await pull(1);
+    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
+  });
+
+  it('is left out of another that lists it, and counted, if it does not say whose it is', async () => {
+    session(1, 1, 5);
+    await pull(1);
+    world.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
+    expect(report?.tallies.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
+    expect(report?.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
+    expect(await references()).toEqual(['1 of 1: (5) -']);
+    expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
+  });
+
+  it('does not become the template of the active lock of another', async () => {
+    world.lockTemplates.set(6, { ...one, ownerId: 1 });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    await pull(1);
+    const upstream = upstreamOf(world, 2);
+    const odd = {
+      ...upstream,
+      get: async (path: string) => (path === '/lkbx/templates/active' ? { id: 6 } : upstream.get(path)),
+    };
+    await sync({ pool: database.pool, upstream: odd });
+    expect(await database.client.lockSession.findMany()).toMatchObject([{ id: 8, templateId: null }]);
+  });
+});
+
+describe('the name of an account', () => {
+  const names = async () =>
+    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+  const rename = (id: number, username: string) => Object.assign(world.users.get(id) ?? {}, { username });
+
+  it('is taken from another that was renamed upstream since, which is refreshed before it is shown again', async () => {
+    rename(1, 'Amy');
+    await pull(1, 2);
+    rename(1, 'Bea');
+    rename(2, 'AMY');
+    await pull(2);
+    expect(await names()).toEqual(['Amy (id 1)', 'AMY']);
+    expect(await readRefreshedAt(database.pool, 1)).toBeUndefined();
+    expect(await readRefreshedAt(database.pool, 2)).toBeDefined();
+    await pull(1);
+    expect(await names()).toEqual(['Bea', 'AMY']);
+  });
+
+  it('is taken likewise by an account that is new, though a third has the name that says so', async () => {
+    rename(1, 'amy');
+    rename(2, 'Amy (ID 1)');
+    await pull(1, 2);
+    rename(3, 'amy');
+    await pull(3);
+    expect(await names()).toEqual(['amy (id 1) (id 1)', 'Amy (ID 1)', 'amy']);
+  });
+});
