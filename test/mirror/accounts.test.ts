@@ -1,6 +1,7 @@
 /** A mirror of several accounts: what each of them lists decides what it sees, and nothing of what the others see. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { forgetAccount } from '../../src/mirror/forget.ts';
 import { readRefreshedAt } from '../../src/mirror/mirror.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -284,5 +285,71 @@ describe('the name of an account', () => {
     rename(3, 'amy');
     await pull(3);
     expect(await names()).toEqual(['amy (id 1) (id 1)', 'Amy (ID 1)', 'amy']);
+  });
+});
+
+describe('an account that is forgotten', () => {
+  beforeEach(async () => {
+    world.dttTemplates.set(7, { ...one, ownerId: 1 });
+    world.dttTemplates.set(8, { ...one, ownerId: 1 });
+    world.dttTemplates.set(9, { ...one, ownerId: 99 });
+    world.users.get(1)?.imports.add(9);
+    world.users.get(2)?.imports.add(7);
+    world.dttDevices.set(1, { ...one, ownerId: 1 });
+    world.lockTemplates.set(1, { ...one, ownerId: 1 });
+    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 8, activeLockTemplate: 1 });
+    Object.assign(world.users.get(2) ?? {}, { activeTemplate: 7 });
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+  });
+
+  it('is gone with all that it alone has, and leaves to others what they have imported', async () => {
+    expect(await forgetAccount(database.pool, { id: 1 })).toEqual({
+      id: 1,
+      username: 'user 1',
+      removed: {
+        'DTT sessions': 1,
+        'DTT devices': 1,
+        'LKBX devices': 0,
+        'lock sessions': 1,
+        'lock templates': 1,
+        'OSSM devices': 0,
+        'DTT templates': 2,
+      },
+      left: 1,
+    });
+    expect(await libraries()).toEqual(['2: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+    expect(await references()).toEqual(['2 of 2: (1) 7']);
+    expect(await database.client.user.findMany()).toMatchObject([{ id: 2, activeTemplateId: 7 }]);
+    expect(await database.client.mirroredAccount.count()).toBe(1);
+    // It may come back.
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
+  });
+
+  it('can only be one that there is, and those that there are are named, ten at most', async () => {
+    const others = '"user 1" (id 1), "user 2" (id 2)';
+    await expect(forgetAccount(database.pool, { username: 'nobody' })).rejects.toThrow(
+      `The mirror has no account of the name "nobody". It has ${others}.`,
+    );
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
+      `The mirror has no account of the id 7. It has ${others}.`,
+    );
+    for (let id = 11; id < 21; id++) addUser(world, id);
+    for (let id = 11; id < 21; id++) await pull(id);
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
+      /"user 19" \(id 19\), and 2 more\.$/,
+    );
+  });
+
+  it('can only be one of a mirror', async () => {
+    await database.pool.query('DELETE FROM "MirroredAccount"; DELETE FROM "Mirror"');
+    await expect(forgetAccount(database.pool, { id: 1 })).rejects.toThrow(
+      'This database mirrors no accounts',
+    );
+    expect(await database.client.user.count()).toBe(2);
   });
 });
