@@ -4,9 +4,10 @@ import pMap from 'p-map';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import type { DetailedModel } from '../schema/context.ts';
-import { notePending } from './pending.ts';
+import { noteDenied } from './pending.ts';
 import { concurrency, fetchRecord } from './pull.ts';
 import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
+import { takeTurn } from './turn.ts';
 import type { Upstream } from './upstream.ts';
 import { type Transaction, writeRecords } from './writer.ts';
 
@@ -42,6 +43,7 @@ export function createDetails(): Details {
     const fetched = await fetchRecord(upstream, kind, id, signal);
     if (typeof fetched === 'string') return 'unusable';
     return inTransaction(pool, async (client) => {
+      if (kind.table === 'DttTemplate') await takeTurn(client);
       // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
       const { rowCount } = await client.query(
         `SELECT FROM "${kind.table}" WHERE id = $1 AND "detailsPending" FOR UPDATE`,
@@ -49,7 +51,7 @@ export function createDetails(): Details {
       );
       if (rowCount === 0) return 'settled';
       if (fetched === undefined) {
-        await notePending(client, kind, [id], false);
+        await noteDenied(client, kind, [id], accountId);
         return 'settled';
       }
       return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';

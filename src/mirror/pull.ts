@@ -115,7 +115,6 @@ async function sortPage(
     await mirror.notePending(
       kind,
       stale.map(({ row }) => row.id),
-      true,
     );
   // Those of which details are to be fetched are counted when these come.
   const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...differing]);
@@ -203,7 +202,8 @@ async function writeDetails(
   // The list has counted the others already.
   for (const { row } of known)
     if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
-  if (denied.length > 0) await mirror.notePending(kind, denied, false);
+  if (denied.length > 0) await mirror.noteDenied(kind, denied);
+  for (const id of denied) failed.add(id);
   tally.skipped += denied.length;
   for (const id of denied) current.onDenied(`${kind.item}${id}`);
 }
