@@ -160,7 +160,7 @@ export const settings = {
     z.enum(logLevels).default('info'),
   ),
   UPSTREAM_URL: setting(
-    'base URL of a service that speaks the REST interface, whose account the database mirrors',
+    'base URL of a service that speaks the REST interface, whose accounts the database mirrors',
     'a URL without user, query or fragment, such as https://example.com/api/v1',
     z
       .url({ protocol: /^https?$/ })
@@ -169,7 +169,7 @@ export const settings = {
   ),
   UPSTREAM_TOKEN: {
     ...setting(
-      'API token for UPSTREAM_URL',
+      'API token for UPSTREAM_URL: the one account to mirror; unset, clients bring tokens of their own',
       'a token: visible ASCII characters',
       z
         .string()
@@ -179,9 +179,24 @@ export const settings = {
     secret: true,
   },
   UPSTREAM_INTERVAL: setting(
-    'seconds from one refresh of the mirror to the next',
+    'seconds from one refresh of a mirrored account to the next',
     'an integer from 1 to 86400',
     integer(1, 86_400).default(60),
+  ),
+  UPSTREAM_RATE: setting(
+    'requests a minute that the upstream allows for an account; 0 for no limit',
+    'an integer from 0 to 1000000',
+    integer(0, 1_000_000).default(60),
+  ),
+  UPSTREAM_TOKEN_TTL: setting(
+    'seconds after which a token of the upstream is checked there again, at the latest',
+    'an integer from 1 to 3600',
+    integer(1, 3_600).default(60),
+  ),
+  RELAY: setting(
+    'whether REST requests that no operation covers go to the upstream, for clients with a token of its',
+    'on or off',
+    onOff.default('on'),
   ),
 } satisfies Record<string, Setting<unknown>>;
 

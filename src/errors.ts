@@ -34,6 +34,15 @@ export const messages = {
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
+  accountArriving: 'The account is being read from the upstream',
+  accountUnread:
+    'The account was not read from the upstream yet, and is once a request comes with a token of the upstream',
+  accountUnreachable:
+    'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
+  upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',
+  upstreamUnreachable: 'The upstream cannot be reached',
+  upstreamTooSlow: 'The upstream did not respond in time',
+  upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
   upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
 } as const;
 

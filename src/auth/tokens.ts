@@ -62,6 +62,15 @@ export async function findTokens(sql: Sql, tokens: readonly string[]): Promise<(
   return digests.map((digest) => found.get(digest) ?? null);
 }
 
+/** Whether the secret is a token of this database's, one that was revoked included. */
+export async function isIssued(sql: Sql, token: string): Promise<boolean> {
+  if (!isToken(token)) return false;
+  const rows = await sql.run('SELECT FROM "ApiToken" WHERE digest = $1::bytea', [
+    Buffer.from(digestOf(token), 'hex'),
+  ]);
+  return rows.length > 0;
+}
+
 /** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
 export async function createToken(
   database: PrismaClient,

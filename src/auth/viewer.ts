@@ -9,8 +9,13 @@ import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
-  readonly tokenId: number;
+  /** The id of a token of the gateway's own; undefined for a token of the upstream's, which has none here. */
+  readonly tokenId: number | undefined;
+  /** Aborted when the token has ended, if that may be known before its validity is asked again. */
+  readonly ended?: AbortSignal;
 }
+
+/** The tokens that there are, of one kind. */
 
 export interface Viewers {
   /** The viewer, if the token was looked up before and nothing has changed since. */
@@ -31,7 +36,7 @@ const maxKnown = 10_000;
 const maxLookUps = 500;
 
 interface Known {
-  readonly viewer: Viewer;
+  readonly viewer: Viewer & { readonly tokenId: number };
   /** When the token's last-used time was written, in milliseconds since the epoch. */
   noted: number;
 }
@@ -93,7 +98,10 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
     },
 
     async isValid({ id, tokenId }) {
-      return (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
+      return (
+        tokenId !== undefined &&
+        (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0
+      );
     },
   };
 }
@@ -191,7 +199,7 @@ function wellFormedTokenIn(header: string | undefined): string | undefined {
   return token !== undefined && isToken(token) ? token : undefined;
 }
 
-/** The scheme's name is case-insensitive (RFC 9110, section 11.1). */
-function tokenIn(header: string | undefined): string | undefined {
+/** The token of a header. The scheme's name is case-insensitive (RFC 9110, section 11.1). */
+export function tokenIn(header: string | undefined): string | undefined {
   return header?.match(/^Bearer +(\S+) *$/i)?.[1];
 }

@@ -9,9 +9,9 @@ import { createRateLimit } from './rateLimit.ts';
 /**
  * Counts a request, and returns whether it is one too many. How things stand with who asks is told by the headers of the
  * response, whatever it will be.
- * @param tokenId the token of the request; undefined for an anonymous client.
+ * @param key what requests of the same token are counted under; undefined for an anonymous client.
  */
-export type RateLimits = (exchange: Exchange, tokenId: number | undefined) => Promise<boolean>;
+export type RateLimits = (exchange: Exchange, key: string | undefined) => Promise<boolean>;
 
 /** @param database where gateways that share it tell each other what they counted. */
 export function createRateLimits(
@@ -21,11 +21,11 @@ export function createRateLimits(
   const shared = embedded ? undefined : pool;
   const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
   const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
-  return async (exchange, tokenId) => {
+  return async (exchange, key) => {
     const { isExceeded, headers } =
-      tokenId === undefined
+      key === undefined
         ? await addresses.spend(addressOf(exchange.request, config.TRUST_PROXY))
-        : await tokens.spend(String(tokenId));
+        : await tokens.spend(key);
     Object.assign(exchange.headers, headers);
     return isExceeded;
   };

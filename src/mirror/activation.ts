@@ -3,13 +3,13 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { clientError, detailsNotHere, messages } from '../errors.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { createActivationTurns, longestWait } from './activationTurns.ts';
-import { createDetails } from './details.ts';
-import { isMirrored } from './mirror.ts';
+import { type InTurn, longestWait } from './activationTurns.ts';
 import { kindsOf } from './records.ts';
 import {
+  Exhausted,
   incomprehensible,
   isMissing,
   routeOf,
@@ -31,37 +31,33 @@ const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ schedul
 
 export interface ActivationOptions {
   readonly pool: pg.Pool;
-  /** Of which nothing else makes use. */
-  readonly upstream: Upstream;
-  /** For details, which are read while activations go on. */
-  readonly upstreamForDetails?: Upstream;
   readonly logger: Logger;
+  /** A client of the upstream for what a viewer asks, of which nothing else makes use; undefined if nobody can ask there. */
+  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; inTurn: InTurn } | undefined>;
 }
 
-export function createUpstreamAccount({
+export function createActivation({
   pool,
-  upstream,
-  upstreamForDetails = upstream,
   logger,
-}: ActivationOptions): UpstreamAccount {
-  const inTurn = createActivationTurns(pool.options.connectionString);
-  return {
-    async activate(viewer, templateId, activateHere) {
-      if (!(await isMirrored(pool, viewer.id))) return undefined;
-      if (templateId < 1) throw notOwned();
-      return inTurn(async () => {
-        const scheduleTypeChanged = await activateThere(viewer.id, templateId);
-        return { here: await activateHere(), scheduleTypeChanged };
-      });
-    },
-    fetchDetails: createFetchDetails({ pool, upstream: upstreamForDetails, logger }),
+  upstreamFor,
+}: ActivationOptions): UpstreamAccount['activate'] {
+  return async (viewer, templateId, activateHere) => {
+    const found = await upstreamFor(viewer);
+    if (!found) return undefined;
+    if (templateId < 1) throw notOwned();
+    const { upstream, inTurn } = found;
+    if (!upstream) throw clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable);
+    return inTurn(async () => {
+      const scheduleTypeChanged = await activateThere(upstream, viewer.id, templateId);
+      return { here: await activateHere(), scheduleTypeChanged };
+    });
   };
 
   /** Returns whether the schedule type has changed, or may have. */
-  async function activateThere(accountId: number, templateId: number): Promise<boolean> {
+  async function activateThere(upstream: Upstream, accountId: number, templateId: number): Promise<boolean> {
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(templateId))) await fetchTemplate(templateId, accountId);
+      if (!(await isKnown(templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
@@ -72,6 +68,7 @@ export function createUpstreamAccount({
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
+      if (error instanceof Exhausted) throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy);
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'activation failed');
       const away = error instanceof Unavailable;
@@ -79,15 +76,18 @@ export function createUpstreamAccount({
     }
   }
 
-  /** Whether the response can tell all of it. */
-  async function isKnown(templateId: number): Promise<boolean> {
-    const whole = 'SELECT FROM "DttTemplate" WHERE id = $1 AND NOT "detailsPending"';
-    const { rowCount } = await pool.query(whole, [templateId]);
+  /** Whether the template is here, and the response can tell all of it. */
+  async function isKnown(templateId: number, accountId: number): Promise<boolean> {
+    const { rowCount } = await pool.query(
+      `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
+       WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
+      [templateId, accountId],
+    );
     return rowCount === 1;
   }
 
   /** Brings a template into the mirror. */
-  async function fetchTemplate(templateId: number, accountId: number): Promise<void> {
+  async function fetchTemplate(upstream: Upstream, templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
     const path = `${kind.item}${templateId}`;
     const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
@@ -97,24 +97,6 @@ export function createUpstreamAccount({
       throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
-}
-
-/** Fetches details for those who read them. */
-function createFetchDetails({
-  pool,
-  upstream,
-  logger,
-}: Pick<ActivationOptions, 'pool' | 'upstream' | 'logger'>): UpstreamAccount['fetchDetails'] {
-  const details = createDetails();
-  return async ({ id: accountId }, model, ids) => {
-    try {
-      await details.fetch({ pool, upstream, accountId, model, ids });
-    } catch (error) {
-      if (!(error instanceof UpstreamError)) throw error;
-      logger.warn(error.failure, 'details not fetched');
-      throw detailsNotHere(ids.length);
-    }
-  };
 }
 
 const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);

@@ -1,5 +1,5 @@
 /**
- * Has the activations of a mirrored account take turns, in this process and in all others over the same database: with
+ * Has the activations of one mirrored account take turns, in this process and in all others over the same database: with
  * two under way at once, the upstream could end with the one and the mirror with the other.
  */
 
@@ -15,8 +15,8 @@ export const longestWait = 20_000;
 /** How long, in milliseconds, the server leaves its turn to a gateway that is not heard of. */
 const longestTurn = 60_000;
 
-/** The lock under which one process activates: any number that nothing else in the database uses. */
-export const activationLock = 0xd07e7a12;
+/** The lock under which one process activates, together with the account's id: any number that nothing else here uses. */
+export const activationLock = 0x507e7a12;
 
 /** PostgreSQL's code for a lock that could not be had in time: `lock_not_available`. */
 const notAvailable = '55P03';
@@ -24,7 +24,7 @@ const notAvailable = '55P03';
 export type InTurn = <T>(run: () => Promise<T>) => Promise<T>;
 
 /** @param url of the server; undefined for an embedded database, which no other process can have open. */
-export function createActivationTurns(url: string | undefined): InTurn {
+export function createActivationTurns(url: string | undefined, userId: number): InTurn {
   const queue = createTurnQueue();
   return async (run) => {
     const until = Date.now() + longestWait;
@@ -35,7 +35,7 @@ export function createActivationTurns(url: string | undefined): InTurn {
       throw busy();
     }
     try {
-      return url === undefined ? await run() : await whileLocked(url, until, run);
+      return url === undefined ? await run() : await whileLocked(url, userId, until, run);
     } finally {
       end();
     }
@@ -43,7 +43,7 @@ export function createActivationTurns(url: string | undefined): InTurn {
 }
 
 /** Runs it on a connection beside the pool, whose connections what it does may all need. */
-async function whileLocked<T>(url: string, until: number, run: () => Promise<T>): Promise<T> {
+async function whileLocked<T>(url: string, userId: number, until: number, run: () => Promise<T>): Promise<T> {
   const { client, close } = createSession({ connectionString: url }, 2 * longestWait);
   try {
     await client.connect();
@@ -51,9 +51,11 @@ async function whileLocked<T>(url: string, until: number, run: () => Promise<T>)
     await client.query(
       `BEGIN; SET LOCAL lock_timeout = ${Math.max(1, until - Date.now())}; SET LOCAL idle_in_transaction_session_timeout = ${longestTurn}`,
     );
-    await client.query('SELECT pg_advisory_xact_lock($1)', [activationLock]).catch((error: unknown) => {
-      throw error instanceof pg.DatabaseError && error.code === notAvailable ? busy() : error;
-    });
+    await client
+      .query('SELECT pg_advisory_xact_lock($1, $2)', [activationLock, userId])
+      .catch((error: unknown) => {
+        throw error instanceof pg.DatabaseError && error.code === notAvailable ? busy() : error;
+      });
     return await run();
   } finally {
     await close();

@@ -72,7 +72,7 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
     pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
     notePending: (kind, ids, pending) => transaction((client) => notePending(client, kind, ids, pending)),
-    ids: (kind) => readIds(pool, kind),
+    ids: (kind) => readIds(pool, kind, account.id),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids)),
     activeTemplate: () => readActiveTemplate(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
@@ -137,6 +137,15 @@ export async function checkMirror(client: pg.Pool | pg.PoolClient, source: strin
   }
 }
 
+/** When the lists of an account that are here were read, in milliseconds since the epoch; undefined until all were. */
+export async function readRefreshedAt(pool: pg.Pool, userId: number): Promise<number | undefined> {
+  const { rows } = await pool.query<{ refreshedAt: Date | null }>(
+    'SELECT "refreshedAt" FROM "MirroredAccount" WHERE "userId" = $1',
+    [userId],
+  );
+  return rows[0]?.refreshedAt?.getTime();
+}
+
 /** Whether a user's account lives upstream. */
 export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean> {
   const { rowCount } = await pool.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1', [userId]);
@@ -164,8 +173,13 @@ async function findDifferingOrAll(
   }
 }
 
-async function readIds(pool: pg.Pool, { table }: Kind): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(`SELECT id FROM "${table}"`);
+async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
+  const { rows } = await pool.query<{ id: number }>(
+    table === 'DttTemplate'
+      ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
+      : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
+    [accountId],
+  );
   return rows.map(({ id }) => id);
 }
 

@@ -1,52 +1,222 @@
-/** The mirror as a part of the gateway: its refresh, and the activations that it sends to the upstream. */
+/** The mirror as a part of the gateway: who its clients are, its accounts, and what goes on to the upstream. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { isIssued } from '../auth/tokens.ts';
+import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
+import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { Sql } from '../database/reader/sql.ts';
 import { SetupError } from '../errors.ts';
+import { type Exchange, isRead } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { activationTiming, createUpstreamAccount } from './activation.ts';
+import { learnAccount } from './account.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
+import { activationTiming, createActivation } from './activation.ts';
+import { createDemand } from './demand.ts';
+import { awaitArrival, makeFresh, within } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import { startRefresh } from './refresh.ts';
-import { createUpstream, type Timing } from './upstream.ts';
+import type { MirroredAccount } from './mirroredAccount.ts';
+import { relay } from './relay.ts';
+import { tokenStep } from './report.ts';
+import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
+import { createUpstream, Exhausted, type Timing, Unauthorized, UpstreamRejection } from './upstream.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
-  /** As in `Refresh`. */
+  /** Whose the tokens of the upstream are; undefined where clients have only the gateway's own. */
+  readonly tokens: UpstreamTokens | undefined;
+  /** Whether a token of the upstream's, which a viewer came with, still stands for them. */
+  isValid(viewer: Viewer): Promise<boolean>;
+  /** Lets a request through once the viewer's account is here and fresh, or responds to it. */
+  admit(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
+  /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
+  relayFor(viewer: Viewer): ((exchange: Exchange) => Promise<HttpResponse>) | undefined;
   status(): string;
   close(): Promise<void>;
 }
 
+export interface MirrorOptions {
+  readonly pool: pg.Pool;
+  readonly sql: Sql;
+  readonly feed: ChangeFeed;
+  readonly logger: Logger;
+  /** Told of a user whose rows have changed here. */
+  onChanged(userId: number): void;
+  readonly timing?: Partial<Timing>;
+  /** For how long after its last use a token, and with it an account, is looked after, in milliseconds. */
+  readonly idle?: number;
+}
+
+type Settings = Pick<
+  Config,
+  | 'DATABASE_URL'
+  | 'DATA_DIR'
+  | 'UPSTREAM_URL'
+  | 'UPSTREAM_TOKEN'
+  | 'UPSTREAM_INTERVAL'
+  | 'UPSTREAM_RATE'
+  | 'UPSTREAM_TOKEN_TTL'
+  | 'RELAY'
+>;
+
+/** A client waits for what it asks: there is no repetition, and no long pause. */
+const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
+
+/** How long, in milliseconds, after a write is relayed its response waits for the account to be read again. */
+const longestAfterWrite = 5_000;
+
 /**
- * Starts to mirror the account that the settings name, if they name one.
- * @throws {SetupError} without a token, and for a database that holds other data.
+ * Starts to mirror the accounts of the upstream that the settings name, if they name one.
+ * @throws {SetupError} for a database that holds other data.
  */
 export async function openMirrorService(
-  config: Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'DATABASE_URL' | 'DATA_DIR'>,
-  pool: pg.Pool,
-  logger: Logger,
-  timing: Partial<Timing> = {},
+  config: Settings,
+  options: MirrorOptions,
 ): Promise<MirrorService | undefined> {
   if (config.UPSTREAM_URL === undefined) return undefined;
-  const { base, token } = upstreamOf(config);
-  await checkMirror(pool, createUpstream({ base, token }).base);
-  const refresh = startRefresh({
-    pool,
-    upstream: createUpstream({ base, token, timing }),
-    interval: config.UPSTREAM_INTERVAL * 1000,
-    logger,
-    config,
+  const { pool, sql, logger, timing = {}, idle = 10 * 60_000 } = options;
+  const base = config.UPSTREAM_URL.replace(/\/+$/, '');
+  await checkMirror(pool, base);
+  const own = config.UPSTREAM_TOKEN;
+  const interval = config.UPSTREAM_INTERVAL * 1_000;
+  const accounts = createAccounts({
+    ...options,
+    base,
+    timing,
+    interval,
+    // The one account that the settings name is kept fresh whether somebody asks or not.
+    idle: own === undefined ? idle : Number.POSITIVE_INFINITY,
+    rate: config.UPSTREAM_RATE,
+    // Clients of the one account need tokens of the gateway's own.
+    next: own === undefined ? undefined : tokenStep('your_name', config),
+    onSaid: (credential, said) => tokens?.tell(credential, said),
   });
-  const forClients = () => createUpstream({ base, token, timing: { ...activationTiming, ...timing } });
+  const check = createCheck(base, accounts, { ...checkTiming, ...timing });
+  const end = new AbortController();
+  const following = own === undefined ? undefined : follow(own);
+  const tokens = own === undefined ? openTokens() : undefined;
+
+  /** Mirrors the account of the one token that the settings name, once the upstream says whose it is. */
+  async function follow(token: string): Promise<void> {
+    while (!end.signal.aborted) {
+      const checked = await check(token);
+      if (checked.kind === 'valid') {
+        const account = accounts.enter(checked.userId);
+        account.add({ token, viewer: { id: checked.userId, tokenId: undefined } });
+        account.touch();
+        return;
+      }
+      if (checked.kind === 'invalid') accounts.fail(new Unauthorized('', { failure: 'refused the token' }));
+      await sleep(interval, undefined, { signal: end.signal }).catch(() => {});
+    }
+  }
+
+  function openTokens(): UpstreamTokens {
+    return createUpstreamTokens({
+      async check(token, viewer) {
+        if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
+        return check(token, viewer?.id);
+      },
+      onBegin(credential) {
+        const account = accounts.enter(credential.viewer.id);
+        account.budget.note();
+        account.add(credential);
+      },
+      onEnd(credential) {
+        const { id } = credential.viewer;
+        accounts.enter(id).remove(credential);
+        accounts.leave(id);
+      },
+      onOther: () => logger.warn('the upstream answers another user for a token, which has ended here'),
+      ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
+      idle,
+    });
+  }
+
+  /** A client for what somebody waits for. */
+  const clientFor = (account: MirroredAccount, viewer: Viewer) =>
+    account.upstreamFor(tokens?.credentialOf(viewer), 'demand', { ...activationTiming, ...timing });
+
+  function relayFor(viewer: Viewer) {
+    const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
+    if (!credential) return undefined;
+    return async (exchange: Exchange): Promise<HttpResponse> => {
+      const account = accounts.enter(viewer.id);
+      const response = await relay(exchange, { base, token: credential.token, budget: account.budget });
+      if (response.status === 401) tokens?.tell(credential, 'invalid');
+      // What the client reads next is to be what it wrote.
+      else if (!isRead(exchange)) await within(longestAfterWrite, account.refresh());
+      return response;
+    };
+  }
+
   return {
-    upstream: createUpstreamAccount({
-      pool,
-      upstream: forClients(),
-      upstreamForDetails: forClients(),
-      logger,
-    }),
-    status: refresh.status,
-    close: refresh.stop,
+    tokens,
+    relayFor,
+    async isValid(viewer) {
+      if (!(await tokens?.isValid(viewer))) return false;
+      // Whoever has a stream open asks all the time.
+      accounts.enter(viewer.id).touch();
+      return true;
+    },
+    upstream: {
+      activate: createActivation({
+        pool,
+        logger,
+        async upstreamFor(viewer) {
+          const account = await accounts.of(viewer.id);
+          return account && { upstream: clientFor(account, viewer), inTurn: account.activateInTurn };
+        },
+      }),
+      fetchDetails: createDemand({
+        pool,
+        logger,
+        async upstreamFor(viewer) {
+          const account = await accounts.of(viewer.id);
+          const upstream = account && clientFor(account, viewer);
+          return upstream && { upstream, budget: account.budget };
+        },
+      }),
+    },
+    async admit(exchange, viewer) {
+      const account = await accounts.of(viewer.id);
+      if (!account) return undefined;
+      if (account.refreshedAt !== undefined) {
+        await makeFresh(exchange, account);
+        return undefined;
+      }
+      const relayed = exchange.endpoint === 'rest' ? relayFor(viewer) : undefined;
+      if (!relayed) return awaitArrival(exchange, account);
+      account.touch();
+      return relayed(exchange);
+    },
+    status: accounts.status,
+    async close() {
+      end.abort();
+      tokens?.close();
+      await following;
+      await accounts.close();
+    },
+  };
+}
+
+/** Asks the upstream whose token it is, within the budget of whose it was if it was anybody's. */
+function createCheck(base: string, accounts: Accounts, timing: Partial<Timing>) {
+  return async (token: string, userId?: number): Promise<Checked> => {
+    const budget = userId === undefined ? undefined : accounts.enter(userId).budget;
+    const upstream = createUpstream({ base, token, timing, priority: 'demand', ...(budget && { budget }) });
+    try {
+      const { row } = await learnAccount(upstream);
+      return { kind: 'valid', userId: row.id };
+    } catch (error) {
+      if (error instanceof Unauthorized || (error instanceof UpstreamRejection && error.status === 403))
+        return { kind: 'invalid' };
+      accounts.fail(error);
+      return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : 5 };
+    }
   };
 }
 

@@ -10,16 +10,22 @@ import {
   pullDetails,
   pullLists,
 } from './pullAccount.ts';
+import { AnotherAccount, type Upstream } from './upstream.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
   readonly signal?: AbortSignal;
+  /** Whose account it has to be, if that is known. */
+  readonly userId?: number;
+  /** Whether to leave the details to another run. */
+  readonly listsOnly?: boolean;
   /** As in `MirrorOptions`. */
   readonly lease?: number;
 }
 
 export interface SyncReport extends Pulled {
   readonly account: Account;
+  readonly began: Date;
   /** How many requests it took. */
   readonly requests: number;
 }
@@ -37,17 +43,24 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
     const { row: account, notes } = await learnAccount(upstream, named, signal);
+    if (options.userId !== undefined && account.id !== options.userId)
+      throw new AnotherAccount('The token opens another account than it did.', {
+        failure: 'answers another user for a token',
+      });
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     try {
       const progress = createProgress();
-      await pullLists({ ...options, signal }, mirror, account, progress);
+      const lists = await pullLists({ ...options, signal }, mirror, account, progress);
       await mirror.setRefreshed(began);
-      const result = await pullDetails({ ...options, signal }, mirror, account, progress);
+      const result = options.listsOnly
+        ? lists
+        : await pullDetails({ ...options, signal }, mirror, account, progress);
       return {
         ...result,
         notes: [...notes, ...result.notes],
         account,
+        began,
         requests: upstream.requestCount() - before,
       };
     } finally {
@@ -55,5 +68,21 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     }
   } finally {
     end.abort();
+  }
+}
+
+/** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
+export async function syncDetails(options: {
+  readonly pool: pg.Pool;
+  readonly upstream: Upstream;
+  readonly account: Account;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const { pool, upstream, account } = options;
+  const mirror = await openMirror({ pool, source: upstream.base, account });
+  try {
+    if (mirror) await pullDetails(options, mirror, account);
+  } finally {
+    await mirror?.release();
   }
 }

@@ -3,10 +3,10 @@
  * checks everything that it is sent.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
+import { type Budget, createBudget, type Priority } from './budget.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
@@ -30,7 +30,7 @@ export interface Timing {
   /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
   readonly maxDelay: number;
-  /** The longest `Retry-After` that is waited for. */
+  /** The longest `Retry-After` that is waited for, and for what somebody waits for also the longest wait for the budget. */
   readonly longestPause: number;
 }
 
@@ -81,9 +81,26 @@ export class Unauthorized extends UpstreamError {
   override name = 'Unauthorized';
 }
 
+/** The token opens another account than it did. */
+export class AnotherAccount extends UpstreamError {
+  override name = 'AnotherAccount';
+}
+
 /** The upstream is away, busy or broken, which may pass. */
 export class Unavailable extends UpstreamError {
   override name = 'Unavailable';
+}
+
+/** The upstream takes no more requests for now: it said so, or the budget does. */
+export class Exhausted extends UpstreamError {
+  override name = 'Exhausted';
+  /** In seconds from now. */
+  readonly retryAfter: number;
+
+  constructor(message: string, failure: Failure, retryAfter: number) {
+    super(message, failure);
+    this.retryAfter = retryAfter;
+  }
 }
 
 /** The upstream understood the request, and said no. */
@@ -131,6 +148,10 @@ export interface UpstreamOptions {
   readonly base: string;
   readonly token: string;
   readonly timing?: Partial<Timing>;
+  /** What the account may ask in a minute; as much as one likes unless given. */
+  readonly budget?: Budget;
+  /** What the requests are for. */
+  readonly priority?: Priority;
   /** Told of every attempt that failed and is repeated. */
   readonly onRetry?: (retry: Retry) => void;
 }
@@ -158,12 +179,12 @@ interface Call {
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
 
-export function createUpstream({ base, token, timing, onRetry }: UpstreamOptions): Upstream {
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { base, token, timing, budget = createBudget(0), priority = 'refresh', onRetry } = options;
   const root = base.replace(/\/+$/, '');
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
   const quote = quoteWithout(token);
-  const sender = createSender(token, quote);
-  const pause = createPause(longestPause);
+  const sender = createSender(token, quote, budget);
 
   const callOf = (method: Call['method'], path: string): Call => ({
     name: `${method} ${path}`,
@@ -199,12 +220,16 @@ export function createUpstream({ base, token, timing, onRetry }: UpstreamOptions
   }
 
   async function attempt(call: Call, signal?: AbortSignal): Promise<unknown> {
-    await pause.wait(signal);
+    const wait = priority === 'demand' ? budget.delayFor(1) : 0;
+    if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
+    await budget.take(priority, signal);
     const deadline = AbortSignal.timeout(timeout);
     try {
       const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const text = await readBody(call, response);
-      if (isBusy(response)) pause.extend(call, response.headers.get('Retry-After'));
+      const pause = isBusy(response) ? readRetryAfter(response) : 0;
+      if (pause > 0) budget.pauseUntil(Date.now() + pause);
+      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause);
       return dataOf(call, response, text, quote);
     } catch (error) {
       if (error instanceof UpstreamError) throw error;
@@ -222,7 +247,7 @@ export function createUpstream({ base, token, timing, onRetry }: UpstreamOptions
 const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
 
 /** Sends requests and counts them. It follows redirects within the upstream's origin: the token goes nowhere else. */
-function createSender(token: string, quote: Quote) {
+function createSender(token: string, quote: Quote, budget: Budget) {
   let sent = 0;
 
   async function send(call: Call, signal: AbortSignal): Promise<Response> {
@@ -241,6 +266,7 @@ function createSender(token: string, quote: Quote) {
     let place = url;
     for (let redirects = 0; ; redirects++) {
       sent++;
+      if (redirects > 0) budget.note();
       const response = await fetch(place, init);
       const location = response.headers.get('Location');
       if (response.status < 300 || response.status > 399 || location === null) return response;
@@ -259,33 +285,18 @@ function createSender(token: string, quote: Quote) {
   return { send, count: () => sent };
 }
 
-/** When the upstream wants to hear from us again. What it tells one request holds for all. */
-function createPause(longest: number) {
-  let until = 0;
-  return {
-    async wait(signal?: AbortSignal): Promise<void> {
-      const remaining = until - Date.now();
-      if (remaining > 0) await sleep(remaining, undefined, { ...(signal && { signal }) });
-    },
+/** How long the upstream asks to wait, in milliseconds: it says so in seconds, or by a date (RFC 9110, section 10.2.3). */
+function readRetryAfter({ headers }: Response): number {
+  const text = headers.get('Retry-After') ?? '';
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return wait > 0 ? wait : 0;
+}
 
-    /**
-     * @param retryAfter a number of seconds or a date (RFC 9110, section 10.2.3).
-     * @throws {UpstreamError} when that is longer than we wait.
-     */
-    extend(call: Call, retryAfter: string | null): void {
-      if (retryAfter === null) return;
-      const isSeconds = /^\d+$/.test(retryAfter);
-      const wait = isSeconds ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now();
-      if (wait > longest) {
-        const seconds = Math.ceil(wait / 1000);
-        throw new UpstreamError(
-          `${call.name}: it asks to wait for ${seconds} s. Gave up: try again then.`,
-          failureOf(call, `asks to wait for ${seconds} s`),
-        );
-      }
-      if (wait > 0) until = Math.max(until, Date.now() + wait);
-    },
-  };
+/** @param wait in milliseconds. */
+function exhausted(call: Call, why: string, wait: number): Exhausted {
+  const seconds = Math.ceil(wait / 1000);
+  const message = `${call.name}: ${why} for ${seconds} s. Gave up: try again then.`;
+  return new Exhausted(message, failureOf(call, `asks to wait for ${seconds} s`), seconds);
 }
 
 /** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */

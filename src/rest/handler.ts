@@ -18,17 +18,22 @@ const maxBody = 64 * 1024;
 
 export interface RestOptions {
   createContext(viewer: Viewer): Context;
+  /** What hands a viewer's requests on to where their account lives, as they are; undefined for one whose are not. */
+  relayFor?: ((viewer: Viewer) => Relay | undefined) | undefined;
   /** Where people read about the interface, if they can. */
   docsPath?: string | undefined;
   /** Those of `operations.graphql` unless told otherwise. */
   routes?: readonly Route[];
 }
 
+type Relay = (exchange: Exchange) => Promise<HttpResponse>;
+
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
 /** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
 export function createRestHandler({
   createContext,
+  relayFor,
   docsPath,
   routes = shippedRoutes,
 }: RestOptions): RestHandler {
@@ -44,12 +49,15 @@ export function createRestHandler({
       return restErrorResponse(401, messages.unauthorized, challenge);
     }
     const match = matchPath(byPath, path);
-    if (!match) return restErrorResponse(404, messages.notFound);
     const method = isRead(exchange) ? 'GET' : request.method;
-    const route = match.routes.find((candidate) => candidate.method === method);
+    const route = match?.routes.find((candidate) => candidate.method === method);
+    const parameters = new URLSearchParams(query);
+    const relay = route && covers(route, parameters, viewer) ? undefined : relayFor?.(viewer);
+    if (relay) return taskOfRelay(exchange, relay);
+    if (!match) return restErrorResponse(404, messages.notFound);
     if (!route) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
     exchange.operation = route.label;
-    return taskOf(exchange, viewer, { route, id: match.id, parameters: new URLSearchParams(query) });
+    return taskOf(exchange, viewer, { route, id: match.id, parameters });
   };
 
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
@@ -79,6 +87,24 @@ export function createRestHandler({
     } as const;
     return { cacheKey: keyOf(route, input), prepare: () => work };
   }
+}
+
+/** Whether an operation knows what to make of all that a query string says. */
+function covers(route: Route, parameters: URLSearchParams, viewer: Viewer): boolean {
+  return [...parameters].every(([name, value]) =>
+    name === 'targetUserId'
+      ? value === String(viewer.id)
+      : route.isList && (name === 'limit' || name === 'offset'),
+  );
+}
+
+function taskOfRelay(exchange: Exchange, relay: Relay): Task {
+  const work = {
+    kind: 'other',
+    run: () => relay(exchange),
+    mayHaveWritten: () => !isRead(exchange),
+  } as const;
+  return { cacheKey: undefined, prepare: () => work };
 }
 
 /** What the response of a read depends on beside the viewer, so that nothing else fills the cache. */

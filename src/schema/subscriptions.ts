@@ -14,7 +14,7 @@ export interface ViewerChanges {
 
 export interface ViewerChangesOptions {
   readonly feed: ChangeFeed;
-  readonly viewers: Viewers;
+  readonly viewers: Pick<Viewers, 'isValid'>;
   /** How often, in seconds, the token is looked up again, whatever the feed says. */
   readonly maxAge: number;
   /** How long to wait, in milliseconds, before something is tried again after the database failed. */
@@ -69,6 +69,7 @@ export function createViewerChanges(
         checkAndYield().catch(() => {});
       };
       const unsubscribe = feed.subscribe(onChange);
+      viewer.ended?.addEventListener('abort', () => stop(), { signal: ended.signal });
       const timer = setInterval(() => onChange({ kind: 'all' }), maxAge * 1_000);
       // The token may have been revoked since the request was authenticated.
       onChange({ kind: 'all' });

@@ -61,15 +61,22 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   const database = parts.add(await openDatabase(config, bounds, listener));
   const { pool, embedded } = database;
   await openTraces(config, logger, parts);
-  const mirror = await openMirrorService(config, pool, logger);
-  if (mirror) parts.add(mirror);
-  const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const feed = parts.add(await database.openChangeFeed());
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: config.CACHE_MAX_AGE,
   });
+  const { sql } = database;
+  const mirror = await openMirrorService(config, {
+    pool,
+    sql,
+    feed,
+    logger,
+    onChanged: responseCache.invalidate,
+  });
+  if (mirror) parts.add(mirror);
+  const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed }, parts);
   const closing = new AbortController();
   const server = createGatewayServer({

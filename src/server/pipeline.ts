@@ -6,7 +6,7 @@
 import { setMaxListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createViewers, mayBeToken, type Viewer } from '../auth/viewer.ts';
+import { createViewers, type Viewer } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
@@ -23,13 +23,15 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import type { Work } from '../http/task.ts';
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
 import { longestActivation } from '../mirror/activation.ts';
+import type { MirrorService } from '../mirror/service.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { createContext, type UpstreamAccount } from '../schema/context.ts';
+import { createContext } from '../schema/context.ts';
 import { createViewerChanges } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
+import { createIdentification } from './identification.ts';
 import { createReadiness } from './readiness.ts';
 
 export interface ServerOptions {
@@ -44,8 +46,8 @@ export interface ServerOptions {
   closing: AbortSignal;
   /** How long clients are waited for, if not as long as usual. */
   timeouts?: Timeouts;
-  /** For a database that mirrors an account: where it lives, and how fresh the mirror is. */
-  mirror?: { readonly upstream: UpstreamAccount; status(): string } | undefined;
+  /** For a database that mirrors accounts. */
+  mirror?: MirrorService | undefined;
 }
 
 /** Makes of a request what the client gets. */
@@ -110,6 +112,7 @@ function createPipeline(options: ServerOptions): Respond {
       send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
     },
   });
+  const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const { page, graphql, rest } = createHandlers(options, viewers);
 
   return async (exchange) => {
@@ -124,13 +127,14 @@ function createPipeline(options: ServerOptions): Respond {
     const preflight = isGraphiql ? undefined : cors(exchange);
     if (preflight) return preflight;
 
-    const { authorization } = request.headers;
-    let viewer: Viewer | null | undefined = viewers.known(authorization);
-    if (!viewer && mayBeToken(authorization) && shed(exchange)) return fail('tooBusy');
     // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
     // it is nobody's fault when a token could not be looked up.
-    viewer ??= await viewers.authenticate(authorization);
-    if (await limitRate(exchange, viewer?.tokenId)) return fail('tooManyRequests');
+    const identified = await identify(exchange);
+    if ('error' in identified) return fail(identified.error, identified.headers);
+    const { viewer } = identified;
+    if (await limitRate(exchange, viewer ? rateKeyOf(viewer) : undefined)) return fail('tooManyRequests');
+    const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
+    if (early) return early;
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
@@ -145,6 +149,9 @@ function createPipeline(options: ServerOptions): Respond {
     return runWork(work, { viewer, cacheKey }, responseCache);
   };
 }
+
+/** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
+const rateKeyOf = ({ id, tokenId }: Viewer) => (tokenId === undefined ? `user ${id}` : String(tokenId));
 
 /** Runs what a request asks for: a query through the cache, and anything else past it. */
 export async function runWork(
@@ -170,7 +177,14 @@ function createHandlers(
   { config, database, feed, demoToken, mirror }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
-  const changes = { feed, viewers, maxAge: config.CACHE_MAX_AGE };
+  // Tokens of the upstream have to be asked about there, which nothing announces.
+  const maxAge = Math.min(
+    config.CACHE_MAX_AGE,
+    mirror?.tokens ? config.UPSTREAM_TOKEN_TTL : Number.POSITIVE_INFINITY,
+  );
+  const isValid = async (viewer: Viewer) =>
+    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  const changes = { feed, viewers: { isValid }, maxAge };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) =>
     createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
@@ -179,6 +193,7 @@ function createHandlers(
     graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),
     rest: createRestHandler({
       createContext: contextOf,
+      relayFor: mirror?.relayFor,
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };

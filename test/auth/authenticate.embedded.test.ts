@@ -203,7 +203,7 @@ describe('who asks', () => {
       const exchange = { request, headers } as unknown as Exchange;
       const isExceeded = await limitRate(
         exchange,
-        token === undefined ? undefined : viewerOf[token]?.tokenId,
+        token === undefined ? undefined : viewerOf[token] && String(viewerOf[token].tokenId),
       );
       return { isExceeded, headers };
     };
@@ -233,7 +233,7 @@ it('what is counted is told to other gateways over one database, of which an emb
     const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, shared);
     // As much of an exchange as is looked at.
     const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
-    await limitRate(exchange, 1);
+    await limitRate(exchange, '1');
     await limitRate(exchange, undefined);
     expect(query).toHaveBeenCalledTimes(embedded ? 0 : 2);
   }

@@ -137,13 +137,13 @@ it('asks whether an address without the version segment is right', async () => {
 it('waits for a run that is under way, and says so once', async () => {
   await sync();
   await mirror.pool.query(
-    `UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 hour'`,
+    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 hour'`,
   );
   let attempts = 0;
   proxy.misbehave = (request, response) => {
     if (pathOf(request) !== '/users/me' || ++attempts < 3) return false;
     mirror.pool
-      .query('UPDATE "Mirror" SET "heldBy" = NULL, "heldUntil" = NULL')
+      .query('UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL')
       .then(() => response.destroy());
     // Once it is free, the request is made again.
     proxy.misbehave = behave;

@@ -81,7 +81,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
   it('leaves the one account of a mirror alone', async () => {
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
     onTestFinished(() => database.close());
-    await database.pool.query(`INSERT INTO "Mirror" (source, "userId") VALUES ('https://example.com', 1)`);
+    await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
     // The database is open here, as it would be in a gateway.
     for (const args of [
       ['user', 'create', 'amy'],

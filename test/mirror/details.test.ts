@@ -1,14 +1,13 @@
 /** Records of which a mirror has what the lists say: their details are fetched when they are asked for. */
 
-import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
 import { learnAccount } from '../../src/mirror/account.ts';
-import { createUpstreamAccount } from '../../src/mirror/activation.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { graphql, graphqlOnce, rest, type TestGateway } from '../support/gateway.ts';
+import { stillMirror } from '../support/mirrorService.ts';
 import { behave, openScene, pathOf, reply, type Scene, shortTiming, unchanged } from '../support/upstream.ts';
 
 let scene: Scene;
@@ -26,10 +25,7 @@ beforeEach(async () => {
     token: scene.sourceToken,
     timing: { ...shortTiming, retries: 0 },
   });
-  mirror = await scene.openMirror({
-    upstream: createUpstreamAccount({ pool: target.pool, upstream, logger: pino({ level: 'silent' }) }),
-    status: () => 'test',
-  });
+  mirror = await scene.openMirror(stillMirror(target.pool, upstream));
   scene.proxy.requests.length = 0;
 });
 afterAll(() => scene?.close());

@@ -231,17 +231,17 @@ describe('the mirror of an upstream', () => {
     scene.proxy.misbehave = (request, response) => {
       if (taken !== undefined || !pathOf(request).startsWith('/dtt/sessions/')) return false;
       taken = pool
-        .query(`UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`)
+        .query(`UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`)
         .then(async () => {
           taken = await contents(scene.target);
           response.socket?.destroy();
         });
       return true;
     };
-    await expect(scene.sync()).rejects.toThrow('Another run has taken over the mirror.');
+    await expect(scene.sync()).rejects.toThrow('Another run has taken over the account.');
     expect(taken).toEqual(await contents(scene.target));
     expect(await scene.target.client.dttSession.count()).toBe(0);
-    expect(await scene.target.client.mirror.findMany()).toMatchObject([{ heldBy: 'another' }]);
+    expect(await scene.target.client.mirroredAccount.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 
   it('stays with a run that waits for its upstream for longer than its lease', async () => {
@@ -262,7 +262,7 @@ describe('the mirror of an upstream', () => {
   it('is taken over from a run that was killed, when that has not been heard of for a while', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
-      `UPDATE "Mirror" SET "heldBy" = 'killed', "heldUntil" = now() + interval '500 ms'`,
+      `UPDATE "MirroredAccount" SET "heldBy" = 'killed', "heldUntil" = now() + interval '500 ms'`,
     );
     await expect(scene.sync()).rejects.toThrow('another run is under way');
     await sleep(600);

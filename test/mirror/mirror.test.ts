@@ -4,12 +4,13 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
-import { createUpstreamAccount } from '../../src/mirror/activation.ts';
+import { createToken } from '../../src/auth/tokens.ts';
 import { describeChanges, reportTable } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { stillMirror } from '../support/mirrorService.ts';
 import {
   behave,
   contents,
@@ -58,12 +59,7 @@ async function responsesOf(gateway: TestGateway, token: string, paths: readonly 
 
 /** Opens the mirror with the way back to the upstream. */
 async function openMirror() {
-  const { target, upstream } = scene;
-  const logger = pino({ level: 'silent' });
-  return scene.openMirror({
-    upstream: createUpstreamAccount({ pool: target.pool, upstream, logger }),
-    status: () => 'test',
-  });
+  return scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
 }
 
 async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
@@ -441,12 +437,23 @@ describe('a mirror', () => {
     expect(await contents(scene.target)).toEqual(before);
   });
 
-  it('stays that of one account and one upstream', async () => {
+  it('takes another account in beside the first', async () => {
     await scene.syncOnce();
     const other = await createAccount(scene.source.database.client, 'alice');
-    const before = await contents(scene.target);
     const upstream = createUpstream({ base: scene.proxy.base, token: other.token, timing: shortTiming });
-    await expect(scene.sync({ upstream })).rejects.toThrow(/mirrors another account than that of the token/);
+    await scene.sync({ upstream });
+    const { gateway, token } = await openMirror();
+    await expectEqual({ gateway, token });
+    const { token: othersToken } = await createToken(scene.target.client, 'alice', 'test');
+    const paths = pathsWith(['?limit=100'], [...other.dttTemplates, other.dttSessions[0] ?? 0, 1, 2]);
+    expect(await responsesOf(gateway, othersToken, paths)).toEqual(
+      await responsesOf(scene.source, other.token, paths),
+    );
+  });
+
+  it('stays that of one upstream', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
     const elsewhere = createUpstream({
       base: `${scene.source.url}/api/v1`,
       token: scene.sourceToken,
@@ -579,8 +586,7 @@ describe('an activation on a mirror', () => {
     const log: string[] = [];
     const { target, upstream } = scene;
     const logger = pino({ level: 'warn' }, { write: (text) => log.push(text) });
-    const account = createUpstreamAccount({ pool: target.pool, upstream, logger });
-    const { gateway, token } = await scene.openMirror({ upstream: account, status: () => 'test' });
+    const { gateway, token } = await scene.openMirror(stillMirror(target.pool, upstream, logger));
     const good = await fetch(`${scene.source.url}/api/v1/dtt/templates/1`, {
       headers: { Authorization: `Bearer ${scene.sourceToken}` },
     }).then((response) => response.json());
@@ -662,18 +668,14 @@ describe('an activation on a mirror', () => {
   it('takes its turn, so that the mirror ends as the upstream does, whichever gateway was asked', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
-    const beside = createUpstreamAccount({
-      pool: scene.target.pool,
-      upstream: createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
-      logger: pino({ level: 'silent' }),
-    });
+    const beside = stillMirror(
+      scene.target.pool,
+      createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
+    );
     const another =
       inject('engine').kind === 'embedded'
         ? mirror.gateway
-        : await openTestGateway(
-            { ...scene.target, close: async () => {} },
-            { mirror: { upstream: beside, status: () => '' } },
-          );
+        : await openTestGateway({ ...scene.target, close: async () => {} }, { mirror: beside });
     const order: string[] = [];
     let second: Promise<{ status: number }> | undefined;
     scene.proxy.misbehave = (request, response) => {

@@ -6,12 +6,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { createToken } from '../../src/auth/tokens.ts';
 import { readConfig } from '../../src/config.ts';
 import { openClient } from '../../src/database/client.ts';
+import { createSql } from '../../src/database/reader/sql.ts';
 import { SetupError } from '../../src/errors.ts';
-import { type Refresh, startRefresh } from '../../src/mirror/refresh.ts';
-import { upstreamOf } from '../../src/mirror/service.ts';
+import { type MirrorService, openMirrorService, upstreamOf } from '../../src/mirror/service.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createAccount } from '../support/accounts.ts';
-import { behave, openScene, pathOf, reply, type Scene } from '../support/upstream.ts';
+import { createFakeFeed } from '../support/feed.ts';
+import { behave, openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;
 let gateway: Gateway | undefined;
@@ -120,7 +121,7 @@ describe('a gateway with an upstream', () => {
     expect(() => upstreamOf({ UPSTREAM_URL: undefined, UPSTREAM_TOKEN: undefined })).toThrow(
       new SetupError('Say where the account is, with --from or UPSTREAM_URL.'),
     );
-    await expect(openGateway(settings({ UPSTREAM_TOKEN: '' }))).rejects.toThrow(
+    expect(() => upstreamOf({ UPSTREAM_URL: scene.proxy.base, UPSTREAM_TOKEN: undefined })).toThrow(
       new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${scene.proxy.base}.`),
     );
     await createAccount(scene.target.client, 'alice');
@@ -137,23 +138,26 @@ describe('a gateway with an upstream', () => {
 describe('the refresh of a mirror', () => {
   /** What it logs at `info` and above, without what every line has. */
   const lines: [level: string | undefined, line: object][] = [];
-  let refresh: Refresh | undefined;
-  const start = () => {
+  let service: MirrorService | undefined;
+  const start = async () => {
     lines.length = 0;
     const write = (text: string) => {
       const { level, time: _time, pid: _pid, hostname: _hostname, ...line } = JSON.parse(text);
       lines.push([pino.levels.labels[level], line]);
     };
     const logger = pino({ level: 'debug' }, { write });
-    const config = { DATABASE_URL: undefined, DATA_DIR: 'mirror' };
-    refresh = startRefresh({
-      pool: scene.target.pool,
-      upstream: scene.upstream,
-      interval: 5,
+    const { pool } = scene.target;
+    const config = { ...settings(), DATABASE_URL: undefined, DATA_DIR: 'mirror', UPSTREAM_INTERVAL: 0.005 };
+    service = await openMirrorService(config, {
+      pool,
+      sql: createSql(pool),
+      feed: createFakeFeed().feed,
       logger,
-      config,
+      onChanged: () => {},
+      timing: shortTiming,
     });
-    return refresh;
+    if (!service) throw new Error('there is no mirror');
+    return service;
   };
   /** Waits for so many more runs. */
   async function runs(count: number): Promise<void> {
@@ -162,13 +166,13 @@ describe('the refresh of a mirror', () => {
     await expect.poll(starts, { interval: 5, timeout: 10_000 }).toBeGreaterThan(before + count);
   }
   afterEach(async () => {
-    await refresh?.stop();
-    refresh = undefined;
+    await service?.close();
+    service = undefined;
   });
 
   it('logs its first success with the next step, which names nobody, and from then on what has changed', async () => {
     await scene.syncOnce();
-    const { status } = start();
+    const { status } = await start();
     expect(status()).toBe('last success never, last error none');
     await runs(2);
     const next = 'DATA_DIR=mirror npx dovetail token create --user your_name --name mirror';
@@ -185,7 +189,7 @@ describe('the refresh of a mirror', () => {
     await scene.syncOnce();
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
-    const { status } = start();
+    const { status } = await start();
     await runs(1);
     expect(lines[0]).toEqual(['debug', { notes: 1, msg: 'mirror differs' }]);
     scene.proxy.misbehave = (_request, response) => reply(response, 401, {});
@@ -213,7 +217,7 @@ describe('the refresh of a mirror', () => {
       scene.proxy.misbehave = (request, response) =>
         path.test(pathOf(request)) &&
         reply(response, status, { ok: false, error: 'carol@example.com may not read session 4711' });
-      const { status: told } = start();
+      const { status: told } = await start();
       await expect.poll(told, { timeout: 10_000 }).toMatch(/last error 2/);
       const failure = `responded with ${status}`;
       expect(told()).toMatch(new RegExp(`^last success never, last error 2\\S+Z ${failure}$`));
@@ -228,9 +232,9 @@ describe('the refresh of a mirror', () => {
   it('says nothing of a run that another process is at, nor of one that it ends itself', async () => {
     await scene.syncOnce();
     await scene.target.pool.query(
-      `UPDATE "Mirror" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
+      `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '1 min'`,
     );
-    const { status, stop } = start();
+    const { status, close } = await start();
     await runs(2);
     const hanging = new Promise((settle) => {
       scene.proxy.misbehave = (request) => {
@@ -239,7 +243,8 @@ describe('the refresh of a mirror', () => {
       };
     });
     await hanging;
-    await stop();
+    await close();
+    service = undefined;
     expect(lines).toEqual([]);
     expect(status()).toBe('last success never, last error none');
     const { length } = scene.proxy.requests;

@@ -14,6 +14,7 @@ const report = (tallies: SyncReport['tallies']): SyncReport => ({
   notes: [],
   skipped: 0,
   requests: 1,
+  began: new Date(0),
 });
 
 const changed = report(

@@ -76,7 +76,8 @@ it('waits for clients as long as usual, and probes connections that are silent',
 });
 
 describe('/readyz', () => {
-  const mirror = { upstream: {} as NonNullable<ServerOptions['mirror']>['upstream'], status: () => 'well' };
+  // As much of a mirror as is asked.
+  const mirror = { status: () => 'well' } as NonNullable<ServerOptions['mirror']>;
 
   it.each([
     ['ready', true, true, undefined, 200, 'ready\n'],
@@ -169,7 +170,7 @@ describe('a request whose statement is not answered', () => {
     [
       ' where an upstream may be asked',
       { STATEMENT_TIMEOUT: '1' },
-      { mirror: { upstream: {}, status: () => '' } as ServerOptions['mirror'] },
+      { mirror: { upstream: {}, admit: async () => undefined } as unknown as ServerOptions['mirror'] },
       6_000 + longestActivation,
     ],
   ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {

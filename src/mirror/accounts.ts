@@ -1,0 +1,120 @@
+/** The accounts of a mirror that this process knows of, each kept fresh while somebody asks about it. */
+
+import pLimit from 'p-limit';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { ChangeFeed } from '../database/changeFeed.ts';
+import { createActivationTurns } from './activationTurns.ts';
+import { createBudget } from './budget.ts';
+import { isMirrored } from './mirror.ts';
+import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
+import { createRuns } from './runs.ts';
+import type { Credential } from './tokens.ts';
+import { type Timing, UpstreamError } from './upstream.ts';
+
+export interface AccountsOptions {
+  readonly pool: pg.Pool;
+  readonly feed: ChangeFeed;
+  readonly base: string;
+  readonly timing: Partial<Timing>;
+  /** Requests a minute for each account. */
+  readonly rate: number;
+  /** From the end of a refresh to the start of the next, in milliseconds. */
+  readonly interval: number;
+  /** For how long after somebody asked an account is kept fresh, in milliseconds. */
+  readonly idle: number;
+  readonly logger: Logger;
+  /** What to do once an account is in step, for whoever reads the log; undefined for nothing. */
+  readonly next: string | undefined;
+  /** Told of a user whose rows have changed here, before that is said to anybody. */
+  onChanged(userId: number): void;
+  /** As in `MirroredAccountOptions`. */
+  onSaid(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
+}
+
+export interface Accounts {
+  /** The account of a user; undefined for one that does not live upstream. */
+  of(userId: number): Promise<MirroredAccount | undefined>;
+  /** The account of a user upstream, whether it is here already or not. */
+  enter(userId: number): MirroredAccount;
+  /** Lets go of an account that nobody here can read upstream any more. */
+  leave(userId: number): void;
+  /** Must be told of what failed beside the runs. */
+  fail(error: unknown): void;
+  /** How things stand, in lines that anybody may read. */
+  status(): string;
+  close(): Promise<void>;
+}
+
+/** How many accounts are read at the same time: when many come at once, the first are soon done. */
+const maxRuns = 16;
+
+export function createAccounts(options: AccountsOptions): Accounts {
+  const { pool, feed, base, timing, rate, interval, idle, logger, next, onChanged } = options;
+  const accounts = new Map<number, MirroredAccount>();
+  /** Those that were let go of, until what they were about is over. */
+  const leaving = new Set<Promise<void>>();
+  const inTurn = pLimit(maxRuns);
+  let lastSuccess: string | undefined;
+  let lastError: string | undefined;
+
+  const unsubscribe = feed.subscribe((change) => {
+    // The row of a user says that an account has come, gone or changed its name.
+    if (change.table !== undefined && change.table !== 'User') return;
+    if (change.kind === 'user') accounts.get(change.userId)?.forgetWhen();
+    else for (const account of accounts.values()) account.forgetWhen();
+  });
+
+  function enter(id: number): MirroredAccount {
+    const known = accounts.get(id);
+    if (known) return known;
+    const account = createMirroredAccount({
+      id,
+      base,
+      timing,
+      budget: createBudget(rate),
+      activateInTurn: createActivationTurns(pool.options.connectionString, id),
+      runs: createRuns({ pool, userId: id, logger, next, inTurn }),
+      interval,
+      idle,
+      onChanged: () => onChanged(id),
+      onSuccess() {
+        lastSuccess = new Date().toISOString();
+      },
+      onFailure: fail,
+      onSaid: options.onSaid,
+    });
+    accounts.set(id, account);
+    return account;
+  }
+
+  function fail(error: unknown): void {
+    const isUpstream = error instanceof UpstreamError;
+    const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
+    lastError = `${new Date().toISOString()} ${what}`;
+    logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
+  }
+
+  return {
+    enter,
+    fail,
+    async of(userId) {
+      const known = accounts.get(userId);
+      const account = known ?? ((await isMirrored(pool, userId)) ? enter(userId) : undefined);
+      await account?.learnWhen();
+      return account;
+    },
+    leave(userId) {
+      const account = accounts.get(userId);
+      if (!account?.isUnreachable) return;
+      accounts.delete(userId);
+      const closing = account.close().finally(() => leaving.delete(closing));
+      leaving.add(closing);
+    },
+    status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
+    async close() {
+      unsubscribe();
+      await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);
+    },
+  };
+}

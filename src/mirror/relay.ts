@@ -1,0 +1,159 @@
+/** Hands a request on to the upstream as it is, with the token that it came with, and the response back. */
+
+import { messages } from '../errors.ts';
+import { readBody } from '../http/body.ts';
+import { errorResponse } from '../http/errorResponse.ts';
+import { type Exchange, isRead, restPath } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { Budget } from './budget.ts';
+
+/** The most that a request and a response may have, in bytes. */
+const maxRequest = 64 * 1024;
+const maxResponse = 4 * 1024 * 1024;
+
+/** How long, in milliseconds, the upstream may take. */
+const longest = 15_000;
+
+/** What is relayed: methods that say what a client wants of a resource. */
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Headers about one connection (RFC 9110, section 7.6.1), and those that are said anew on the other side. */
+const ofConnection = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+];
+
+/** Of a request: also whom it was sent to and by which way, what a browser says of its pages, and what `fetch` says. */
+const notSent = new Set([
+  ...ofConnection,
+  'host',
+  'content-length',
+  'expect',
+  'accept-encoding',
+  'cookie',
+  'origin',
+  'referer',
+  'x-request-id',
+]);
+
+/** Of a response: also how the body was encoded, which is over, and what is the gateway's to say. */
+const notReturned = new Set([
+  ...ofConnection,
+  'content-length',
+  'content-encoding',
+  'set-cookie',
+  'date',
+  'server',
+  'strict-transport-security',
+  'vary',
+]);
+
+export interface RelayOptions {
+  /** The base URL of the upstream. */
+  readonly base: string;
+  readonly token: string;
+  readonly budget: Budget;
+}
+
+/** Whether a target lies below the base, however its path is written. */
+function placeOf(base: string, target: string): URL | undefined {
+  const root = new URL(`${base}/`);
+  const address = base + target.slice(restPath.length);
+  const place = URL.canParse(address) ? new URL(address) : undefined;
+  if (!place || place.origin !== root.origin || !place.pathname.startsWith(root.pathname)) return undefined;
+  // What another server may take for a step upwards.
+  return /%2e|%2f|%5c|\\/i.test(place.pathname) ? undefined : place;
+}
+
+/** The response of the upstream; an error in the envelope of the interface if there is none. */
+export async function relay(
+  exchange: Exchange,
+  { base, token, budget }: RelayOptions,
+): Promise<HttpResponse> {
+  const { request, target } = exchange;
+  const { method = 'GET' } = request;
+  exchange.operation = 'relayed';
+  const fail = (status: number, message: string) =>
+    errorResponse('rest', { code: 'BAD_GATEWAY', status, message });
+  const place = placeOf(base, target);
+  if (!place) return fail(404, messages.notFound);
+  if (!methods.has(method)) return fail(405, messages.methodNotAllowed);
+  const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
+  if (!body) return fail(413, messages.bodyTooLarge);
+
+  const deadline = AbortSignal.timeout(longest);
+  const left = new AbortController();
+  exchange.response.once('close', () => left.abort());
+  budget.note();
+  try {
+    const response = await fetch(place, {
+      method,
+      headers: { ...headersOf(request.rawHeaders), Authorization: `Bearer ${token}` },
+      ...(body.length > 0 && { body: new Uint8Array(body) }),
+      // It is the client's to follow, or not: the token goes nowhere but to the upstream.
+      redirect: 'manual',
+      // What a write leads to is worth knowing even if its client is gone.
+      signal: isRead(exchange) ? AbortSignal.any([deadline, left.signal]) : deadline,
+    });
+    const content = await read(response);
+    if (!content) return fail(502, messages.upstreamTooLarge);
+    return { status: response.status, headers: returned(response, content), body: content };
+  } catch {
+    if (deadline.aborted) return fail(504, messages.upstreamTooSlow);
+    return fail(502, messages.upstreamUnreachable);
+  }
+}
+
+/** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
+function headersOf(raw: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const named = new Set<string>();
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = raw[index]?.toLowerCase() ?? '';
+    const value = raw[index + 1] ?? '';
+    if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
+    // Where the client is, and what came before, is nobody's business.
+    if (notSent.has(name) || name === 'authorization' || /^(x-forwarded|forwarded|sec-|proxy-)/.test(name))
+      continue;
+    headers[name] = name in headers ? `${headers[name]}, ${value}` : value;
+  }
+  for (const name of named) delete headers[name];
+  return headers;
+}
+
+function returned({ headers, status }: Response, body: Buffer): Record<string, string | number> {
+  const kept = [...headers].filter(
+    ([name]) => !notReturned.has(name) && !name.startsWith('access-control-') && !name.startsWith('alt-'),
+  );
+  // A response without a body says nothing of its length.
+  const said = headers.get('content-length');
+  const length =
+    body.length === 0 && (said === null || status === 304)
+      ? {}
+      : { 'Content-Length': body.length || Number(said) };
+  return {
+    'Cache-Control': 'private, no-store',
+    ...Object.fromEntries(kept),
+    ...length,
+    Vary: 'Authorization',
+  };
+}
+
+/** The body, undefined for one over the limit, of which no more than that is read. */
+async function read({ body }: Response): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > maxResponse) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

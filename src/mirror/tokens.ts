@@ -1,0 +1,215 @@
+/**
+ * Tokens of the upstream that clients bring. Whose they are is asked upstream, and known in memory alone, for as long as
+ * they are in use: never in the database, a log line, a metric, a trace or an error.
+ */
+
+import { LRUCache } from 'lru-cache';
+import pLimit from 'p-limit';
+import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
+import { digestOf } from '../auth/tokens.ts';
+import { tokenIn, type Viewer } from '../auth/viewer.ts';
+
+/** What the upstream says of a token. */
+export type Checked =
+  | { readonly kind: 'valid'; readonly userId: number }
+  | { readonly kind: 'invalid' }
+  /** It cannot say now. @param retryAfter in seconds. */
+  | { readonly kind: 'away'; readonly retryAfter: number };
+
+/** Whose token a request has, null for nobody's; or why that cannot be told now. */
+export type Authentication =
+  | { readonly viewer: Viewer | null }
+  | { readonly error: 'upstreamAway' | 'tooManyRequests'; readonly retryAfter: number };
+
+/** A token that stands for a viewer. */
+export interface Credential {
+  readonly token: string;
+  readonly viewer: Viewer;
+}
+
+export interface UpstreamTokens {
+  /** The viewer, if their token was checked a short while ago. */
+  known(header: string | undefined): Viewer | undefined;
+  /** @param address of the client: failures are counted for each. */
+  authenticate(header: string | undefined, address: string): Promise<Authentication>;
+  /** Whether the token that a viewer came with still stands for them, as far as can be told. */
+  isValid(viewer: Viewer): Promise<boolean>;
+  /** The token that a viewer came with; undefined for one that has ended, or is the gateway's own. */
+  credentialOf(viewer: Viewer): Credential | undefined;
+  /** Must be told of what the upstream says to a token in any other response. */
+  tell(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
+  close(): void;
+}
+
+export interface UpstreamTokensOptions {
+  /** Asks the upstream whose token it is. @param viewer whose it was, if it was anybody's. */
+  check(token: string, viewer?: Viewer): Promise<Checked>;
+  /** Told of a token that is met, and of one that has ended or is not in use any more. */
+  onBegin(credential: Credential): void;
+  onEnd(credential: Credential): void;
+  /** Told of a token for which the upstream answers another user than before. */
+  onOther(): void;
+  /** After how long a token is checked again, in milliseconds. */
+  readonly ttl: number;
+  /** After how long without a request a token is forgotten, in milliseconds. */
+  readonly idle: number;
+}
+
+/** What a token may consist of (RFC 6750, section 2.1), and more; how long it may be. */
+const possible = /^[!-~]{1,4096}$/;
+
+/** How many tokens are known at most; as many again may be remembered to be invalid. */
+const maxTokens = 10_000;
+
+/** How long, in milliseconds, a token is known to be invalid. */
+const refusalLasts = 10_000;
+
+/** How many tokens that nobody has brought before are checked at the same time. */
+const maxFirstChecks = 16;
+
+/** How many tokens from one address may turn out to be invalid in a minute. */
+const maxFailures = 20;
+
+/** How long, in milliseconds, a token counts as valid while the upstream is away. */
+const longestAway = 60 * 60_000;
+
+/** How long, in milliseconds, the upstream counts as away for a token once it was. */
+const retryDelay = 5_000;
+
+interface Entry extends Credential {
+  readonly end: AbortController;
+  /** When the upstream last said that it is valid, and when it was last asked, in milliseconds since the epoch. */
+  confirmed: number;
+  asked: number;
+  checking: Promise<Checked> | undefined;
+}
+
+export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTokens {
+  const { check, onBegin, onEnd, onOther, ttl, idle } = options;
+  const entries = new LRUCache<string, Entry>({
+    max: maxTokens,
+    ttl: idle,
+    updateAgeOnGet: true,
+    dispose(entry, _digest, reason) {
+      if (reason === 'set') return;
+      entry.end.abort();
+      onEnd(entry);
+    },
+  });
+  const byViewer = new WeakMap<Viewer, Entry>();
+  const refused = new LRUCache<string, true>({ max: maxTokens, ttl: refusalLasts });
+  const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
+  const firstChecks = new Map<string, Promise<Authentication>>();
+  const inTurn = pLimit(maxFirstChecks);
+  const sweep = setInterval(() => entries.purgeStale(), Math.min(idle, 30_000)).unref();
+
+  function end({ token }: Credential): void {
+    const digest = digestOf(token);
+    entries.delete(digest);
+    refused.set(digest, true);
+  }
+
+  /** Whether the entry's token is valid; checks it if that was too long ago, once for all who ask meanwhile. */
+  async function confirm(entry: Entry): Promise<Checked['kind']> {
+    if (entry.end.signal.aborted) return 'invalid';
+    const now = Date.now();
+    if (now - entry.confirmed < ttl) return 'valid';
+    if (now - entry.asked >= Math.min(ttl, retryDelay)) {
+      entry.asked = now;
+      entry.checking = check(entry.token, entry.viewer).finally(() => {
+        entry.checking = undefined;
+      });
+    }
+    const checked = (await entry.checking) ?? { kind: 'away' };
+    if (checked.kind === 'valid') tell(entry, checked.userId === entry.viewer.id ? 'valid' : 'another');
+    if (checked.kind === 'invalid') tell(entry, 'invalid');
+    if (entry.end.signal.aborted) return 'invalid';
+    // It was valid a while ago, and nobody can say that it no longer is.
+    return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
+  }
+
+  function tell(credential: Credential, said: 'valid' | 'invalid' | 'another'): void {
+    const entry = byViewer.get(credential.viewer);
+    if (!entry || entry.end.signal.aborted) return;
+    if (said === 'valid') {
+      entry.confirmed = Date.now();
+      return;
+    }
+    if (said === 'another') onOther();
+    end(entry);
+  }
+
+  function begin(token: string, digest: string, userId: number): Viewer {
+    const end = new AbortController();
+    const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
+    const now = Date.now();
+    const entry: Entry = { token, viewer, end, confirmed: now, asked: now, checking: undefined };
+    byViewer.set(viewer, entry);
+    entries.set(digest, entry);
+    onBegin(entry);
+    return viewer;
+  }
+
+  /** Checks a token for the first time, unless too many from the address were invalid, some while this one waited. */
+  async function meet(token: string, digest: string, address: string): Promise<Authentication> {
+    const before = await failures.get(address);
+    if (before !== null && before.consumedPoints >= maxFailures)
+      return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+    const checked = await check(token);
+    if (checked.kind === 'away') return { error: 'upstreamAway', retryAfter: checked.retryAfter };
+    if (checked.kind === 'valid') return { viewer: begin(token, digest, checked.userId) };
+    refused.set(digest, true);
+    await failures.penalty(address);
+    return { viewer: null };
+  }
+
+  return {
+    known(header) {
+      const token = possibleTokenIn(header);
+      const entry = token === undefined ? undefined : entries.get(digestOf(token));
+      return entry && Date.now() - entry.confirmed < ttl ? entry.viewer : undefined;
+    },
+
+    async authenticate(header, address) {
+      const token = possibleTokenIn(header);
+      if (token === undefined) return { viewer: null };
+      const digest = digestOf(token);
+      const entry = entries.get(digest);
+      if (!entry) {
+        if (refused.has(digest)) return { viewer: null };
+        const checking =
+          firstChecks.get(digest) ??
+          inTurn(() => meet(token, digest, address)).finally(() => firstChecks.delete(digest));
+        firstChecks.set(digest, checking);
+        return checking;
+      }
+      const kind = await confirm(entry);
+      if (kind === 'away') return { error: 'upstreamAway', retryAfter: Math.ceil(retryDelay / 1_000) };
+      return { viewer: kind === 'valid' ? entry.viewer : null };
+    },
+
+    async isValid(viewer) {
+      const entry = byViewer.get(viewer);
+      // Whoever has a stream open goes on using the token.
+      if (!entry || entries.get(digestOf(entry.token)) !== entry) return false;
+      return (await confirm(entry)) === 'valid';
+    },
+
+    credentialOf(viewer) {
+      const entry = byViewer.get(viewer);
+      return entry?.end.signal.aborted ? undefined : entry;
+    },
+
+    tell,
+
+    close() {
+      clearInterval(sweep);
+      entries.clear();
+    },
+  };
+}
+
+function possibleTokenIn(header: string | undefined): string | undefined {
+  const token = tokenIn(header);
+  return token !== undefined && possible.test(token) ? token : undefined;
+}

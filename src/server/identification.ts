@@ -1,0 +1,38 @@
+/** Whose token a request has: one of the gateway's own, or one of the upstream's. */
+
+import { mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
+import { addressOf } from '../http/clientAddress.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { LoadShedder } from '../http/loadShedding.ts';
+import type { MirrorService } from '../mirror/service.ts';
+
+/** The viewer, null for an anonymous client; or why it cannot be told who asks. */
+export type Identification =
+  | { readonly viewer: Viewer | null }
+  | {
+      readonly error: 'tooBusy' | 'tooManyRequests' | 'upstreamAway';
+      readonly headers?: Record<string, string>;
+    };
+
+export interface IdentificationOptions {
+  readonly viewers: Viewers;
+  readonly mirror: Pick<MirrorService, 'tokens'> | undefined;
+  readonly shed: LoadShedder;
+  readonly trustedProxies: number;
+}
+
+export function createIdentification({ viewers, mirror, shed, trustedProxies }: IdentificationOptions) {
+  const tokens = mirror?.tokens;
+  return async (exchange: Exchange): Promise<Identification> => {
+    const { request } = exchange;
+    const { authorization } = request.headers;
+    const known = viewers.known(authorization) ?? tokens?.known(authorization);
+    if (known) return { viewer: known };
+    if (mayBeToken(authorization) && shed(exchange)) return { error: 'tooBusy' };
+    const viewer = await viewers.authenticate(authorization);
+    if (viewer || !tokens) return { viewer };
+    const found = await tokens.authenticate(authorization, addressOf(request, trustedProxies));
+    if ('viewer' in found) return found;
+    return { error: found.error, headers: { 'Retry-After': String(found.retryAfter) } };
+  };
+}

@@ -1,0 +1,40 @@
+/** The mirror as the gateway has it, over a client of the upstream that the test makes. */
+
+import type pg from 'pg';
+import { type Logger, pino } from 'pino';
+import { createActivation } from '../../src/mirror/activation.ts';
+import { createActivationTurns } from '../../src/mirror/activationTurns.ts';
+import { createBudget } from '../../src/mirror/budget.ts';
+import { createDemand } from '../../src/mirror/demand.ts';
+import { isMirrored } from '../../src/mirror/mirror.ts';
+import type { MirrorService } from '../../src/mirror/service.ts';
+import type { Upstream } from '../../src/mirror/upstream.ts';
+
+/** A mirror that sends activations upstream, and lets every request through as the accounts are. */
+export function stillMirror(
+  pool: pg.Pool,
+  upstream: Upstream,
+  logger: Logger = pino({ level: 'silent' }),
+): MirrorService {
+  const inTurn = createActivationTurns(pool.options.connectionString, 1);
+  return {
+    upstream: {
+      activate: createActivation({
+        pool,
+        logger,
+        upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+      }),
+      fetchDetails: createDemand({
+        pool,
+        logger,
+        upstreamFor: async () => ({ upstream, budget: createBudget(0) }),
+      }),
+    },
+    tokens: undefined,
+    isValid: async () => false,
+    admit: async () => undefined,
+    relayFor: () => undefined,
+    status: () => 'test',
+    close: async () => {},
+  };
+}

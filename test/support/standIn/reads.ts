@@ -1,0 +1,201 @@
+/** The reads of the interface. */
+
+import type { Account, OwnedRecord, WireRecord, World } from './world.ts';
+
+/** A response of the stand-in. A text as the body is sent as it is, everything else as JSON. */
+export interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export const success = (data: unknown): Reply => ({ status: 200, body: { ok: true, data } });
+
+export const failure = (status: number, error: string, more: Record<string, unknown> = {}): Reply => ({
+  status,
+  body: { ok: false, error, ...more },
+});
+
+export interface ReadRequest {
+  readonly world: World;
+  readonly account: Account;
+  /** Below the base. */
+  readonly path: string;
+  readonly parameters: URLSearchParams;
+}
+
+type Read = (request: ReadRequest, id: number) => Reply;
+
+/** The account, and those whose records its lists have too. */
+function* listed({ world, account }: ReadRequest): Generator<Account> {
+  yield account;
+  if (!account.listsLinked) return;
+  for (const id of account.linked) {
+    const other = world.accounts.get(id);
+    if (other) yield other;
+  }
+}
+
+type Kind = 'dttDevices' | 'sessions' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices';
+
+/** Everything of a kind that the account sees, newest first. */
+function all(request: ReadRequest, kind: Kind): WireRecord[] {
+  const records: WireRecord[] = [];
+  // Sessions do not say whose they are, so that those of others are not among them.
+  const accounts = kind === 'sessions' ? [request.account] : listed(request);
+  for (const account of accounts) records.push(...account[kind].values());
+  return newestFirst(records);
+}
+
+function newestFirst(records: WireRecord[]): WireRecord[] {
+  return records.sort((a, b) => {
+    const [timeA, timeB] = [timeOf(a), timeOf(b)];
+    if (timeA === timeB) return b.id - a.id;
+    return timeA < timeB ? 1 : -1;
+  });
+}
+
+/** The timestamp that lists are sorted by; devices that were never seen come last. */
+const timeOf = (record: WireRecord) =>
+  String(
+    record.lastVisited ??
+      record.created_at ??
+      record.startDate ??
+      record.createdDate ??
+      record.createdAt ??
+      '',
+  );
+
+function templatesOf({ world, account }: ReadRequest): WireRecord[] {
+  const records = [...account.ownTemplates, ...account.imports].flatMap((id) => {
+    const template = world.templates.get(id);
+    return template ? [{ ...template, isActive: id === account.activeTemplateId }] : [];
+  });
+  return newestFirst(records);
+}
+
+/** The fields in their order, with `isActive` in its place. */
+export function templateOf({ world, account }: Pick<ReadRequest, 'world' | 'account'>, id: number) {
+  const template = world.templates.get(id);
+  if (!template || !(account.ownTemplates.has(id) || account.imports.has(id))) return undefined;
+  return { ...template, isActive: id === account.activeTemplateId };
+}
+
+const templateSummary = ({ Segment: _, ...summary }: WireRecord) => summary;
+
+const sessionSummary = (session: WireRecord) => ({
+  ...session,
+  TrainerSegment: (session.TrainerSegment as WireRecord[]).map(
+    ({ id, type, passed, percentGrade, points }) => ({ id, type, passed, percentGrade, points }),
+  ),
+});
+
+const itself = (record: WireRecord): unknown => record;
+
+/** A page of a list. Bad parameters are a 400; what the service does then is not documented. */
+function page({ parameters }: ReadRequest, records: WireRecord[], shown = itself): Reply {
+  const limit = Number(parameters.get('limit') ?? 50);
+  const offset = Number(parameters.get('offset') ?? 0);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100 || !Number.isInteger(offset) || offset < 0)
+    return failure(400, 'Invalid pagination');
+  return success({ data: records.slice(offset, offset + limit).map(shown), pagination: { limit, offset } });
+}
+
+const found = (record: WireRecord | undefined, what: string) =>
+  record ? success(record) : failure(404, `${what} not found`);
+
+const list =
+  (kind: Kind, shown = itself): Read =>
+  (request) =>
+    page(request, all(request, kind), shown);
+
+const item =
+  (kind: Kind, what: string): Read =>
+  (request, id) =>
+    found(
+      [...(kind === 'sessions' ? [request.account] : listed(request))]
+        .map((account): WireRecord | undefined => account[kind].get(id))
+        .find((record) => record !== undefined),
+      what,
+    );
+
+export const activeLock = (account: Account) =>
+  [...account.lockSessions.values()].find(({ isActive }) => isActive);
+
+/** Whether the account may see and change the locks of a user. */
+export const mayAccess = (account: Account, id: number) => account.id === id || account.linked.has(id);
+
+export const inaccessible = (ids: readonly number[], field: string) =>
+  failure(403, `${field} contains inaccessible user IDs: ${ids.join(', ')}`);
+
+const users: Read = (request) => {
+  const { world, account } = request;
+  const others = [...account.linked].flatMap((id) => world.accounts.get(id) ?? []);
+  return page(request, [account.user, ...others.map(({ user }) => user)]);
+};
+
+const user: Read = ({ world, account }, id) =>
+  found(mayAccess(account, id) ? world.accounts.get(id)?.user : undefined, 'User');
+
+const activeLockTemplate: Read = ({ world, account }) => {
+  const lock = activeLock(account);
+  const id = lock && world.locks.get(lock.id)?.templateId;
+  const template = id == null ? undefined : account.lockTemplates.get(id);
+  // As the integration for home automation has met it.
+  if (!lock || !template) return { status: 200, body: { ok: true, data: null, message: 'no active lock' } };
+  const { id: templateId, name, duration, isBreakEnabled } = template as OwnedRecord;
+  return success({ id: templateId, name, duration, isBreakEnabled });
+};
+
+const currentLock: Read = ({ world, account, parameters }) => {
+  const target = parameters.get('targetUserId');
+  if (target === null) return success(activeLock(account) ?? null);
+  const owner = mayAccess(account, Number(target)) ? world.accounts.get(Number(target)) : undefined;
+  return owner ? success(activeLock(owner) ?? null) : inaccessible([Number(target)], 'targetUserId');
+};
+
+/** Paths as they are written out; `{id}` stands for a number. */
+const reads: Readonly<Record<string, Read>> = {
+  '/users': users,
+  '/users/me': ({ account }) => success(account.user),
+  '/users/{id}': user,
+  '/dtt': list('dttDevices'),
+  '/dtt/{id}': item('dttDevices', 'DTT device'),
+  '/dtt/templates': (request) => page(request, templatesOf(request), templateSummary),
+  '/dtt/templates/active': (request) =>
+    success(templateOf(request, request.account.activeTemplateId ?? 0) ?? null),
+  '/dtt/templates/{id}': (request, id) => found(templateOf(request, id), 'DTT template'),
+  '/dtt/settings/{id}': (request, id) => found(templateOf(request, id), 'DTT template'),
+  '/dtt/sessions': list('sessions', sessionSummary),
+  '/dtt/sessions/latest': (request) => {
+    const [latest] = all(request, 'sessions');
+    return success(latest ? sessionSummary(latest) : null);
+  },
+  '/dtt/sessions/{id}': item('sessions', 'DTT session'),
+  '/lkbx': list('lkbxDevices'),
+  '/lkbx/{id}': item('lkbxDevices', 'LKBX device'),
+  '/lkbx/templates': list('lockTemplates'),
+  '/lkbx/settings': list('lockTemplates'),
+  '/lkbx/templates/active': activeLockTemplate,
+  '/lkbx/templates/{id}': item('lockTemplates', 'Lock template'),
+  '/lkbx/sessions': list('lockSessions'),
+  '/lkbx/session': list('lockSessions'),
+  '/lkbx/sessions/latest': (request) => success(all(request, 'lockSessions')[0] ?? null),
+  '/lkbx/session/current': currentLock,
+  '/lkbx/sessions/{id}': item('lockSessions', 'Lock session'),
+  '/lkbx/session/{id}': item('lockSessions', 'Lock session'),
+  '/ossm': list('ossmDevices'),
+  '/ossm/{id}': item('ossmDevices', 'OSSM device'),
+};
+
+/** The response to a read, or undefined for a path that there is not. */
+export function read(request: ReadRequest): Reply | undefined {
+  const { path } = request;
+  const exact = path.includes('{') ? undefined : reads[path];
+  if (exact) return exact(request, 0);
+  const [, parent = '', last = ''] = /^(.*)\/([^/]+)$/.exec(path) ?? [];
+  const byId = reads[`${parent}/{id}`];
+  if (!byId) return undefined;
+  const id = Number(last);
+  return /^\d+$/.test(last) && id >= 1 ? byId(request, id) : failure(400, 'Invalid ID');
+}

@@ -1,0 +1,280 @@
+/**
+ * A stand-in for the live service: it speaks the REST interface with the reads and writes of the service's public
+ * documentation, its limit of requests included, and can be slow, wrong, empty and gone. It holds all in memory.
+ */
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Fault } from './faults.ts';
+import { failure, type Reply, read } from './reads.ts';
+import { type Account, type AccountOptions, createWorld, type WireRecord, type World } from './world.ts';
+import { write } from './writes.ts';
+
+export interface StandInOptions {
+  readonly accounts: readonly AccountOptions[];
+  /** Requests a minute. */
+  readonly rate?: number;
+  /** Whose requests count together: the documentation says each token's, which is more for an account with many. */
+  readonly limitBy?: 'account' | 'token';
+  /** A free one, unless told otherwise. */
+  readonly port?: number;
+  /** The time of writes. */
+  readonly now?: () => Date;
+}
+
+/** A request that came, and what became of it. */
+export interface LoggedRequest {
+  readonly account: number | undefined;
+  readonly method: string;
+  /** Below the base, with its query. */
+  readonly path: string;
+  /** Undefined while there is no response. */
+  status: number | undefined;
+}
+
+export interface StandIn {
+  /** With the version segment, for `UPSTREAM_URL`. */
+  readonly base: string;
+  /** What it knows, to be read and changed by a test. */
+  readonly world: World;
+  /** An account that it has. */
+  account(id: number): Account;
+  addToken(token: string, account: number): void;
+  /** From now on the token is of nobody. */
+  revoke(token: string): void;
+  /** From now on every response is as the fault has it; a fault for all comes before that of an account. */
+  misbehave(fault: Fault, where?: { readonly account?: number; readonly path?: RegExp }): void;
+  behave(): void;
+  /** Makes a record of one account another's: `move('dttDevices', 3, 42, 43)`. */
+  move(kind: OwnedKind, id: number, from: number, to: number): void;
+  /** The newest requests, at most 10,000. */
+  readonly requests: readonly LoggedRequest[];
+  /** How many requests of an account came, of all if none is named; those to a path alone, or with a status. */
+  count(which?: { account?: number; path?: string; status?: number }): number;
+  /** Every token that a request has shown. */
+  readonly tokensSeen: ReadonlySet<string>;
+  forgetRequests(): void;
+  /** Refuses connections, and ends those that there are. */
+  stop(): Promise<void>;
+  /** Listens again, on the same port. */
+  start(): Promise<void>;
+}
+
+type OwnedKind = 'dttDevices' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices' | 'sessions';
+
+const basePath = '/api/v1';
+const maxLogged = 10_000;
+const maxBody = 256 * 1024;
+
+/** A request whose token is somebody's. */
+interface Call {
+  readonly account: Account;
+  readonly token: string;
+  readonly method: string;
+  readonly path: string;
+  readonly parameters: URLSearchParams;
+  readonly body: unknown;
+}
+
+interface SetFault {
+  readonly fault: Fault;
+  readonly account: number | undefined;
+  readonly path: RegExp | undefined;
+}
+
+/** Starts it, on this machine alone. */
+export async function createStandIn(options: StandInOptions): Promise<StandIn> {
+  const world = createWorld(options.accounts, options.now ?? (() => new Date()));
+  const owners = new Map(options.accounts.flatMap(({ id, tokens }) => tokens.map((token) => [token, id])));
+  const revoked = new Set<string>();
+  const log = createLog();
+  const limit = createLimit(options.rate ?? 60);
+  let set: SetFault[] = [];
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://stand.in');
+    const body = await readBody(request);
+    const [, token = ''] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+    const account = world.accounts.get(owners.get(token) ?? 0);
+    const isBelow = url.pathname === basePath || url.pathname.startsWith(`${basePath}/`);
+    const path = isBelow ? url.pathname.slice(basePath.length) : url.pathname;
+    const method = request.method ?? 'GET';
+    const entry = log.add(account?.id, method, path, url.search, token);
+    const active = set.filter(
+      (fault) =>
+        (fault.account === undefined || fault.account === account?.id) && (fault.path?.test(path) ?? true),
+    );
+    const call = account && { account, token, method, path, parameters: url.searchParams, body };
+    const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
+    let reply = instead ? instead() : isBelow ? answer(call, token) : failure(404, 'Not found');
+    if (!reply) return;
+    for (const { fault } of active) reply = (await fault.after?.(reply, { method, path })) ?? reply;
+    log.settle(entry, reply.status);
+    send(response, method, reply);
+  }
+
+  /** What the service responds with where nothing is wrong with it. */
+  function answer(call: Call | undefined, token: string): Reply {
+    if (!call) return failure(401, revoked.has(token) ? 'Token has been revoked' : 'Unauthorized');
+    const wait = limit(options.limitBy === 'token' ? call.token : call.account.id);
+    if (wait > 0) return { ...failure(429, 'Rate limit exceeded'), headers: { 'Retry-After': String(wait) } };
+    const request = { ...call, world };
+    const isRead = call.method === 'GET' || call.method === 'HEAD';
+    const reply = isRead ? read(request) : write(request);
+    if (reply) return reply;
+    return isRead || !read(request) ? failure(404, 'Not found') : failure(405, 'Method not allowed');
+  }
+
+  const server = createServer((request, response) => {
+    respond(request, response).catch(() => response.destroy());
+  });
+  await listen(server, options.port ?? 0);
+  const port = portOf(server);
+
+  return {
+    base: `http://127.0.0.1:${port}${basePath}`,
+    world,
+    account: (id) => accountOf(world, id),
+    addToken(token, account) {
+      owners.set(token, account);
+      revoked.delete(token);
+    },
+    revoke(token) {
+      owners.delete(token);
+      revoked.add(token);
+    },
+    misbehave(fault, { account, path } = {}) {
+      set = [...set, { fault, account, path }].sort(
+        (a, b) => Number(a.account !== undefined) - Number(b.account !== undefined),
+      );
+    },
+    behave() {
+      set = [];
+    },
+    move(kind, id, from, to) {
+      // Both hold records of the same kind, which the compiler does not see.
+      const [source, target] = [from, to].map(
+        (owner) => accountOf(world, owner)[kind] as Map<number, WireRecord>,
+      );
+      const record = source?.get(id);
+      if (!record) throw new Error(`account ${from} has no such record ${id}`);
+      source?.delete(id);
+      // Sessions do not say whose they are.
+      if ('ownerId' in record) record.ownerId = to;
+      target?.set(id, record);
+    },
+    requests: log.requests,
+    count: log.count,
+    tokensSeen: log.tokensSeen,
+    forgetRequests: log.forget,
+    async stop() {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+    start: () => listen(server, port),
+  };
+}
+
+function accountOf(world: World, id: number): Account {
+  const account = world.accounts.get(id);
+  if (!account) throw new Error(`the stand-in has no account ${id}`);
+  return account;
+}
+
+/** Counts all requests, and keeps the newest. */
+function createLog() {
+  const requests: LoggedRequest[] = [];
+  const tokensSeen = new Set<string>();
+  /** By account, path and status. */
+  const counts = new Map<
+    string,
+    { account: number | undefined; path: string; status: number; times: number }
+  >();
+  const unsettled = new Map<LoggedRequest, string>();
+  return {
+    requests,
+    tokensSeen,
+    add(account: number | undefined, method: string, path: string, search: string, token: string) {
+      if (token !== '') tokensSeen.add(token);
+      const entry: LoggedRequest = { account, method, path: path + search, status: undefined };
+      requests.push(entry);
+      unsettled.set(entry, path);
+      if (requests.length > maxLogged) requests.shift();
+      return entry;
+    },
+    settle(entry: LoggedRequest, status: number) {
+      entry.status = status;
+      const path = unsettled.get(entry) ?? '';
+      unsettled.delete(entry);
+      const key = `${entry.account} ${status} ${path}`;
+      const count = counts.get(key) ?? { account: entry.account, path, status, times: 0 };
+      count.times++;
+      counts.set(key, count);
+    },
+    count({ account, path, status }: { account?: number; path?: string; status?: number } = {}) {
+      const waiting = [...unsettled].map(([entry, of]) => ({ ...entry, path: of, times: 1 }));
+      return [...counts.values(), ...waiting]
+        .filter(
+          (count) =>
+            (account === undefined || count.account === account) &&
+            (path === undefined || count.path === path) &&
+            (status === undefined || count.status === status),
+        )
+        .reduce((sum, { times }) => sum + times, 0);
+    },
+    forget() {
+      requests.length = 0;
+      counts.clear();
+      unsettled.clear();
+      tokensSeen.clear();
+    },
+  };
+}
+
+/** @returns how many seconds to wait, or 0 if the request is within the limit; refused ones do not count. */
+function createLimit(rate: number): (of: string | number) => number {
+  const minute = 60_000;
+  const sent = new Map<string | number, number[]>();
+  return (of) => {
+    const now = Date.now();
+    const recent = (sent.get(of) ?? []).filter((time) => time > now - minute);
+    sent.set(of, recent);
+    const [oldest = now] = recent.slice(-rate);
+    if (recent.length >= rate) return Math.max(1, Math.ceil((oldest + minute - now) / 1000));
+    if (rate !== Number.POSITIVE_INFINITY) recent.push(now);
+    return 0;
+  };
+}
+
+/** The JSON of a body, or undefined for what is none. */
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size <= maxBody) chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function send(response: ServerResponse, method: string, { status, body, headers }: Reply): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', ...headers });
+  response.end(method === 'HEAD' ? undefined : text);
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+}
+
+/** It listens on a port, and not on a pipe. */
+const portOf = (server: Server) => (server.address() as AddressInfo).port;

@@ -1,0 +1,426 @@
+/** The stand-in for the live service: it is held against what the interface and the service's documentation say. */
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import examples from '../examples.json' with { type: 'json' };
+import { startDemo, tellDemo } from './demo.ts';
+import { changedRecord, type Fault, faults, variants } from './faults.ts';
+import { createStandIn, type StandIn, type StandInOptions } from './standIn.ts';
+import {
+  addNewSession,
+  type GivenRecords,
+  type LockSession,
+  type OwnedRecord,
+  type Template,
+} from './world.ts';
+
+let standIn: StandIn;
+afterEach(async () => {
+  vi.useRealTimers();
+  await standIn?.stop();
+});
+
+const alice = { id: 42, username: 'alice', tokens: ['token-of-alice'] };
+const bob = { id: 43, username: 'bob', tokens: ['token-of-bob'] };
+
+async function open(options: Partial<StandInOptions> = {}): Promise<void> {
+  standIn = await createStandIn({ accounts: [alice, bob], rate: Number.POSITIVE_INFINITY, ...options });
+}
+
+interface Told {
+  status: number;
+  headers: Headers;
+  text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of the response where it reads it.
+  body: any;
+}
+
+async function ask(
+  path: string,
+  { token = 'token-of-alice', method = 'GET', body = undefined as unknown } = {},
+) {
+  const response = await fetch(standIn.base + path, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const told: Told = { status: response.status, headers: response.headers, text, body: undefined };
+  try {
+    told.body = JSON.parse(text);
+  } catch {
+    // A fault may send what is no JSON.
+  }
+  return told;
+}
+
+const list = async (path: string) => (await ask(path)).body.data.data;
+
+/** The records of the examples, which leave out fields that no test reads. */
+const documented: GivenRecords = {
+  user: examples['GET /users/42'],
+  dttDevices: examples['GET /dtt'],
+  templates: [examples['GET /dtt/templates/1']] satisfies Template[],
+  activeTemplateId: 1,
+  lkbxDevices: [examples['GET /lkbx/1']] satisfies OwnedRecord[],
+  lockTemplates: [examples['GET /lkbx/templates/1']] satisfies OwnedRecord[],
+  lockSessions: examples['GET /lkbx/sessions'].map((session) => ({
+    ...session,
+    ...examples['GET /lkbx/session/current'],
+    endDate: null,
+    LockSegment: session.LockSegment.map((segment) => ({ ...segment, isLocked: true })),
+  })) satisfies LockSession[],
+  templateOfLock: { 7: 1 },
+  ossmDevices: [examples['GET /ossm/1']] satisfies OwnedRecord[],
+};
+const nothing = {
+  dttDevices: 0,
+  templates: 0,
+  imports: 0,
+  sessions: 0,
+  lkbxDevices: 0,
+  lockTemplates: 0,
+  lockSessions: 0,
+  ossmDevices: 0,
+};
+
+describe('the stand-in', () => {
+  const { about: _, ...documentedResponses } = examples;
+  it.each(Object.entries(documentedResponses))(
+    'responds to %s as the public reference does',
+    async (route, example) => {
+      await open({ accounts: [{ ...alice, size: nothing, records: documented }] });
+      const { status, body } = await ask(route.replace('GET ', ''));
+      expect(status).toBe(200);
+      expect(body.ok).toBe(true);
+      if (Array.isArray(example)) expect(body.data.pagination).toEqual({ limit: 50, offset: 0 });
+      expect(Array.isArray(example) ? body.data.data : body.data).toMatchObject(example);
+    },
+  );
+
+  it.each([
+    [
+      '/users/me',
+      'id username accountType subscriptionTier league rank totalPoints matchPoints profileImage profileDescription profileTitle dttTotalReps dttTotalSessions',
+    ],
+    [
+      '/dtt/1',
+      'id bubbleId ownerId macAddress serialNumber softwareVersion lastVisited lastLogAt createdDate apiHits',
+    ],
+    [
+      '/dtt/templates/1',
+      'id bubbleId ownerId name description tagline message isPublic isActive handsFreeMode targetDepth targetWindow toyId createdDate updatedAt Segment',
+    ],
+    ['/dtt/sessions/1', 'id bubble_id name passed created_at trainer_id settings_id TrainerSegment'],
+    ['/lkbx/1', 'id bubbleId macAddress ownerId locked hueShift lastVisited lastLogAt'],
+    [
+      '/lkbx/templates/1',
+      'id ownerId name duration isRandomDuration isBreakEnabled breakRegularity isEmergencyUnlockEnabled createdAt',
+    ],
+    [
+      '/lkbx/sessions/1',
+      'id bubbleId publicId ownerId name lockState duration startDate endDate createdAt isActive LockSegment',
+    ],
+    ['/ossm/1', 'id bubbleId macAddress chip ownerId pairingCode pairingExpires lastVisited OSSMFirmwareId'],
+  ])('gives at %s the fields of the interface, and no others', async (path, fields) => {
+    await open();
+    expect(Object.keys((await ask(path)).body.data).sort()).toEqual(fields.split(' ').sort());
+  });
+
+  it('leaves out of lists what only the record by its id has', async () => {
+    await open();
+    const [session] = await list('/dtt/sessions');
+    expect(Object.keys(session.TrainerSegment[0])).toEqual([
+      'id',
+      'type',
+      'passed',
+      'percentGrade',
+      'points',
+    ]);
+    const { data } = (await ask(`/dtt/sessions/${session.id}`)).body;
+    expect(Object.keys(data.TrainerSegment[0])).toHaveLength(18);
+    expect((await list('/dtt/templates'))[0]).not.toHaveProperty('Segment');
+    expect((await ask('/dtt/sessions/latest')).body.data).toEqual(session);
+  });
+
+  it('lists newest first, and a page of it', async () => {
+    await open({ accounts: [{ ...alice, size: { sessions: 250 } }, bob] });
+    const pages = [];
+    for (const offset of [0, 100, 200, 300])
+      pages.push(await list(`/dtt/sessions?limit=100&offset=${offset}`));
+    expect(pages.map((page) => page.length)).toEqual([100, 100, 50, 0]);
+    const times = pages.flat().map(({ created_at }) => created_at);
+    expect(times).toEqual([...times].sort().reverse());
+    expect((await ask('/dtt?limit=1&offset=1')).body.data.pagination).toEqual({ limit: 1, offset: 1 });
+    expect(await list('/dtt')).toHaveLength(2);
+  });
+
+  it.each([
+    ['/dtt/0', 400, 'Invalid ID'],
+    ['/dtt/x', 400, 'Invalid ID'],
+    ['/dtt/999', 404, 'DTT device not found'],
+    ['/dtt/templates/999', 404, 'DTT template not found'],
+    ['/dtt/sessions/999', 404, 'DTT session not found'],
+    ['/users/43', 404, 'User not found'],
+    ['/lkbx/999', 404, 'LKBX device not found'],
+    ['/lkbx/templates/999', 404, 'Lock template not found'],
+    ['/lkbx/sessions/999', 404, 'Lock session not found'],
+    ['/ossm/999', 404, 'OSSM device not found'],
+    ['/nowhere', 404, 'Not found'],
+    ['/dtt?limit=101', 400, 'Invalid pagination'],
+    ['/lkbx/session/current?targetUserId=43', 403, 'targetUserId contains inaccessible user IDs: 43'],
+  ])('responds to %s with %i', async (path, status, error) => {
+    await open();
+    expect(await ask(path)).toMatchObject({ status, body: { ok: false, error } });
+  });
+
+  it('gives everybody their own records, and imported templates to those who have them', async () => {
+    await open();
+    const hers = await list('/dtt/templates');
+    expect(hers.map(({ ownerId }: OwnedRecord) => ownerId).sort()).toEqual([42, 42, 42, 43]);
+    expect(hers.filter(({ isActive }: { isActive: boolean }) => isActive)).toHaveLength(1);
+    const [device] = await list('/dtt');
+    expect((await ask(`/dtt/${device.id}`, { token: 'token-of-bob' })).status).toBe(404);
+    const text = (await ask('/dtt/sessions', { token: 'token-of-bob' })).text;
+    expect(text).toContain('bob');
+    expect(text).not.toContain('alice');
+  });
+
+  it('is the same for the same accounts', async () => {
+    const said: string[] = [];
+    for (let i = 0; i < 2; i++) {
+      await open();
+      said.push((await ask('/dtt/sessions/5')).text, (await ask('/lkbx/sessions')).text);
+      await standIn.stop();
+    }
+    expect(said.slice(2)).toEqual(said.slice(0, 2));
+  });
+
+  it('responds with 401 to a token that is nobody\u2019s, or is revoked, and takes a new one', async () => {
+    await open();
+    expect(await ask('/dtt', { token: 'x' })).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
+    standIn.revoke('token-of-alice');
+    expect((await ask('/dtt')).status).toBe(401);
+    standIn.addToken('token-of-alice', 43);
+    expect((await ask('/users/me')).body.data.username).toBe('bob');
+    expect([...standIn.tokensSeen]).toEqual(['x', 'token-of-alice']);
+  });
+
+  it('lets an account ask no more often than its rate allows in any minute', async () => {
+    await open({ rate: 3 });
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 });
+    for (const wait of [0, 10_000, 10_000]) {
+      vi.setSystemTime(Date.now() + wait);
+      expect((await ask('/dtt')).status).toBe(200);
+    }
+    const refused = await ask('/dtt');
+    expect(refused).toMatchObject({ status: 429, body: { ok: false, error: 'Rate limit exceeded' } });
+    expect(refused.headers.get('Retry-After')).toBe('40');
+    expect((await ask('/dtt', { token: 'token-of-bob' })).status).toBe(200);
+    vi.setSystemTime(Date.now() + 40_000);
+    expect((await ask('/dtt')).status).toBe(200);
+    expect((await ask('/dtt')).headers.get('Retry-After')).toBe('10');
+    expect(standIn.count({ account: 42 })).toBe(6);
+    expect(standIn.count({ account: 42, path: '/dtt', status: 429 })).toBe(2);
+  });
+
+  it('shows the records of a linked user where it is told to', async () => {
+    await open({ accounts: [{ ...alice, linked: [43], listsLinked: true }, bob] });
+    expect((await list('/users')).map(({ id }: { id: number }) => id)).toEqual([42, 43]);
+    expect((await list('/dtt')).map(({ ownerId }: OwnedRecord) => ownerId)).toEqual([42, 42, 43, 43]);
+    expect((await ask('/dtt/3')).body.data.ownerId).toBe(43);
+  });
+});
+
+describe('a write', () => {
+  const write = (method: string, path: string, body: unknown) => ask(path, { method, body });
+
+  it('activates a template of the account, and deactivates the others', async () => {
+    await open();
+    expect((await write('POST', '/dtt/templates/2', { isActive: true })).body.data).toMatchObject({
+      id: 2,
+      isActive: true,
+      scheduleTypeChanged: true,
+    });
+    expect((await ask('/dtt/templates/active')).body.data).toMatchObject({ id: 2, isActive: true });
+    expect((await write('POST', '/dtt/templates/2', { isActive: true })).body.data.scheduleTypeChanged).toBe(
+      false,
+    );
+    expect((await write('POST', '/dtt/templates/2', {})).status).toBe(400);
+    expect((await write('POST', '/dtt/templates/4', { isActive: true })).status).toBe(404);
+  });
+
+  it('changes a template, whose segments it replaces', async () => {
+    await open({ now: () => new Date('2027-01-01T00:00:00Z') });
+    const { Segment: before } = (await ask('/dtt/templates/1')).body.data;
+    const segment = { type: 'endurance', duration: 300, speed: 50, repeat: 2 };
+    const changed = await write('PATCH', '/dtt/templates/1', { name: 'Advanced', Segment: [segment] });
+    expect(changed.status).toBe(200);
+    expect(changed.body.data).toMatchObject({ name: 'Advanced', updatedAt: '2027-01-01T00:00:00.000Z' });
+    expect(changed.body.data.Segment).toEqual([
+      {
+        ...segment,
+        id: expect.any(Number),
+        order: 0,
+        passFailEnabled: false,
+        passGradeThreshold: 0,
+        failureText: null,
+      },
+    ]);
+    expect(before.map(({ id }: { id: number }) => id)).not.toContain(changed.body.data.Segment[0].id);
+    expect((await ask('/dtt/templates/1')).body.data).toEqual(changed.body.data);
+  });
+
+  it.each([
+    [400, 'no JSON', '{'],
+    [400, 'no fields', {}],
+    [422, 'a name that is too short', { name: 'abc' }],
+    [403, 'what takes another tier', { handsFreeMode: true }],
+  ])('responds with %i to %s for a template', async (status, _name, body) => {
+    await open({ accounts: [{ ...alice, subscriptionTier: 'free' }, bob] });
+    expect((await write('PATCH', '/dtt/templates/1', body)).status).toBe(status);
+  });
+
+  it('locks, changes and unlocks', async () => {
+    await open({ now: () => new Date('2027-01-01T00:00:00Z') });
+    expect((await ask('/lkbx/session/current')).body).toEqual({ ok: true, data: null });
+    expect((await ask('/lkbx/templates/active')).body).toEqual({
+      ok: true,
+      data: null,
+      message: 'no active lock',
+    });
+    const current = '/lkbx/session/current';
+    const locked = await write('POST', current, { action: 'lock', lockSettingsId: 1 });
+    expect(locked).toMatchObject({ status: 200, body: { data: { lockSessionId: expect.any(Number) } } });
+    expect((await ask('/lkbx')).body.data.data[0].locked).toBe(true);
+    expect((await ask('/lkbx/templates/active')).body.data.id).toBe(1);
+    expect(await write('POST', current, { action: 'lock' })).toMatchObject({
+      status: 400,
+      body: { error: 'You already have an active lock.' },
+    });
+    expect((await write('PATCH', current, { duration: 60 })).body.data).toMatchObject({
+      duration: 60,
+      endDate: '2027-01-01T00:01:00.000Z',
+      isActive: true,
+    });
+    expect((await write('POST', current, { action: 'unlock' })).body.data.message).toBe(
+      'Lock session completed',
+    );
+    expect((await ask(current)).body.data).toBeNull();
+    expect((await ask('/lkbx/sessions/latest')).body.data).toMatchObject({
+      lockState: 'completed',
+      isActive: false,
+    });
+  });
+
+  it('locks a linked user, whom only the keyholder unlocks', async () => {
+    await open({ accounts: [{ ...alice, linked: [43] }, bob] });
+    const body = { action: 'lock', targetUserId: 43 };
+    expect((await write('POST', '/lkbx/session/current', body)).status).toBe(200);
+    expect((await ask('/lkbx/session/current?targetUserId=43')).body.data.ownerId).toBe(43);
+    expect((await ask('/lkbx/session/current')).body.data).toBeNull();
+    const own = await ask('/lkbx/session/current', {
+      token: 'token-of-bob',
+      method: 'POST',
+      body: { action: 'unlock' },
+    });
+    expect(own.status).toBe(403);
+    const changed = await write('PATCH', '/lkbx/session/current?targetUserId=43', { duration: 99 });
+    expect(changed.body.data.duration).toBe(99);
+    expect((await write('POST', '/lkbx/session/current', { ...body, action: 'unlock' })).status).toBe(200);
+    expect((await write('POST', '/lkbx/session/current', { action: 'lock', targetUserId: 44 })).status).toBe(
+      403,
+    );
+  });
+});
+
+describe('a fault', () => {
+  it.each<[string, Fault, number, string | RegExp]>([
+    ['error500', faults.error500, 500, /Internal server error/],
+    ['unavailable', faults.unavailable(7), 503, /unavailable/],
+    ['html', faults.html, 502, /^<!doctype/],
+    ['html200', faults.html200, 200, /^<!doctype/],
+    ['brokenJson', faults.brokenJson, 200, /^\{"ok":true,"data":\{"id":$/],
+    ['otherEnvelope', faults.otherEnvelope, 200, /^\{"result"/],
+    ['emptyBody', faults.emptyBody, 200, ''],
+    ['emptyLists', faults.emptyLists, 200, /"data":\[\]/],
+    ['missing', faults.missing, 404, /Not found/],
+    ['slow', faults.slow(5), 200, /"pagination"/],
+    ['numericSerialNumbers', variants.numericSerialNumbers, 200, /"serialNumber":1001\b/],
+    ['numbersAsText', variants.numbersAsText, 200, /"id":"1"/],
+    ['offsets', variants.offsets, 200, /"lastVisited":"2026-09-01T13:30:00.000\+02:30"/],
+    ['withoutMilliseconds', variants.withoutMilliseconds, 200, /"lastVisited":"2026-09-01T11:00:00Z"/],
+    ['withMicroseconds', variants.withMicroseconds, 200, /"lastVisited":"2026-09-01T11:00:00.000123Z"/],
+    ['missingOptionalFields', variants.missingOptionalFields, 200, /^(?!.*serialNumber)/],
+    ['withoutPagination', variants.withoutPagination, 200, /^(?!.*pagination)/],
+    ['bareLists', variants.bareLists, 200, /^\{"ok":true,"data":\[/],
+    ['a changed record', changedRecord('/dtt', 1, () => ({ odd: true })), 200, /\{"odd":true\}/],
+  ])('%s is of one account alone until the stand-in behaves', async (_name, fault, status, text) => {
+    await open();
+    const before = await ask('/dtt');
+    standIn.misbehave(fault, { account: 42 });
+    const response = await ask('/dtt');
+    expect(response.status).toBe(status);
+    if (typeof text === 'string') expect(response.text).toBe(text);
+    else expect(response.text).toMatch(text);
+    expect((await ask('/dtt', { token: 'token-of-bob' })).status).toBe(200);
+    standIn.behave();
+    expect((await ask('/dtt')).text).toBe(before.text);
+  });
+
+  it('may be of one path alone', async () => {
+    await open();
+    standIn.misbehave(faults.error500, { path: /^\/dtt\/sessions/ });
+    expect((await ask('/dtt/sessions/latest')).status).toBe(500);
+    expect((await ask('/dtt')).status).toBe(200);
+  });
+
+  it('may be that nothing is ever responded, or that nobody is there', async () => {
+    await open();
+    standIn.misbehave(faults.hang);
+    await expect(fetch(`${standIn.base}/dtt`, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
+    standIn.behave();
+    await standIn.stop();
+    await expect(ask('/dtt')).rejects.toThrow();
+    await standIn.start();
+    expect((await ask('/dtt')).status).toBe(200);
+  });
+
+  it('may be that a write is done, and its response lost', async () => {
+    await open();
+    standIn.misbehave(faults.lostResponse, { path: /templates/ });
+    expect((await ask('/dtt/templates/2', { method: 'POST', body: { isActive: true } })).status).toBe(500);
+    standIn.behave();
+    expect((await ask('/dtt/templates/active')).body.data.id).toBe(2);
+  });
+});
+
+describe('the demo', () => {
+  it('says on one screen what to run, with tokens that work', async () => {
+    const options = { sessions: 7, rate: 60, port: 0 };
+    standIn = await startDemo(options);
+    const text = tellDemo(standIn, options);
+    expect(text.split('\n').length).toBeLessThanOrEqual(25);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+    expect(text).toContain(`UPSTREAM_URL=${standIn.base} `);
+    const tokens = new Set(text.match(/token-\S+\b/g));
+    expect(tokens.size).toBe(2);
+    for (const token of tokens) {
+      const { body } = await ask('/users/me', { token });
+      expect(text).toContain(`${body.data.username}  `);
+      expect((await ask('/dtt/sessions', { token })).body.data.data).toHaveLength(7);
+    }
+  });
+});
+
+describe('what is the case', () => {
+  it('changes at any time: records move, come and go', async () => {
+    await open();
+    standIn.move('dttDevices', 1, 42, 43);
+    expect((await ask('/dtt/1')).status).toBe(404);
+    expect((await ask('/dtt/1', { token: 'token-of-bob' })).body.data.ownerId).toBe(43);
+    const { id } = addNewSession(standIn.world, standIn.account(42), 'alice');
+    expect((await ask('/dtt/sessions/latest')).body.data.id).toBe(id);
+    standIn.account(42).sessions.delete(id);
+    expect((await ask('/dtt/sessions/latest')).body.data.id).not.toBe(id);
+  });
+});

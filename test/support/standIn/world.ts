@@ -1,0 +1,471 @@
+/** What the stand-in knows: the accounts with their records, as the interface writes them. */
+
+import { createRandom, type Random } from './random.ts';
+
+/** A record with all its fields, as by its id. */
+export interface WireRecord {
+  readonly id: number;
+  [field: string]: unknown;
+}
+
+/** A record that says whose it is. */
+export interface OwnedRecord extends WireRecord {
+  ownerId: number;
+}
+
+export interface Template extends OwnedRecord {
+  name: string;
+  Segment: WireRecord[];
+}
+
+export interface DttSession extends WireRecord {
+  TrainerSegment: WireRecord[];
+}
+
+export interface LockSession extends OwnedRecord {
+  duration: number;
+  startDate: string;
+  endDate: string | null;
+  lockState: string;
+  isActive: boolean;
+  LockSegment: WireRecord[];
+}
+
+/** How many records of which kind an account has. */
+export interface Size {
+  readonly dttDevices: number;
+  readonly templates: number;
+  /** Templates of other accounts. */
+  readonly imports: number;
+  readonly segmentsOfTemplate: number;
+  readonly sessions: number;
+  readonly segmentsOfSession: number;
+  readonly lkbxDevices: number;
+  readonly lockTemplates: number;
+  readonly lockSessions: number;
+  readonly ossmDevices: number;
+}
+
+export const smallSize: Size = {
+  dttDevices: 2,
+  templates: 3,
+  imports: 1,
+  segmentsOfTemplate: 3,
+  sessions: 12,
+  segmentsOfSession: 3,
+  lkbxDevices: 1,
+  lockTemplates: 2,
+  lockSessions: 3,
+  ossmDevices: 1,
+};
+
+/** Records that an account is to have beside those that are made up, such as the documented examples. */
+export interface GivenRecords {
+  readonly user?: Readonly<Record<string, unknown>>;
+  readonly dttDevices?: readonly OwnedRecord[];
+  readonly templates?: readonly Template[];
+  readonly activeTemplateId?: number;
+  readonly sessions?: readonly DttSession[];
+  readonly lkbxDevices?: readonly OwnedRecord[];
+  readonly lockTemplates?: readonly OwnedRecord[];
+  readonly lockSessions?: readonly LockSession[];
+  /** The lock template of a given lock session, by the ids of both. */
+  readonly templateOfLock?: Readonly<Record<number, number>>;
+  readonly ossmDevices?: readonly OwnedRecord[];
+}
+
+export interface AccountOptions {
+  readonly id: number;
+  readonly username: string;
+  readonly tokens: readonly string[];
+  /** Stands in every text of its records; the username, unless told otherwise. */
+  readonly marker?: string;
+  readonly size?: Partial<Size>;
+  readonly seed?: number;
+  readonly subscriptionTier?: string;
+  readonly scheduleType?: 'auto' | 'weekly' | 'single';
+  /** Users whose locks it may see and change. */
+  readonly linked?: readonly number[];
+  /** Whether its lists of devices and locks have the records of linked users too. */
+  readonly listsLinked?: boolean;
+  /** Whether a lock is under way in the beginning. */
+  readonly locked?: boolean;
+  readonly records?: GivenRecords;
+}
+
+export interface Account {
+  readonly id: number;
+  readonly user: WireRecord;
+  scheduleType: string;
+  readonly linked: Set<number>;
+  listsLinked: boolean;
+  activeTemplateId: number | null;
+  readonly dttDevices: Map<number, OwnedRecord>;
+  /** Ids of templates: its own, and those of others that it has imported. */
+  readonly ownTemplates: Set<number>;
+  readonly imports: Set<number>;
+  readonly sessions: Map<number, DttSession>;
+  readonly lkbxDevices: Map<number, OwnedRecord>;
+  readonly lockTemplates: Map<number, OwnedRecord>;
+  readonly lockSessions: Map<number, LockSession>;
+  readonly ossmDevices: Map<number, OwnedRecord>;
+}
+
+/** What the service keeps of a lock session and does not show. */
+export interface LockDetails {
+  readonly templateId: number | null;
+  readonly keyholders: ReadonlySet<number>;
+  readonly isTestLock: boolean;
+}
+
+export interface World {
+  readonly accounts: Map<number, Account>;
+  readonly templates: Map<number, Template>;
+  readonly locks: Map<number, LockDetails>;
+  /** A new id; every kind has its own. */
+  nextId(kind: IdKind): number;
+  now(): Date;
+}
+
+export type IdKind =
+  | 'dttDevice'
+  | 'template'
+  | 'templateSegment'
+  | 'session'
+  | 'trainerSegment'
+  | 'lkbxDevice'
+  | 'lockTemplate'
+  | 'lockSession'
+  | 'lockSegment'
+  | 'ossmDevice';
+
+const hour = 3_600_000;
+
+/** The made-up past ends here. */
+const present = Date.UTC(2026, 8, 1, 12);
+
+/** An instant as the interface writes it. */
+export const instant = (time: number) => new Date(time).toISOString();
+
+export function createWorld(options: readonly AccountOptions[], now: () => Date): World {
+  const last = new Map<IdKind, number>();
+  const world: World = {
+    accounts: new Map(),
+    templates: new Map(),
+    locks: new Map(),
+    now,
+    nextId(kind) {
+      const id = (last.get(kind) ?? 0) + 1;
+      last.set(kind, id);
+      return id;
+    },
+  };
+  // Made-up records come behind given ones, whose ids must not be given again.
+  if (options.some(({ records }) => records !== undefined)) for (const kind of kinds) last.set(kind, 1000);
+  for (const account of options) world.accounts.set(account.id, createAccount(world, account));
+  for (const account of options) addImports(world, account);
+  return world;
+}
+
+const kinds: readonly IdKind[] = [
+  'dttDevice',
+  'template',
+  'templateSegment',
+  'session',
+  'trainerSegment',
+  'lkbxDevice',
+  'lockTemplate',
+  'lockSession',
+  'lockSegment',
+  'ossmDevice',
+];
+
+const byId = <Kind extends WireRecord>(records: readonly Kind[] = []) =>
+  new Map(records.map((record) => [record.id, structuredClone(record)]));
+
+function createAccount(world: World, options: AccountOptions): Account {
+  const { id, records = {} } = options;
+  const size = { ...smallSize, ...options.size };
+  const random = createRandom(options.seed ?? id);
+  const account: Account = {
+    id,
+    user: userOf(options, size, random),
+    scheduleType: options.scheduleType ?? 'auto',
+    linked: new Set(options.linked),
+    listsLinked: options.listsLinked ?? false,
+    activeTemplateId: records.activeTemplateId ?? null,
+    dttDevices: byId(records.dttDevices),
+    ownTemplates: new Set(records.templates?.map((template) => template.id)),
+    imports: new Set(),
+    sessions: byId(records.sessions),
+    lkbxDevices: byId(records.lkbxDevices),
+    lockTemplates: byId(records.lockTemplates),
+    lockSessions: byId(records.lockSessions),
+    ossmDevices: byId(records.ossmDevices),
+  };
+  for (const template of records.templates ?? []) world.templates.set(template.id, structuredClone(template));
+  for (const [lock, templateId] of Object.entries(records.templateOfLock ?? {}))
+    world.locks.set(Number(lock), { templateId, keyholders: new Set([id]), isTestLock: false });
+
+  const maker: Maker = { world, account, random, marker: options.marker ?? options.username };
+  times(size.dttDevices, () => addDttDevice(maker));
+  times(size.templates, () => addTemplate(maker, size.segmentsOfTemplate));
+  times(size.sessions, (index) => addDttSession(maker, index, size));
+  times(size.lkbxDevices, () => addLkbxDevice(maker));
+  times(size.lockTemplates, () => addLockTemplate(maker));
+  times(size.lockSessions, (index) => addLockSession(maker, index, size.lockSessions, options.locked));
+  times(size.ossmDevices, () => addOssmDevice(maker));
+  account.activeTemplateId ??= [...account.ownTemplates][0] ?? null;
+  return account;
+}
+
+/** What making up a record takes. */
+interface Maker {
+  readonly world: World;
+  readonly account: Account;
+  readonly random: Random;
+  readonly marker: string;
+}
+
+const times = (count: number, make: (index: number) => void) => {
+  for (let index = 0; index < count; index++) make(index);
+};
+
+const userOf = (options: AccountOptions, size: Size, random: Random): WireRecord => {
+  const { id, username, marker = username } = options;
+  return {
+    id,
+    username,
+    accountType: 'user',
+    subscriptionTier: options.subscriptionTier ?? 'ultra',
+    league: 1 + random.below(5),
+    rank: 1 + random.below(1000),
+    totalPoints: random.below(100_000),
+    matchPoints: random.below(1000),
+    profileImage: `https://example.com/${marker}.jpg`,
+    profileDescription: `About ${marker}`,
+    profileTitle: `Title of ${marker}`,
+    dttTotalReps: random.below(10_000),
+    dttTotalSessions: size.sessions,
+    ...options.records?.user,
+  };
+};
+
+/** A MAC address that no other device of the kind has. */
+const macOf = (kind: number, id: number) =>
+  [0x02, kind, ...[24, 16, 8, 0].map((shift) => (id >>> shift) & 0xff)]
+    .map((byte) => byte.toString(16).padStart(2, '0').toUpperCase())
+    .join(':');
+
+function addDttDevice({ world, account, random, marker }: Maker): void {
+  const id = world.nextId('dttDevice');
+  account.dttDevices.set(id, {
+    id,
+    bubbleId: `dtt-${marker}-${id}`,
+    ownerId: account.id,
+    macAddress: macOf(1, id),
+    serialNumber: `serial-${marker}-${id}`,
+    softwareVersion: `2.1.${random.below(10)}-${marker}`,
+    lastVisited: instant(present - id * hour),
+    lastLogAt: instant(present - id * hour - 60_000),
+    createdDate: instant(present - 1000 * hour - id * hour),
+    apiHits: random.below(10_000),
+  });
+}
+
+/** The kinds of segments that the service's documentation has for templates. */
+const segmentTypes = ['repetition', 'endurance', 'freeform', 'bounce'] as const;
+
+function addTemplate({ world, account, random, marker }: Maker, segments: number): void {
+  const id = world.nextId('template');
+  account.ownTemplates.add(id);
+  world.templates.set(id, {
+    id,
+    bubbleId: `template-${marker}-${id}`,
+    ownerId: account.id,
+    name: `Program ${id} of ${marker}`,
+    description: `What ${marker} does`,
+    tagline: `By ${marker}`.slice(0, 25),
+    message: `Well done, ${marker}`.slice(0, 50),
+    isPublic: random.next() < 0.5,
+    handsFreeMode: random.next() < 0.5,
+    targetDepth: 10 + random.below(90),
+    targetWindow: 1 + random.below(20),
+    toyId: null,
+    createdDate: instant(present - 900 * hour + id * hour),
+    updatedAt: instant(present - 800 * hour + id * hour),
+    Segment: Array.from({ length: segments }, () => ({
+      id: world.nextId('templateSegment'),
+      type: random.pick(segmentTypes),
+      duration: 30 + random.below(300),
+      repeat: 1 + random.below(5),
+    })),
+  });
+}
+
+/** @param index the greater, the newer. */
+function addDttSession(maker: Maker, index: number, size: Size): void {
+  const { world, account, random, marker } = maker;
+  const id = world.nextId('session');
+  const createdAt = present - (size.sessions - index) * hour;
+  const devices = [...account.dttDevices.keys()];
+  const templates = [...account.ownTemplates];
+  account.sessions.set(id, {
+    id,
+    bubble_id: `session-${marker}-${id}`,
+    name: random.next() < 0.1 ? null : `Session ${id} of ${marker}`,
+    passed: random.pick([true, false, null]),
+    created_at: instant(createdAt),
+    trainer_id: devices[random.below(devices.length)] ?? 1,
+    settings_id: random.next() < 0.1 ? null : (templates[random.below(templates.length)] ?? null),
+    TrainerSegment: Array.from({ length: size.segmentsOfSession }, (_, order) =>
+      trainerSegment(maker, order, createdAt),
+    ),
+  });
+}
+
+const trainerSegment = ({ world, random }: Maker, order: number, time: number): WireRecord => ({
+  id: world.nextId('trainerSegment'),
+  type: random.pick(segmentTypes),
+  passed: random.pick([true, false, null]),
+  percentGrade: random.below(1001) / 10,
+  points: random.below(500),
+  durationMeasured: random.below(600),
+  durationTarget: random.below(600),
+  repsMeasured: random.below(100),
+  repsTarget: random.below(100),
+  speedMeasured: random.below(1000) / 8,
+  speedTarget: random.below(1000) / 8,
+  targetDepth: random.below(100),
+  targetWindow: random.below(20),
+  longestDeepthroat: random.below(60_000),
+  strokeLength: random.below(1000) / 8,
+  distanceTravelled: random.below(1000) / 8,
+  order,
+  createdAt: instant(time + order * 60_000),
+});
+
+function addLkbxDevice({ world, account, random, marker }: Maker): void {
+  const id = world.nextId('lkbxDevice');
+  account.lkbxDevices.set(id, {
+    id,
+    bubbleId: `lkbx-${marker}-${id}`,
+    macAddress: macOf(2, id),
+    ownerId: account.id,
+    locked: false,
+    hueShift: random.below(360),
+    lastVisited: instant(present - id * hour),
+    lastLogAt: instant(present - id * hour - 30_000),
+  });
+}
+
+function addLockTemplate({ world, account, random, marker }: Maker): void {
+  const id = world.nextId('lockTemplate');
+  account.lockTemplates.set(id, {
+    id,
+    ownerId: account.id,
+    name: `Lock ${id} of ${marker}`,
+    duration: 3600 * (1 + random.below(48)),
+    isRandomDuration: random.next() < 0.5,
+    isBreakEnabled: random.next() < 0.5,
+    breakRegularity: 60 * (1 + random.below(60)),
+    isEmergencyUnlockEnabled: random.next() < 0.5,
+    createdAt: instant(present - 700 * hour + id * hour),
+  });
+}
+
+function addLockSession(maker: Maker, index: number, count: number, locked = false): void {
+  const { world, account, random, marker } = maker;
+  const id = world.nextId('lockSession');
+  const isActive = locked && index === count - 1;
+  const start = present - (count - index) * 24 * hour;
+  const duration = 3600 * (1 + random.below(20));
+  const [templateId = null] = account.lockTemplates.keys();
+  account.lockSessions.set(id, {
+    id,
+    bubbleId: `lock-${marker}-${id}`,
+    publicId: `public-${marker}-${id}`,
+    ownerId: account.id,
+    name: `Lock of ${marker}`,
+    lockState: isActive ? 'locked' : 'completed',
+    duration,
+    startDate: instant(start),
+    endDate: instant(start + duration * 1000),
+    createdAt: instant(start),
+    isActive,
+    LockSegment: [
+      lockSegment(world, 'start', start, true),
+      ...(isActive ? [] : [lockSegment(world, 'unlocked', start + duration * 1000, false)]),
+    ],
+  });
+  world.locks.set(id, { templateId, keyholders: new Set([account.id]), isTestLock: false });
+  if (isActive) setLocked(account, true);
+}
+
+export const lockSegment = (world: World, type: string, time: number, isLocked: boolean): WireRecord => ({
+  id: world.nextId('lockSegment'),
+  type,
+  createdAt: instant(time),
+  isLocked,
+});
+
+export function setLocked(account: Account, locked: boolean): void {
+  for (const device of account.lkbxDevices.values()) device.locked = locked;
+}
+
+function addOssmDevice({ world, account, marker }: Maker): void {
+  const id = world.nextId('ossmDevice');
+  account.ossmDevices.set(id, {
+    id,
+    bubbleId: `ossm-${marker}-${id}`,
+    macAddress: macOf(3, id),
+    chip: `ESP32-${marker}`,
+    ownerId: account.id,
+    pairingCode: `code-${marker}`,
+    pairingExpires: instant(present + hour),
+    lastVisited: instant(present - id * hour),
+    OSSMFirmwareId: 5,
+  });
+}
+
+/** Imports the templates of the accounts that come next, one of each in turn. */
+function addImports(world: World, { id, size }: AccountOptions): void {
+  const account = world.accounts.get(id);
+  if (!account) return;
+  const ids = [...world.accounts.keys()];
+  const others = [...ids.slice(ids.indexOf(id) + 1), ...ids.slice(0, ids.indexOf(id))];
+  const wanted = size?.imports ?? smallSize.imports;
+  for (let round = 0; account.imports.size < wanted; round++) {
+    const before = account.imports.size;
+    for (const other of others) {
+      const template = [...(world.accounts.get(other)?.ownTemplates ?? [])][round];
+      if (template !== undefined && account.imports.size < wanted) account.imports.add(template);
+    }
+    if (account.imports.size === before) return;
+  }
+}
+
+/** A further session, newer than all others, as a device uploads it. */
+export function addNewSession(world: World, account: Account, marker: string, segments = 3): DttSession {
+  const id = world.nextId('session');
+  const newest = [...account.sessions.values()].reduce(
+    (latest, session) => Math.max(latest, Date.parse(String(session.created_at))),
+    present,
+  );
+  const random = createRandom(id);
+  const maker = { world, account, random, marker };
+  const session: DttSession = {
+    id,
+    bubble_id: `session-${marker}-${id}`,
+    name: `Session ${id} of ${marker}`,
+    passed: true,
+    created_at: instant(newest + hour),
+    trainer_id: [...account.dttDevices.keys()][0] ?? 1,
+    settings_id: [...account.ownTemplates][0] ?? null,
+    TrainerSegment: Array.from({ length: segments }, (_, order) =>
+      trainerSegment(maker, order, newest + hour),
+    ),
+  };
+  account.sessions.set(id, session);
+  return session;
+}
