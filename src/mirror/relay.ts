@@ -11,9 +11,6 @@ import type { Budget } from './budget.ts';
 const maxRequest = 64 * 1024;
 const maxResponse = 4 * 1024 * 1024;
 
-/** How long, in milliseconds, the upstream may take. */
-const longest = 15_000;
-
 /** What is relayed: methods that say what a client wants of a resource. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
@@ -60,22 +57,24 @@ export interface RelayOptions {
   readonly base: string;
   readonly token: string;
   readonly budget: Budget;
+  /** How long, in milliseconds, the upstream may take. */
+  readonly longest: number;
 }
 
-/** Whether a target lies below the base, however its path is written. */
+/** A step upwards in a path, or what some server may take for one. */
+const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
+
+/** Where a target leads to: always below the base. */
 function placeOf(base: string, target: string): URL | undefined {
-  const root = new URL(`${base}/`);
+  const [path = ''] = target.split('?', 1);
   const address = base + target.slice(restPath.length);
-  const place = URL.canParse(address) ? new URL(address) : undefined;
-  if (!place || place.origin !== root.origin || !place.pathname.startsWith(root.pathname)) return undefined;
-  // What another server may take for a step upwards.
-  return /%2e|%2f|%5c|\\/i.test(place.pathname) ? undefined : place;
+  return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
 }
 
 /** The response of the upstream; an error in the envelope of the interface if there is none. */
 export async function relay(
   exchange: Exchange,
-  { base, token, budget }: RelayOptions,
+  { base, token, budget, longest }: RelayOptions,
 ): Promise<HttpResponse> {
   const { request, target } = exchange;
   const { method = 'GET' } = request;

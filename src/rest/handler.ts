@@ -52,12 +52,13 @@ export function createRestHandler({
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);
     const parameters = new URLSearchParams(query);
-    const relay = route && covers(route, parameters, viewer) ? undefined : relayFor?.(viewer);
+    const asked = route && { route, id: match?.id, parameters };
+    const relay = asked && covers(asked, viewer) ? undefined : relayFor?.(viewer);
     if (relay) return taskOfRelay(exchange, relay);
     if (!match) return restErrorResponse(404, messages.notFound);
-    if (!route) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
-    exchange.operation = route.label;
-    return taskOf(exchange, viewer, { route, id: match.id, parameters });
+    if (!asked) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
+    exchange.operation = asked.route.label;
+    return taskOf(exchange, viewer, asked);
   };
 
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
@@ -89,8 +90,13 @@ export function createRestHandler({
   }
 }
 
-/** Whether an operation knows what to make of all that a query string says. */
-function covers(route: Route, parameters: URLSearchParams, viewer: Viewer): boolean {
+/**
+ * Whether an operation knows what to make of all that a path and a query string say. Where an id should be, the upstream may
+ * have a path of its own, such as `/lkbx/settings`; and of users, the gateway knows the viewer alone.
+ */
+function covers({ route, id, parameters }: Asked, viewer: Viewer): boolean {
+  if (id !== undefined && !/^\d+$/.test(id)) return false;
+  if (route.path === '/users' || (route.path === '/users/{id}' && id !== String(viewer.id))) return false;
   return [...parameters].every(([name, value]) =>
     name === 'targetUserId'
       ? value === String(viewer.id)
