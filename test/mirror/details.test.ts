@@ -23,7 +23,7 @@ beforeEach(async () => {
   const upstream = createUpstream({
     base: scene.proxy.base,
     token: scene.sourceToken,
-    timing: { ...shortTiming, retries: 0 },
+    timing: { ...shortTiming, timeout: 5_000, retries: 0 },
   });
   mirror = await scene.openMirror(stillMirror(target.pool, upstream));
   scene.proxy.requests.length = 0;
@@ -188,6 +188,25 @@ describe('a read of a mirror that has the lists alone', () => {
     await pullOnly('lists');
     await pullOnly('details');
     expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toHaveLength(1);
+  });
+
+  it('has no details that are older than what a list has said meanwhile', async () => {
+    const { client } = scene.source.database;
+    const segments = { where: { sessionId: 7, order: 0 } };
+    const old = await rest(scene.source, scene.sourceToken, '/dtt/sessions/7');
+    let responses = 0;
+    scene.proxy.misbehave = (request, response) => {
+      if (pathOf(request) !== '/dtt/sessions/7' || responses++ > 0) return false;
+      client.trainerSegment
+        .updateMany({ ...segments, data: { points: 77, repsTarget: 78 } })
+        .then(() => pullOnly('lists'))
+        .then(() => reply(response, 200, old.body));
+      return true;
+    };
+    const query = '{ dttSession(databaseId: 7) { segments { points repsTarget } } }';
+    const { data } = await ask(query);
+    expect(data.dttSession.segments[0]).toEqual({ points: 77, repsTarget: 78 });
+    expect(data).toEqual((await askSource(query)).data);
   });
 
   it('waits for a record that another is fetching, rather than to fetch it again', async () => {
