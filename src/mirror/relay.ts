@@ -88,8 +88,6 @@ export async function relay(
   if (!body) return fail(413, messages.bodyTooLarge);
 
   const deadline = AbortSignal.timeout(longest);
-  const left = new AbortController();
-  exchange.response.once('close', () => left.abort());
   budget.note();
   try {
     const response = await fetch(place, {
@@ -98,8 +96,8 @@ export async function relay(
       ...(body.length > 0 && { body: new Uint8Array(body) }),
       // It is the client's to follow, or not: the token goes nowhere but to the upstream.
       redirect: 'manual',
-      // What a write leads to is worth knowing even if its client is gone.
-      signal: isRead(exchange) ? AbortSignal.any([deadline, left.signal]) : deadline,
+      // Not ended by a client that leaves: a write may have been done, and a read may have more who wait for it.
+      signal: deadline,
     });
     const content = await read(response);
     if (!content) return fail(502, messages.upstreamTooLarge);
