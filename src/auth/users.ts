@@ -68,7 +68,9 @@ export async function hasUsers(sql: Sql): Promise<boolean> {
 
 async function rejectMirror(sql: Sql): Promise<void> {
   if ((await sql.count('Mirror', {})) > 0)
-    throw new SetupError('This database mirrors an account, which is all that it may have: name another.');
+    throw new SetupError(
+      'This database mirrors an account, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
+    );
 }
 
 function checkWord(what: 'name' | 'tier', text: string): void {

@@ -54,6 +54,10 @@ export interface MirroredAccount {
   readonly activateInTurn: InTurn;
   /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
   readonly refreshedAt: number | undefined;
+  /** Whether something was written upstream, through here, that no run has read yet. */
+  readonly isOutdated: boolean;
+  /** Notes that something was written upstream. */
+  noteWrite(): void;
   /** How many records the first run has read so far. */
   readonly progress: number;
   /** Whether nobody here could read it upstream. */
@@ -90,6 +94,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
   let refreshedAt: number | undefined;
   let isKnown = false;
   let askedAt = Date.now();
+  let writtenAt = 0;
   let progress = 0;
   let timer: NodeJS.Timeout | undefined;
   /** The run that has begun, and the one that begins when it is over. */
@@ -224,6 +229,12 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     activateInTurn: options.activateInTurn,
     get refreshedAt() {
       return refreshedAt;
+    },
+    get isOutdated() {
+      return (refreshedAt ?? 0) < writtenAt;
+    },
+    noteWrite() {
+      writtenAt = Date.now();
     },
     get progress() {
       return progress;

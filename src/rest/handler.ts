@@ -61,12 +61,19 @@ export function createRestHandler({
     return taskOf(exchange, viewer, asked);
   };
 
+  /** What the upstream says of a record that is not here: it may be new, or somebody else's which the viewer may see there. */
+  async function ifMissing(exchange: Exchange, viewer: Viewer, given: HttpResponse): Promise<HttpResponse> {
+    const relay = given.status === 404 && isRead(exchange) ? relayFor?.(viewer) : undefined;
+    return relay ? relay(exchange) : given;
+  }
+
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
     const { route } = asked;
     const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
       try {
         const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
-        return 'status' in input ? input : await run(route, input, createContext(viewer));
+        if ('status' in input) return input;
+        return await ifMissing(exchange, viewer, await run(route, input, createContext(viewer)));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);

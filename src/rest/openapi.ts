@@ -57,7 +57,7 @@ Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }
 and an unknown path a 404. What is not well-formed HTTP gets as far as no route, and a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
-const tokenDescription = `An API token of the account whose data is asked for. \`dovetail token create\` makes one.`;
+const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
 export function describeRest({ routes, schema, version, examples }: OpenApiOptions): OpenAPIObject {

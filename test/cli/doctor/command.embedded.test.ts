@@ -116,7 +116,7 @@ $`,
       'a database out of reach',
       { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
       'database',
-      /^postgresql:\/\/me:\*\*\*@127\.0\.0\.1:1\/app: connect ECONNREFUSED/,
+      /^postgresql:\/\/me:\*\*\*@127\.0\.0\.1:1\/app: cannot be reached: connect ECONNREFUSED/,
       /^Start the server, or correct DATABASE_URL/,
     ],
     [
