@@ -11,13 +11,13 @@ import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
 import { type Client, createClient, type Told } from './client.ts';
 import { createHomeAutomation } from './homeAutomation.ts';
-import { keepInStep, tryStranger } from './lockBot.ts';
+import { keepInStep, tryUnlinked } from './lockBot.ts';
 import { lookAround, misunderstand, train } from './toolServer.ts';
 
 const token = 'token-of-alice';
 const alice = 1;
 const bob = 2;
-const stranger = 3;
+const unlinked = 3;
 
 /** What each client does, more than once where that is what it does. */
 const clients: Readonly<Record<string, (client: Client) => Promise<void>>> = {
@@ -28,7 +28,7 @@ const clients: Readonly<Record<string, (client: Client) => Promise<void>>> = {
   'a bot that keeps its own lock in step': (client) => keepInStep(client),
   'a bot that keeps the lock of a linked user in step': (client) => keepInStep(client, bob),
   'a bot that names its own account': (client) => keepInStep(client, alice),
-  'a bot that names a user who is not linked': (client) => tryStranger(client, stranger),
+  'a bot that names a user who is not linked': (client) => tryUnlinked(client, unlinked),
   'a tool server that lists everything and gets each': lookAround,
   'a tool server that activates and changes a program': train,
   'a tool server that has misunderstood': misunderstand,
@@ -125,7 +125,7 @@ async function openStandIn(): Promise<StandIn> {
     accounts: [
       { id: alice, username: 'alice', tokens: [token], linked: [bob] },
       { id: bob, username: 'bob', tokens: [] },
-      { id: stranger, username: 'stranger', tokens: [] },
+      { id: unlinked, username: 'carol', tokens: [] },
     ],
   });
   standIns.push(standIn);

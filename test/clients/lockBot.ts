@@ -45,8 +45,8 @@ export async function keepInStep(client: Client, target?: number): Promise<void>
 }
 
 /** Names a user that is not linked, in a read and in each write. */
-export async function tryStranger(client: Client, stranger: number): Promise<void> {
-  await client.get(`${current}?targetUserId=${stranger}`);
-  await client.send('POST', current, { action: 'lock', targetUserId: stranger });
-  await client.send('PATCH', current, { duration: 60, targetUserId: stranger });
+export async function tryUnlinked(client: Client, unlinked: number): Promise<void> {
+  await client.get(`${current}?targetUserId=${unlinked}`);
+  await client.send('POST', current, { action: 'lock', targetUserId: unlinked });
+  await client.send('PATCH', current, { duration: 60, targetUserId: unlinked });
 }

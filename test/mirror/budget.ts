@@ -1,5 +1,5 @@
 /**
- * `npm run budget`: how an account of 2,000 sessions is read at 60 requests a minute: how long it takes to the first
+ * `npm run mirror:budget`: how an account of 2,000 sessions is read at 60 requests a minute: how long it takes to the first
  * response, to all lists and to all details; then, how many requests three clients cost that poll, with a gateway
  * in between and without.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run isolation -- --minutes 10`: accounts whose every text has a mark of its owner, random requests of all of them
+ * `npm run mirror:isolation -- --minutes 10`: accounts whose every text has a mark of its owner, random requests of all of them
  * over both APIs, relayed ones included. No response may have the mark of another account, but for imported templates;
  * in the end no token may be in the database, the log, the metrics or the traces, nor, once its user is gone, in memory.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run many -- --minutes 60`: 1,000 accounts of 100 records each, which are asked about now and then: the refreshes
+ * `npm run mirror:many -- --minutes 60`: 1,000 accounts of 100 records each, which are asked about now and then: the refreshes
  * must keep up with those that are asked about, and memory must be level once all have been seen.
  */
 
