@@ -278,8 +278,8 @@ describe('the details of a mirror', () => {
     scene.proxy.misbehave = (request) => fetched().length > 20 && Boolean(request.socket.destroy());
     await expect(pullOnly('details')).rejects.toThrow(/Gave up/);
     const [, sessions] = await pending();
-    expect(sessions).toBeLessThan(60);
-    expect(sessions).toBeGreaterThan(30);
+    // Of the twenty that came through, three were templates.
+    expect(sessions).toBe(43);
     scene.proxy.misbehave = behave;
     scene.proxy.requests.length = 0;
     await pullOnly('details');
