@@ -14,7 +14,7 @@ export interface ListedUser {
 
 /**
  * Creates a user, and returns their id.
- * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose one user comes
+ * @throws {SetupError} for a name that is taken, in whatever case, or that is none; and for a mirror, whose users come
  * from elsewhere.
  */
 export async function createUser(sql: Sql, username: string, tier: string): Promise<number> {
@@ -69,7 +69,7 @@ export async function hasUsers(sql: Sql): Promise<boolean> {
 async function rejectMirror(sql: Sql): Promise<void> {
   if ((await sql.count('Mirror', {})) > 0)
     throw new SetupError(
-      'This database mirrors an account, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
+      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );
 }
 

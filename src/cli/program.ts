@@ -11,6 +11,7 @@ import { UpstreamError } from '../mirror/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/command.ts';
+import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
 import { serveCommand } from './serve.ts';
 import { syncCommand } from './sync.ts';
@@ -25,6 +26,7 @@ const program = new Command('dovetail')
   .addCommand(userCommand)
   .addCommand(tokenCommand)
   .addCommand(syncCommand)
+  .addCommand(forgetCommand)
   .addCommand(migrateCommand)
   .addCommand(doctorCommand)
   .addHelpText(

@@ -62,7 +62,7 @@ async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
 function reject([found]: readonly Census[]): void {
   if (found?.isMirror)
     throw new SetupError(
-      'This database mirrors an account, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
+      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );
   if (found?.isEmpty || found?.isDemo) return;
   throw new SetupError(

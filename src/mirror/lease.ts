@@ -30,8 +30,12 @@ export async function takeLease(
   { userId, holder, duration }: LeaseOptions,
 ): Promise<{ sessionsComplete: boolean } | undefined> {
   const { rows } = await client.query<{ sessionsComplete: boolean }>(
+    // A row that is locked is that of a run which is writing.
     `UPDATE "MirroredAccount" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
-     WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()) RETURNING "sessionsComplete"`,
+     WHERE "userId" = (
+       SELECT "userId" FROM "MirroredAccount"
+       WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()) FOR UPDATE SKIP LOCKED)
+     RETURNING "sessionsComplete"`,
     [holder, duration, userId],
   );
   return rows[0];

@@ -8,13 +8,21 @@ import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
-import { notePending, type PendingQuery, readPending } from './pending.ts';
+import { inLibrary } from './library.ts';
+import { noteDenied, notePending, type PendingQuery, readPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { withReferences } from './references.ts';
 import { findDiffering, upsert } from './rows.ts';
 import type { Counts } from './tally.ts';
+import { takeTurn } from './turn.ts';
 import { untoldOfUser } from './user.ts';
-import { isAboutData, type OnRejected, removeRecords, type Transaction, writeRecords } from './writer.ts';
+import {
+  asWritten,
+  isAboutData,
+  type OnRejected,
+  removeRecords,
+  type Transaction,
+  writeRecords,
+} from './writer.ts';
 
 export interface Mirror {
   /** Whether the mirror is known to have every session behind its newest. */
@@ -26,8 +34,10 @@ export interface Mirror {
   write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
   /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
-  /** Notes of records that their details are pending, or that they are not. */
-  notePending(kind: Kind, ids: readonly number[], pending: boolean): Promise<void>;
+  /** Notes of records that their details are pending. */
+  notePending(kind: Kind, ids: readonly number[]): Promise<void>;
+  /** Notes of records that the upstream does not give their details to the account. */
+  noteDenied(kind: Kind, ids: readonly number[]): Promise<void>;
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
@@ -68,12 +78,13 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
   return {
     sessionsComplete: opened.sessionsComplete,
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
-    differing: (kind, records) => findDifferingOrAll(pool, kind, records),
+    differing: (kind, records) => findDifferingOrAll(pool, kind, records, account.id),
     write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
     pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
-    notePending: (kind, ids, pending) => transaction((client) => notePending(client, kind, ids, pending)),
+    notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),
+    noteDenied: (kind, ids) => transaction((client) => noteDenied(client, kind, ids, account.id)),
     ids: (kind) => readIds(pool, kind, account.id),
-    remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids)),
+    remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids, account.id)),
     activeTemplate: () => readActiveTemplate(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
     setActiveLockTemplate: (id) => setActiveLockTemplate(transaction, account.id, id),
@@ -105,6 +116,7 @@ function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
       account.id,
     ]);
     if (known === 0) {
+      await takeName(client, account);
       await upsert(client, 'User', [account], untoldOfUser);
       await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     }
@@ -154,9 +166,29 @@ export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean
 
 async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<Counts> {
   const differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
-  if (differing.size > 0) await upsert(client, 'User', [user]);
+  if (differing.size > 0) {
+    await takeName(client, user);
+    await upsert(client, 'User', [user]);
+  }
   const created = isNew ? 1 : 0;
   return { created, updated: differing.size, unchanged: 1 - created - differing.size };
+}
+
+/**
+ * Takes the name of an account from another one that still has it here, and was renamed upstream since: that gets one that
+ * says so, and counts as not refreshed.
+ */
+async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
+  await takeTurn(client);
+  await client.query(
+    `WITH renamed AS (
+       UPDATE "User" AS stale SET username = (
+         SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
+         WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
+       WHERE lower(username) = lower($2) AND id <> $1 RETURNING id)
+     UPDATE "MirroredAccount" SET "refreshedAt" = NULL WHERE "userId" IN (SELECT id FROM renamed)`,
+    [id, username],
+  );
 }
 
 /** The ids of all records, if the database finds fault with any: writing each finds out which one it was. */
@@ -164,9 +196,15 @@ async function findDifferingOrAll(
   pool: pg.Pool,
   kind: Kind,
   records: readonly MirrorRecord[],
+  accountId: number,
 ): Promise<Set<number>> {
   try {
-    return await findDiffering(pool, kind, await withReferences(pool, kind, records));
+    const differing = await findDiffering(pool, kind, await asWritten(pool, kind, records, accountId));
+    if (kind.table !== 'DttTemplate') return differing;
+    // A template that is here, since another account has it, and not in this account's library.
+    const ids = records.map(({ row }) => row.id);
+    const known = await inLibrary(pool, ids, accountId);
+    return new Set(ids.filter((id) => differing.has(id) || !known.has(id)));
   } catch (error) {
     if (!isAboutData(error)) throw error;
     return new Set(records.map(({ row }) => row.id));
@@ -213,7 +251,7 @@ function setActiveLockTemplate(
   return changesRows(
     transaction,
     `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
-     AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2))`,
+     AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
     [accountId, id],
   );
 }

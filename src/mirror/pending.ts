@@ -49,15 +49,29 @@ const pendingTemplates = `SELECT template.id FROM "DttTemplate" AS template
 const pendingSessions = `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" AND id <> ALL ($3)
   ORDER BY "createdAt" DESC, id DESC`;
 
-/** Notes of these records that their details are pending, or that they are not. */
+/** Notes of these records that their details are pending. */
 export async function notePending(
   client: pg.PoolClient,
   { table }: Kind,
   ids: readonly number[],
-  pending: boolean,
 ): Promise<void> {
   await client.query(
-    `UPDATE "${table}" SET "detailsPending" = $2 WHERE id = ANY($1) AND "detailsPending" <> $2`,
-    [ids, pending],
+    `UPDATE "${table}" SET "detailsPending" = true WHERE id = ANY($1) AND NOT "detailsPending"`,
+    [ids],
+  );
+}
+
+/** Notes that an account is denied the details of these records: nobody will tell them, unless somebody else has them. */
+export async function noteDenied(
+  client: pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
+  const others = 'SELECT FROM "DttLibraryEntry" WHERE "templateId" = "DttTemplate".id AND "userId" <> $2';
+  await client.query(
+    `UPDATE "${table}" SET "detailsPending" = false WHERE id = ANY($1) AND "detailsPending"
+       AND ${table === 'DttTemplate' ? `NOT EXISTS (${others})` : '"ownerId" = $2'}`,
+    [ids, accountId],
   );
 }

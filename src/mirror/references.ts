@@ -16,20 +16,26 @@ const columns: Record<Table, { key: string; gone: string }> = {
 const tables = ['DttDevice', 'DttTemplate'] as const;
 const isReferredTo = (table: string): table is Table => table in columns;
 
-/** The records with keys to what is here, and numbers of what is not. */
+/** Which of the trainers or templates the account has. Those of others are as good as gone to it. */
+const had: Record<Table, string> = {
+  DttDevice: 'SELECT id FROM "DttDevice" WHERE "ownerId" = $2 AND id = ANY($1)',
+  DttTemplate:
+    'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $2 AND "templateId" = ANY($1)',
+};
+
+/** The records with keys to what the account has here, and numbers of what it has not. */
 export async function withReferences(
   client: pg.Pool | pg.PoolClient,
   { table }: Kind,
   records: readonly MirrorRecord[],
+  accountId: number,
 ): Promise<readonly MirrorRecord[]> {
   if (table !== 'DttSession' || records.length === 0) return records;
   let resolved = records;
   for (const referred of tables) {
     const { key, gone } = columns[referred];
     const numbers = [...new Set(resolved.map(({ row }) => row[key]))].filter((number) => number != null);
-    const { rows } = await client.query<{ id: number }>(`SELECT id FROM "${referred}" WHERE id = ANY($1)`, [
-      numbers,
-    ]);
+    const { rows } = await client.query<{ id: number }>(had[referred], [numbers, accountId]);
     const here = new Set<unknown>(rows.map(({ id }) => id));
     resolved = resolved.map((record) => {
       const number = record.row[key] ?? null;
@@ -40,26 +46,32 @@ export async function withReferences(
   return resolved;
 }
 
-/** Gives the sessions that name these, which are new here, by their numbers keys to them. */
-export async function refer(client: pg.PoolClient, table: string, ids: readonly number[]): Promise<void> {
+/** Gives the account's sessions that name these, which it has from now on, by their numbers keys to them. */
+export async function refer(
+  client: pg.PoolClient,
+  table: string,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
   if (!isReferredTo(table) || ids.length === 0) return;
   const { key, gone } = columns[table];
   await client.query(
-    `UPDATE "DttSession" SET "${key}" = "${gone}", "${gone}" = NULL WHERE "${gone}" = ANY($1)`,
-    [ids],
+    `UPDATE "DttSession" SET "${key}" = "${gone}", "${gone}" = NULL WHERE "ownerId" = $2 AND "${gone}" = ANY($1)`,
+    [ids, accountId],
   );
 }
 
-/** Leaves to the sessions that name these the numbers alone. */
+/** Leaves to the account's sessions that name these, which it has no more, the numbers alone. */
 export async function dereference(
   client: pg.PoolClient,
   table: string,
   ids: readonly number[],
+  accountId: number,
 ): Promise<void> {
   if (!isReferredTo(table)) return;
   const { key, gone } = columns[table];
   await client.query(
-    `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "${key}" = ANY($1)`,
-    [ids],
+    `UPDATE "DttSession" SET "${gone}" = "${key}", "${key}" = NULL WHERE "ownerId" = $2 AND "${key}" = ANY($1)`,
+    [ids, accountId],
   );
 }

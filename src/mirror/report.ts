@@ -47,4 +47,4 @@ export const tokenStep = (username: string, config: Parameters<typeof commandLin
   commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
 
 /** Names come from upstream: no control characters, and nothing that a shell would run. */
-const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));
+export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -3,6 +3,9 @@
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
+/** The column that says that only a list has told of the record so far. */
+const pending = 'detailsPending';
+
 type Compared = Pick<MirrorRecord, 'row' | 'children'>;
 
 /**
@@ -29,10 +32,13 @@ async function findDifferingRows(
 ): Promise<Set<number>> {
   const differing = new Set<number>();
   for (const [columns, group] of groupByColumns(rows)) {
+    const compared = columns.filter((column) => column !== pending);
+    // Details that are here do not make what a list says of the record another.
+    const orPending = columns.includes(pending) ? `OR held."${pending}" AND NOT given."${pending}"` : '';
     const { rows: found } = await client.query<{ id: number }>(
       `SELECT given.id FROM json_populate_recordset(NULL::"${table}", $1) AS given
        LEFT JOIN "${table}" AS held ON held.id = given.id
-       WHERE ROW(${columnList(columns, 'given')}) IS DISTINCT FROM ROW(${columnList(columns, 'held')})`,
+       WHERE ROW(${columnList(compared, 'given')}) IS DISTINCT FROM ROW(${columnList(compared, 'held')}) ${orPending}`,
       [JSON.stringify(group)],
     );
     for (const { id } of found) differing.add(id);

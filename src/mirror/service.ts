@@ -13,7 +13,7 @@ import { type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { learnAccount } from './account.ts';
-import { type Accounts, createAccounts } from './accounts.ts';
+import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
 import { awaitArrival, makeFresh, within } from './freshness.ts';
@@ -35,6 +35,7 @@ export interface MirrorService {
   /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
   relayFor(viewer: Viewer): ((exchange: Exchange) => Promise<HttpResponse>) | undefined;
   status(): string;
+  figures(): MirrorFigures;
   close(): Promise<void>;
 }
 
@@ -225,6 +226,7 @@ export async function openMirrorService(
       return undefined;
     },
     status: accounts.status,
+    figures: accounts.figures,
     async close() {
       end.abort();
       tokens?.close();

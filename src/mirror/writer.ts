@@ -2,10 +2,12 @@
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
+import { addImports, inLibrary, removeTemplates, takeTemplates, withOwners } from './library.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { dereference, refer, withReferences } from './references.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
 import { add, type Counts } from './tally.ts';
+import { takeTurn } from './turn.ts';
 
 /** Told of each record that the database does not take, with the reason. */
 export type OnRejected = (record: MirrorRecord, reason: string) => void;
@@ -18,6 +20,15 @@ export const transactionOn =
   (run) =>
     inTransaction(pool, run);
 
+/** What writing has come to. */
+interface Written {
+  readonly counts: Counts;
+  /** Those that the account cannot have, with the reason. */
+  readonly rejected: readonly { readonly record: MirrorRecord; readonly reason: string }[];
+}
+
+const nothing = { created: 0, updated: 0, unchanged: 0 };
+
 /**
  * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
  * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
@@ -29,18 +40,22 @@ export async function writeRecords(
   accountId: number,
   onRejected: OnRejected,
 ): Promise<Counts> {
-  if (records.length === 0) return { created: 0, updated: 0, unchanged: 0 };
+  if (records.length === 0) return nothing;
   try {
-    return await transaction((client) => replaceRecords(client, kind, records, accountId));
+    const { counts, rejected } = await transaction((client) =>
+      replaceRecords(client, kind, records, accountId),
+    );
+    for (const { record, reason } of rejected) onRejected(record, reason);
+    return counts;
   } catch (error) {
     if (!isAboutData(error)) throw error;
     const [record, ...others] = records;
     if (record && others.length === 0) {
       onRejected(record, error.detail ?? error.message);
-      return { created: 0, updated: 0, unchanged: 0 };
+      return nothing;
     }
   }
-  const total = { created: 0, updated: 0, unchanged: 0 };
+  const total = { ...nothing };
   for (const record of records) {
     add(total, await writeRecords(transaction, kind, [record], accountId, onRejected));
   }
@@ -57,43 +72,109 @@ async function replaceRecords(
   kind: Kind,
   given: readonly MirrorRecord[],
   accountId: number,
-): Promise<Counts> {
-  const records = await withReferences(client, kind, given);
+): Promise<Written> {
+  const { table } = kind;
+  if (table === 'DttTemplate') await takeTurn(client);
+  const claimed = await claim(client, kind, given, accountId);
+  const { known } = claimed;
+  const records = await asWritten(client, kind, claimed.records, accountId);
   const differing = await findDiffering(client, kind, records);
   const changed = records.filter(({ row }) => differing.has(row.id));
-  if (changed.length === 0) return { created: 0, updated: 0, unchanged: records.length };
-  const ids = changed.map(({ row }) => row.id);
-  const rows = changed.map(({ row }) => row);
-  const held = await client.query<{ id: number }>(`SELECT id FROM "${kind.table}" WHERE id = ANY($1)`, [ids]);
-  const known = new Set(held.rows.map(({ id }) => id));
+  const isNew = records.filter(({ row }) => !known.has(row.id)).map(({ row }) => row.id);
 
-  if (kind.table === 'LockSession') await deactivateOthers(client, rows, accountId);
-  await upsert(client, kind.table, rows, kind.untold);
-  if (kind.table === 'DttTemplate') await addImports(client, ids, accountId);
-  await refer(
-    client,
-    kind.table,
-    ids.filter((id) => !known.has(id)),
-  );
-  // What a record does not say of its children leaves them as they are.
-  const parents = changed.filter(({ children }) => children !== undefined);
-  if (kind.children && parents.length > 0) {
-    const { table, parent } = kind.children;
-    const parentIds = parents.map(({ row }) => row.id);
-    await client.query(`DELETE FROM "${table}" WHERE "${parent}" = ANY($1)`, [parentIds]);
-    // A plain insert: an id that a segment of another record has must not be taken from it.
-    await insert(
+  if (changed.length > 0) await replaceRows(client, kind, changed, accountId);
+  if (table === 'DttTemplate' && changed.length + isNew.length > 0)
+    await addImports(
       client,
-      table,
-      parents.flatMap(({ children = [] }) => children),
+      records.map(({ row }) => row.id),
+      accountId,
     );
-  }
+  await refer(client, table, isNew, accountId);
 
+  const updated = changed.filter(({ row }) => known.has(row.id)).length;
   return {
-    created: changed.length - known.size,
-    updated: known.size,
-    unchanged: records.length - changed.length,
+    counts: { created: isNew.length, updated, unchanged: records.length - isNew.length - updated },
+    rejected: claimed.rejected,
   };
+}
+
+/** The records as their rows are to be: with the owners that templates have here, and keys to what is here. */
+export async function asWritten(
+  client: pg.Pool | pg.PoolClient,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+  accountId: number,
+): Promise<readonly MirrorRecord[]> {
+  if (kind.table === 'DttTemplate') return withOwners(client, records, accountId);
+  return withReferences(client, kind, records, accountId);
+}
+
+/**
+ * Makes sure that the account can have the records. One that says whose it is, and that another account has here, has moved
+ * upstream, and is taken from that. Whose a DTT session is, it does not say: one that another account has is left to that.
+ * @returns which of them the account had before.
+ */
+async function claim(
+  client: pg.PoolClient,
+  { table }: Kind,
+  records: readonly MirrorRecord[],
+  accountId: number,
+): Promise<{ known: Set<number>; records: readonly MirrorRecord[]; rejected: Written['rejected'] }> {
+  const ids = records.map(({ row }) => row.id);
+  const { rows } = await client.query<{ id: number; ownerId: number | null }>(
+    `SELECT id, "ownerId" FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
+    [ids],
+  );
+  const ofOthers = new Set(
+    rows.filter(({ ownerId }) => ownerId !== null && ownerId !== accountId).map(({ id }) => id),
+  );
+  if (table === 'DttTemplate') {
+    const taken = records.filter(({ row }) => row.ownerId === accountId && ofOthers.has(row.id));
+    if (taken.length > 0)
+      await takeTemplates(
+        client,
+        taken.map(({ row }) => row.id),
+      );
+    return { known: await inLibrary(client, ids, accountId), records, rejected: [] };
+  }
+  const known = new Set(rows.filter(({ id }) => !ofOthers.has(id)).map(({ id }) => id));
+  if (ofOthers.size === 0) return { known, records, rejected: [] };
+  if (table === 'DttSession') {
+    return {
+      known,
+      records: records.filter(({ row }) => !ofOthers.has(row.id)),
+      rejected: records
+        .filter(({ row }) => ofOthers.has(row.id))
+        .map((record) => ({ record, reason: 'another account has it here' })),
+    };
+  }
+  for (const { id, ownerId } of rows)
+    if (ownerId !== null && ofOthers.has(id)) await removeRows(client, table, [id], ownerId);
+  return { known, records, rejected: [] };
+}
+
+/** Adds rows or changes them, with the rows that belong to them. */
+async function replaceRows(
+  client: pg.PoolClient,
+  { table, children, untold }: Kind,
+  changed: readonly MirrorRecord[],
+  accountId: number,
+): Promise<void> {
+  const rows = changed.map(({ row }) => row);
+  if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
+  await upsert(client, table, rows, untold);
+  // What a record does not say of its children leaves them as they are.
+  const parents = changed.filter((record) => record.children !== undefined);
+  if (!children || parents.length === 0) return;
+  await client.query(`DELETE FROM "${children.table}" WHERE "${children.parent}" = ANY($1)`, [
+    parents.map(({ row }) => row.id),
+  ]);
+  // A plain insert: an id that a segment of another record has must not be taken from it.
+  await insert(
+    client,
+    children.table,
+    parents.flatMap((record) => record.children ?? []),
+  );
 }
 
 /**
@@ -113,24 +194,24 @@ async function deactivateOthers(
   );
 }
 
-/** A template of somebody else that the account can read is one that it has imported. */
-async function addImports(client: pg.PoolClient, ids: readonly number[], accountId: number): Promise<void> {
-  await client.query(
-    `INSERT INTO "DttLibraryEntry" ("userId", "templateId")
-     SELECT $2, id FROM "DttTemplate" WHERE id = ANY($1) AND "foreignOwnerId" IS NOT NULL ON CONFLICT DO NOTHING`,
-    [ids, accountId],
-  );
-}
-
-/** Removes records. Sessions go on naming the trainer and the template that they were done with, as they do upstream. */
+/** Removes what the account has no more. Sessions go on naming what they were done with, as they do upstream. */
 export async function removeRecords(
   client: pg.PoolClient,
   { table }: Kind,
   ids: readonly number[],
+  accountId: number,
 ): Promise<void> {
-  // First of all, as an activation does.
-  if (table === 'DttTemplate')
-    await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) FOR UPDATE', [ids]);
-  await dereference(client, table, ids);
-  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1)`, [ids]);
+  if (table !== 'DttTemplate') return removeRows(client, table, ids, accountId);
+  await takeTurn(client);
+  await removeTemplates(client, ids, accountId);
+}
+
+async function removeRows(
+  client: pg.PoolClient,
+  table: Kind['table'],
+  ids: readonly number[],
+  ownerId: number,
+): Promise<void> {
+  await dereference(client, table, ids, ownerId);
+  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1) AND "ownerId" = $2`, [ids, ownerId]);
 }

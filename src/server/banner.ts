@@ -63,10 +63,12 @@ function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 
 /** How to get an account, or a token for one, where there is none to show. */
-function accountsOf(config: Config, { demoToken, hasUsers }: Banner): string {
+function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
-  const { DATABASE_URL, UPSTREAM_URL } = config;
+  const { DATABASE_URL, UPSTREAM_URL, UPSTREAM_TOKEN } = config;
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
+  if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
+    return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
   if (!hasUsers && UPSTREAM_URL !== undefined)
     return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
   const lines = hasUsers

@@ -81,7 +81,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   });
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed }, parts);
+  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);
   const closing = new AbortController();
   const server = createGatewayServer({
     config,

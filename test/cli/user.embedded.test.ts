@@ -78,7 +78,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toHaveLength(2);
   });
 
-  it('leaves the one account of a mirror alone', async () => {
+  it('leaves the accounts of a mirror alone', async () => {
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
     onTestFinished(() => database.close());
     await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
@@ -93,7 +93,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
         code: 1,
         stdout: '',
         stderr:
-          'This database mirrors an account, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
+          'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
       });
   });
 });

@@ -1,352 +1,355 @@
-/** A gateway in front of a service whose clients bring the service's tokens. */
+/** A mirror of several accounts: what each of them lists decides what it sees, and nothing of what the others see. */
 
-import { afterEach, describe, expect, it } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
-import { type FrontedOptions, type FrontedService, openFrontedService } from '../support/frontedService.ts';
-import { graphqlOnce, postJson, rest, type TestGateway } from '../support/gateway.ts';
-import { faults } from '../support/standIn/faults.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { forgetAccount } from '../../src/mirror/forget.ts';
+import { readRefreshedAt } from '../../src/mirror/mirror.ts';
+import { sync } from '../../src/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { contents } from '../support/upstream.ts';
+import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
 
-const alice = 'token-of-alice';
-const bob = 'token-of-bob';
-const username = '{ viewer { username } }';
+let database: TestDatabase;
+let world: World;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  world = createWorld();
+  for (const id of [1, 2, 3]) addUser(world, id);
+});
+afterAll(() => database?.close());
 
-let fronted: FrontedService | undefined;
-async function open(options?: FrontedOptions) {
-  fronted = await openFrontedService(options);
-  return fronted;
+async function pull(...ids: number[]) {
+  for (const id of ids) {
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, id) });
+    if (!report) throw new Error('another run is under way');
+  }
 }
-afterEach(async () => {
-  await fronted?.close();
-  fronted = undefined;
-});
 
-const ask = (gateway: TestGateway, token: string, query: string, headers: Record<string, string> = {}) =>
-  fetch(`${gateway.url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
-    body: JSON.stringify({ query }),
-  }).then(async (response) => ({
-    status: response.status,
-    headers: response.headers,
-    body: await response.json(),
-  }));
+const one = { version: 1 };
 
-/** Waits until the account is here. */
-const arrive = async (gateway: TestGateway, token: string) =>
-  expect.poll(async () => (await ask(gateway, token, username)).status, { timeout: 20_000 }).toBe(200);
+/** Who has which template, own ones with a star: `1: 7* 8`. */
+async function libraries(): Promise<string[]> {
+  const { rows } = await database.pool.query<{ line: string }>(
+    `SELECT "userId" || ': ' || string_agg("templateId" || CASE WHEN "importedAt" IS NULL THEN '*' ELSE '' END, ' ' ORDER BY "templateId") AS line
+     FROM "DttLibraryEntry" GROUP BY "userId" ORDER BY "userId"`,
+  );
+  return rows.map(({ line }) => line);
+}
+const owners = async () =>
+  (
+    await database.client.dttTemplate.findMany({
+      select: { id: true, ownerId: true, foreignOwnerId: true },
+      orderBy: { id: 'asc' },
+    })
+  ).map(({ id, ownerId, foreignOwnerId }) => `${id}: ${ownerId ?? `(${foreignOwnerId})`}`);
+/** What sessions name: trainers and templates by keys, or by numbers in brackets. */
+const references = async () =>
+  (await database.client.dttSession.findMany({ orderBy: { id: 'asc' } })).map(
+    ({ id, ownerId, trainerId, goneTrainerId, templateId, goneTemplateId }) =>
+      `${id} of ${ownerId}: ${trainerId ?? `(${goneTrainerId})`} ${templateId ?? (goneTemplateId ? `(${goneTemplateId})` : '-')}`,
+  );
 
-const patch = (gateway: TestGateway, token: string, path: string, body: unknown) =>
-  rest(gateway, token, path, {
-    method: 'PATCH',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+function session(id: number, ownerId: number, trainerId: number, templateId: number | null = null) {
+  world.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
+}
+
+describe('a template that several accounts see', () => {
+  beforeEach(() => {
+    world.dttTemplates.set(7, { ...one, ownerId: 1 });
+    world.users.get(2)?.imports.add(7);
   });
 
-describe('a token of the upstream', () => {
-  it('stands for its account over both APIs, and for no other', async () => {
-    const { gateway, service } = await open();
-    for (const [token, name] of [
-      [alice, 'alice'],
-      [bob, 'bob'],
-    ] as const) {
-      const { body } = await ask(
-        gateway,
-        token,
-        '{ viewer { username } dttSessions { nodes { bubbleId } } }',
-      );
-      expect(body.data.viewer.username).toBe(name);
-      expect(body.data.dttSessions.nodes).toHaveLength(12);
-      for (const session of body.data.dttSessions.nodes) expect(session.bubbleId).toContain(name);
-      expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: name } });
-    }
-    expect([...service.tokensSeen].sort()).toEqual([alice, bob]);
-  });
-
-  it('is rejected as the upstream rejects it, which is asked about a token once for a while', async () => {
-    const { gateway, service } = await open();
-    for (const path of ['/dtt', '/users/me', '/dtt'])
-      expect(await rest(gateway, 'nobody', path)).toMatchObject({
-        status: 401,
-        body: { ok: false, error: 'Unauthorized' },
-      });
-    expect((await graphqlOnce(gateway, 'nobody', username)).status).toBe(401);
-    expect(service.count({ status: 401 })).toBe(1);
-  });
-
-  it('is checked once for all who come with it at the same time', async () => {
-    const { gateway, service } = await open();
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, () => rest(gateway, alice, '/nowhere/to/be/found')),
-    );
-    for (const { status } of responses) expect(status).toBe(404);
-    // Once for the token, and once for the first run.
-    expect(service.count({ path: '/users/me' })).toBeLessThanOrEqual(2);
-  });
-
-  it('of which too many from one address were invalid is not checked for a while', async () => {
-    const { gateway, service } = await open();
-    for (let index = 0; index < 20; index++)
-      expect((await rest(gateway, `nobody-${index}`, '/dtt')).status).toBe(401);
-    const refused = await rest(gateway, 'nobody-any-more', '/dtt');
-    expect(refused).toMatchObject({ status: 429, body: { error: 'Too many requests' } });
-    expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0);
-    expect(service.count()).toBe(20);
-  });
-
-  it('that is no token at all does not reach the upstream, and neither does one of the gateway’s own', async () => {
-    const { gateway, service, database } = await open();
-    await arrive(gateway, alice);
-    const { id, token } = await createToken(database.client, 'alice', 'own');
-    expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
-    await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
-    await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
-    for (const header of [`Bearer ${'x'.repeat(5_000)}`, 'Bearer a b', 'Basic YTpi'])
-      expect((await fetch(`${gateway.url}/api/v1/dtt`, { headers: { Authorization: header } })).status).toBe(
-        401,
-      );
-    expect([...service.tokensSeen]).toEqual([alice]);
-  });
-
-  it('ends with what was opened with it once the upstream refuses it, while another of the account goes on', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
-    await arrive(gateway, alice);
-    const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
-      headers: { Authorization: `Bearer ${alice}`, Accept: 'text/event-stream' },
-    });
-    expect(stream.status).toBe(200);
-    service.revoke(alice);
-    await expect
-      .poll(async () => (await ask(gateway, alice, username)).status, { timeout: 10_000 })
-      .toBe(401);
-    expect(await stream.text()).toContain('alice');
-    expect((await ask(gateway, 'second-of-alice', username)).status).toBe(200);
-  });
-
-  it('stands for its account while the upstream is away, where one that was never seen has to wait', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
-    await arrive(gateway, alice);
-    await service.stop();
-    await new Promise((settle) => setTimeout(settle, 1_100));
-    const known = await ask(gateway, alice, username);
-    expect(known).toMatchObject({ status: 200, body: { data: { viewer: { username: 'alice' } } } });
-    const unknown = await rest(gateway, bob, '/users/me');
-    expect(unknown).toMatchObject({ status: 503, body: { error: 'The upstream cannot be reached' } });
-    expect(unknown.headers.get('Retry-After')).toBe('5');
-    await service.start();
-    await arrive(gateway, bob);
-  });
-
-  it('that opens another account than before has ended, and opens that one when it comes again', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
-    await arrive(gateway, alice);
-    service.addToken(alice, 2);
-    await expect
-      .poll(async () => (await ask(gateway, alice, username)).status, { timeout: 10_000 })
-      .toBe(401);
-    expect(gateway.log.join('')).toContain('the upstream answers another user for a token');
-    expect(gateway.log.join('')).not.toContain(alice);
-    await expect
-      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username, {
-        timeout: 20_000,
-        interval: 500,
-      })
-      .toBe('bob');
-  });
-
-  it('that nobody used for a while is forgotten', async () => {
-    const { gateway, service } = await open({ idle: 200 });
-    await arrive(gateway, alice);
-    await new Promise((settle) => setTimeout(settle, 600));
-    const before = service.count({ path: '/users/me' });
-    await arrive(gateway, alice);
-    expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
-  });
-
-  it('is in no line of the log', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
-    await arrive(gateway, alice);
-    await rest(gateway, alice, '/nowhere', { headers: { 'X-Request-Id': alice } });
-    await rest(gateway, alice, `/${alice}`);
-    await patch(gateway, alice, '/dtt/templates/1', { name: alice });
-    service.misbehave(faults.error500);
-    await rest(gateway, alice, '/nowhere');
-    expect(gateway.log.length).toBeGreaterThan(5);
-    expect(gateway.log.join('')).not.toContain(alice);
-  });
-});
-
-describe('an account that comes for the first time', () => {
-  it('is relayed to REST clients as it is, and to those of GraphQL says how far it is', async () => {
-    const { gateway, service } = await open({ waits: { arrival: 200 } });
-    // The lists come, and never the last of them.
-    service.misbehave(faults.hang, { path: /^\/dtt\/sessions$/ });
-    const [arriving, relayed] = await Promise.all([
-      ask(gateway, alice, username),
-      rest(gateway, alice, '/dtt/templates?limit=2'),
-    ]);
-    expect(arriving).toMatchObject({
-      status: 503,
-      body: { errors: [{ extensions: { code: 'SERVICE_UNAVAILABLE' } }] },
-    });
-    expect(arriving.body.errors[0].message).toMatch(
-      /^The account is being read from the upstream: \d+ records so far$/,
-    );
-    expect(arriving.headers.get('Retry-After')).toBe('5');
-    const direct = await fetch(`${service.base}/dtt/templates?limit=2`, {
-      headers: { Authorization: `Bearer ${alice}` },
-    });
-    expect(relayed).toMatchObject({ status: 200, body: await direct.json() });
-    service.behave();
-    await arrive(gateway, alice);
-  });
-
-  it('is read by one of two gateways that meet it at the same time', async () => {
-    const { gateway, service, openAnother } = await open();
-    const another = await openAnother();
-    const responses = await Promise.all([ask(gateway, alice, username), ask(another, alice, username)]);
-    for (const { status } of responses) expect(status).toBe(200);
-    expect(service.count({ path: '/ossm' })).toBe(1);
-  });
-});
-
-describe('an account that is here', () => {
-  it('says how old it is, and is read again for who asks for what is fresh', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
-    await arrive(gateway, alice);
-    const title = async (headers: Record<string, string> = {}) => {
-      const { body, headers: responded } = await ask(gateway, alice, '{ viewer { profileTitle } }', headers);
-      return [body.data.viewer.profileTitle, Number(responded.get('Age')) < 600];
-    };
-    const [before] = await title();
-    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
-    expect(await title()).toEqual([before, true]);
-    expect(await title({ 'Cache-Control': 'max-age=500' })).toEqual([before, true]);
-    expect(await title({ 'Cache-Control': 'no-cache' })).toEqual(['Changed', true]);
-    Object.assign(service.account(1).user, { profileTitle: 'Again' });
-    expect(await title({ 'Cache-Control': 'max-age=0' })).toEqual(['Again', true]);
-  });
-
-  it('is refreshed while somebody asks, and before the response when nobody did for long', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '1' }, idle: 100_000 });
-    await arrive(gateway, alice);
-    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
-    await expect
-      .poll(
-        async () => (await ask(gateway, alice, '{ viewer { profileTitle } }')).body.data.viewer.profileTitle,
-        {
-          timeout: 10_000,
-        },
-      )
-      .toBe('Changed');
-  });
-
-  it('is activated upstream with the token of the client, and here', async () => {
-    const { gateway, service } = await open();
-    await arrive(gateway, alice);
-    const response = await postJson(gateway, alice, '/dtt/templates/2', { isActive: true });
-    expect(response).toMatchObject({ status: 200, body: { data: { id: 2, isActive: true } } });
-    expect(service.account(1).activeTemplateId).toBe(2);
-    const { body } = await ask(gateway, alice, '{ activeDttTemplate { databaseId } }');
-    expect(body.data.activeDttTemplate.databaseId).toBe(2);
-  });
-
-  it.each([
-    ['an unknown path', '/dtt/unheard/of', {}],
-    ['an unknown parameter', '/dtt/sessions?sort=asc', {}],
-    ['whose data a linked user’s is', '/lkbx/session/current?targetUserId=2', {}],
-    ['a method that no operation covers', '/lkbx/session/current', { method: 'POST' }],
-  ])('has %s relayed, and answered as the upstream answers', async (_, path, init) => {
-    const { gateway, service } = await open();
-    await arrive(gateway, alice);
-    const headers = { Authorization: `Bearer ${alice}` };
-    const direct = await fetch(`${service.base}${path}`, { ...init, headers });
-    const relayed = await fetch(`${gateway.url}/api/v1${path}`, { ...init, headers });
-    expect(relayed.status).toBe(direct.status);
-    expect(await relayed.text()).toBe(await direct.text());
-    expect(relayed.headers.get('content-type')).toBe(direct.headers.get('content-type'));
-  });
-
-  it('shows what a client wrote to whatever the client reads next', async () => {
-    const { gateway } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
-    await arrive(gateway, alice);
-    for (let round = 1; round <= 5; round++) {
-      const written = await patch(gateway, alice, '/dtt/templates/1', { name: `Round ${round}` });
-      expect(written.status).toBe(200);
-      const { body } = await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name segments { type } } }');
-      expect(body.data.dttTemplate).toMatchObject({ name: `Round ${round}`, segments: { length: 3 } });
-      expect((await rest(gateway, alice, '/dtt/templates/1')).body).toMatchObject({
-        data: { name: `Round ${round}` },
-      });
-    }
-  });
-
-  it('goes on being relayed where what a client wrote could not be read again in time', async () => {
-    const { gateway, service } = await open({
-      settings: { UPSTREAM_INTERVAL: '600' },
-      waits: { write: 100, freshness: 100 },
-    });
-    await arrive(gateway, alice);
-    service.misbehave(faults.hang, { path: /^\/ossm$/ });
-    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
-    expect((await rest(gateway, alice, '/dtt/templates/1')).body).toMatchObject({
-      data: { name: 'A new name' },
-    });
-  });
-
-  it('has nothing relayed with RELAY=off, nor for a token of the gateway’s own', async () => {
-    const { gateway, database, openAnother } = await open();
-    await arrive(gateway, alice);
-    const { token } = await createToken(database.client, 'alice', 'own');
-    expect(await patch(gateway, token, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
-      status: 405,
-    });
-    const strict = await openAnother({ RELAY: 'off' });
-    expect(await patch(strict, alice, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
-      status: 405,
-    });
-    expect(await rest(strict, alice, '/lkbx/session/current?targetUserId=2')).toMatchObject({ status: 403 });
-    expect(await rest(strict, alice, '/unheard/of')).toMatchObject({ status: 404 });
-  });
-});
-
-describe('a request that is relayed', () => {
-  it.each([
-    ['never answered', faults.hang, 504, 'The upstream did not respond in time'],
-    ['answered with what is no JSON', faults.html, 502, undefined],
-    ['answered with an error', faults.error500, 500, 'Internal server error'],
-  ])('and %s is told so', async (_, fault, status, error) => {
-    const { gateway, service } = await open({ waits: { relay: 300 } });
-    await arrive(gateway, alice);
-    service.misbehave(fault, { path: /^\/unheard\/of$/ });
-    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
-      headers: { Authorization: `Bearer ${alice}` },
-    });
-    expect(response.status).toBe(status);
-    const text = await response.text();
-    if (error !== undefined) expect(JSON.parse(text)).toMatchObject({ ok: false, error });
-    else expect(response.headers.get('content-type')).toContain('text/html');
-  });
-
-  it.each(['/../../secret', '/..%2f..%2fsecret', '/%2e%2e/%2e%2e/secret', '/dtt/..;/..\\..\\secret'])(
-    'goes nowhere but below the base: %s',
-    async (path) => {
-      const { gateway, service } = await open();
-      await arrive(gateway, alice);
-      const { request } = await import('node:http');
-      const status = await new Promise((settle, fail) => {
-        request(
-          `${gateway.url}/`,
-          { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice}` } },
-          (response) => {
-            response.resume();
-            settle(response.statusCode);
-          },
-        )
-          .on('error', fail)
-          .end();
-      });
-      expect(status).toBe(404);
-      expect(service.requests.some((each) => each.path.includes('secret'))).toBe(false);
+  it.each([[[1, 2]], [[2, 1]], [[2, 1, 2]], [[1, 2, 1]]])(
+    'is one row, which its owner has and others have imported, in whatever order they are pulled: %j',
+    async (order) => {
+      await pull(...order);
+      expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+      expect(await owners()).toEqual(['7: 1']);
     },
   );
+
+  it('is of nobody here as long as its owner is no account, or has not listed it', async () => {
+    await pull(2);
+    expect(await owners()).toEqual(['7: (1)']);
+    world.users.get(3)?.imports.add(7);
+    await pull(3);
+    expect(await libraries()).toEqual(['2: 7', '3: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+  });
+
+  it('comes into the library of an account though nothing else of it has changed, and leaves its details as they are', async () => {
+    await pull(1);
+    const requests: string[] = [];
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 2, requests) });
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
+  });
+
+  it('has the content that was read last, whoever read it', async () => {
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ownerId: 1, version: 2 });
+    await pull(2);
+    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
+      { name: 'template 7, version 2', ownerId: 1, segments: [{ duration: 2 }] },
+    ]);
+  });
+
+  it('stays with those who import it when its owner lists it no more, and goes with the last of them', async () => {
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
+    world.dttTemplates.set(7, { ...one, ownerId: 99 });
+    await pull(1);
+    expect(await libraries()).toEqual(['2: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
+    world.users.get(2)?.imports.clear();
+    await pull(2);
+    expect(await owners()).toEqual([]);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) (7)']);
+  });
+
+  it('stays with its owner when somebody who imported it gives it up', async () => {
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+    world.users.get(2)?.imports.clear();
+    await pull(2);
+    expect(await libraries()).toEqual(['1: 7*']);
+    expect(await owners()).toEqual(['7: 1']);
+    expect(await references()).toEqual(['2 of 2: (1) (7)']);
+  });
+
+  it('is active for each account by itself', async () => {
+    const active = async () =>
+      (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map((user) => user.activeTemplateId);
+    for (const id of [1, 2]) Object.assign(world.users.get(id) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    expect(await active()).toEqual([7, 7]);
+    Object.assign(world.users.get(2) ?? {}, { activeTemplate: null });
+    await pull(2);
+    expect(await active()).toEqual([7, null]);
+    world.dttTemplates.delete(7);
+    await pull(1);
+    expect(await active()).toEqual([null, null]);
+  });
+
+  it('moves with its ownership from one account to the other, and stays active for who imports it now', async () => {
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ...one, ownerId: 2 });
+    await pull(2);
+    expect(await libraries()).toEqual(['2: 7*']);
+    expect(await references()).toEqual(['1 of 1: (1) (7)', '2 of 2: (1) 7']);
+    world.users.get(1)?.imports.add(7);
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7', '2: 7*']);
+    expect(await owners()).toEqual(['7: 2']);
+    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 7,
+    });
+    expect(await references()).toEqual(['1 of 1: (1) 7', '2 of 2: (1) 7']);
+  });
+
+  it('is given up by its owner, who imports it from somebody else from then on', async () => {
+    session(1, 1, 1, 7);
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 7 });
+    await pull(1, 2);
+    world.dttTemplates.set(7, { ...one, ownerId: 3 });
+    world.users.get(1)?.imports.add(7);
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7', '2: 7']);
+    expect(await owners()).toEqual(['7: (3)']);
+    expect(await database.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
+      activeTemplateId: 7,
+    });
+    await pull(3);
+    expect(await libraries()).toEqual(['1: 7', '2: 7', '3: 7*']);
+  });
+
+  it('keeps its details pending for the others when one account is denied them', async () => {
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+    const upstream = upstreamOf(world, 2);
+    const denying = {
+      ...upstream,
+      get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
+    };
+    const report = await sync({ pool: database.pool, upstream: denying });
+    expect(report?.tallies.get('DTT templates')).toMatchObject({ skipped: 1 });
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
+    await pull(1);
+    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
+      { detailsPending: false, segments: [{ duration: 1 }] },
+    ]);
+  });
+});
+
+describe('a record of one account', () => {
+  it('is left alone by the pull of another, which has none', async () => {
+    for (const records of [world.dttDevices, world.lockTemplates]) records.set(1, { ...one, ownerId: 1 });
+    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    world.dttTemplates.set(1, { ...one, ownerId: 1 });
+    session(1, 1, 1, 1);
+    await pull(1);
+    const before = await contents(database);
+    await pull(2, 2);
+    // Of the users there is one more.
+    expect((await contents(database)).slice(1)).toEqual(before.slice(1));
+    expect(await libraries()).toEqual(['1: 1*']);
+  });
+
+  it('that has moved upstream is that of the account which lists it, and sessions keep its number', async () => {
+    world.dttDevices.set(5, { ...one, ownerId: 1 });
+    world.lockTemplates.set(6, { ...one, ownerId: 1 });
+    world.lockSessions.set(7, { ...one, ownerId: 1, isActive: true });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    world.lockSessions.set(9, { ...one, ownerId: 1, isActive: false });
+    Object.assign(world.users.get(1) ?? {}, { activeLockTemplate: 6 });
+    session(1, 1, 5);
+    session(2, 2, 5);
+    await pull(1, 2);
+    expect(await references()).toEqual(['1 of 1: 5 -', '2 of 2: (5) -']);
+    world.dttDevices.set(5, { ...one, ownerId: 2 });
+    world.lockTemplates.set(6, { ...one, ownerId: 2 });
+    world.lockSessions.set(7, { ...one, ownerId: 2, isActive: true });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: false });
+    await pull(2);
+    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
+    expect(
+      await database.client.lockSession.findMany({
+        orderBy: { id: 'asc' },
+        select: { id: true, ownerId: true, isActive: true, templateId: true },
+      }),
+    ).toEqual([
+      { id: 7, ownerId: 2, isActive: true, templateId: null },
+      { id: 8, ownerId: 2, isActive: false, templateId: null },
+      { id: 9, ownerId: 1, isActive: false, templateId: null },
+    ]);
+    expect(await database.client.lockTemplate.findMany()).toMatchObject([{ id: 6, ownerId: 2 }]);
+    await pull(1);
+    expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
+  });
+
+  it('is left out of another that lists it, and counted, if it does not say whose it is', async () => {
+    session(1, 1, 5);
+    await pull(1);
+    world.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
+    expect(report?.tallies.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
+    expect(report?.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
+    expect(await references()).toEqual(['1 of 1: (5) -']);
+    expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
+  });
+
+  it('does not become the template of the active lock of another', async () => {
+    world.lockTemplates.set(6, { ...one, ownerId: 1 });
+    world.lockSessions.set(8, { ...one, ownerId: 2, isActive: true });
+    await pull(1);
+    const upstream = upstreamOf(world, 2);
+    const odd = {
+      ...upstream,
+      get: async (path: string) => (path === '/lkbx/templates/active' ? { id: 6 } : upstream.get(path)),
+    };
+    await sync({ pool: database.pool, upstream: odd });
+    expect(await database.client.lockSession.findMany()).toMatchObject([{ id: 8, templateId: null }]);
+  });
+});
+
+describe('the name of an account', () => {
+  const names = async () =>
+    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+  const rename = (id: number, username: string) => Object.assign(world.users.get(id) ?? {}, { username });
+
+  it('is taken from another that was renamed upstream since, which is refreshed before it is shown again', async () => {
+    rename(1, 'Amy');
+    await pull(1, 2);
+    rename(1, 'Bea');
+    rename(2, 'AMY');
+    await pull(2);
+    expect(await names()).toEqual(['Amy (id 1)', 'AMY']);
+    expect(await readRefreshedAt(database.pool, 1)).toBeUndefined();
+    expect(await readRefreshedAt(database.pool, 2)).toBeDefined();
+    await pull(1);
+    expect(await names()).toEqual(['Bea', 'AMY']);
+  });
+
+  it('is taken likewise by an account that is new, though a third has the name that says so', async () => {
+    rename(1, 'amy');
+    rename(2, 'Amy (ID 1)');
+    await pull(1, 2);
+    rename(3, 'amy');
+    await pull(3);
+    expect(await names()).toEqual(['amy (id 1) (id 1)', 'Amy (ID 1)', 'amy']);
+  });
+});
+
+describe('an account that is forgotten', () => {
+  beforeEach(async () => {
+    world.dttTemplates.set(7, { ...one, ownerId: 1 });
+    world.dttTemplates.set(8, { ...one, ownerId: 1 });
+    world.dttTemplates.set(9, { ...one, ownerId: 99 });
+    world.users.get(1)?.imports.add(9);
+    world.users.get(2)?.imports.add(7);
+    world.dttDevices.set(1, { ...one, ownerId: 1 });
+    world.lockTemplates.set(1, { ...one, ownerId: 1 });
+    world.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    Object.assign(world.users.get(1) ?? {}, { activeTemplate: 8, activeLockTemplate: 1 });
+    Object.assign(world.users.get(2) ?? {}, { activeTemplate: 7 });
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+  });
+
+  it('is gone with all that it alone has, and leaves to others what they have imported', async () => {
+    expect(await forgetAccount(database.pool, { id: 1 })).toEqual({
+      id: 1,
+      username: 'user 1',
+      removed: {
+        'DTT sessions': 1,
+        'DTT devices': 1,
+        'LKBX devices': 0,
+        'lock sessions': 1,
+        'lock templates': 1,
+        'OSSM devices': 0,
+        'DTT templates': 2,
+      },
+      left: 1,
+    });
+    expect(await libraries()).toEqual(['2: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+    expect(await references()).toEqual(['2 of 2: (1) 7']);
+    expect(await database.client.user.findMany()).toMatchObject([{ id: 2, activeTemplateId: 7 }]);
+    expect(await database.client.mirroredAccount.count()).toBe(1);
+    // It may come back.
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
+  });
+
+  it('can only be one that there is, and those that there are are named, ten at most', async () => {
+    const others = '"user 1" (id 1), "user 2" (id 2)';
+    await expect(forgetAccount(database.pool, { username: 'nobody' })).rejects.toThrow(
+      `The mirror has no account of the name "nobody". It has ${others}.`,
+    );
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
+      `The mirror has no account of the id 7. It has ${others}.`,
+    );
+    for (let id = 11; id < 21; id++) addUser(world, id);
+    for (let id = 11; id < 21; id++) await pull(id);
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow(
+      /"user 19" \(id 19\), and 2 more\.$/,
+    );
+  });
+
+  it('can only be one of a mirror', async () => {
+    await database.pool.query('DELETE FROM "MirroredAccount"; DELETE FROM "Mirror"');
+    await expect(forgetAccount(database.pool, { id: 1 })).rejects.toThrow(
+      'This database mirrors no accounts',
+    );
+    expect(await database.client.user.count()).toBe(2);
+  });
 });

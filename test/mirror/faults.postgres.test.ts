@@ -240,7 +240,8 @@ describe('the mirror of an upstream', () => {
     };
     await expect(scene.sync()).rejects.toThrow('Another run has taken over the account.');
     expect(taken).toEqual(await contents(scene.target));
-    expect(await scene.target.client.dttSession.count()).toBe(0);
+    // What the list says of them was written before.
+    expect(await scene.target.client.dttSession.count({ where: { detailsPending: false } })).toBe(0);
     expect(await scene.target.client.mirroredAccount.findMany()).toMatchObject([{ heldBy: 'another' }]);
   });
 

@@ -219,7 +219,7 @@ async function save({ pool }: TestDatabase): Promise<() => Promise<void>> {
 }
 
 /** Everything in the mirror, for comparing before and after. */
-export async function contents({ client }: TestDatabase): Promise<unknown> {
+export async function contents({ client }: TestDatabase): Promise<readonly unknown[]> {
   return Promise.all([
     client.user.findMany({ orderBy: { id: 'asc' } }),
     client.dttDevice.findMany({ orderBy: { id: 'asc' } }),

@@ -1,0 +1,85 @@
+/** Removes an account from a mirror, with all that it alone has. */
+
+import type pg from 'pg';
+import { inTransaction } from '../database/transaction.ts';
+import { SetupError } from '../errors.ts';
+import { removeTemplates } from './library.ts';
+import { printable } from './report.ts';
+import { takeTurn } from './turn.ts';
+
+/** An account of a mirror, by its name or its id. */
+export type WhichAccount = { readonly username: string } | { readonly id: number };
+
+export interface Forgotten {
+  readonly id: number;
+  readonly username: string;
+  /** How many rows are gone, by what they are called. */
+  readonly removed: Readonly<Record<string, number>>;
+  /** How many templates stay with others who have them in their library. */
+  readonly left: number;
+}
+
+/** What an account has beside templates, by what it is called. */
+const owned = {
+  'DTT sessions': 'DttSession',
+  'DTT devices': 'DttDevice',
+  'LKBX devices': 'LkbxDevice',
+  'lock sessions': 'LockSession',
+  'lock templates': 'LockTemplate',
+  'OSSM devices': 'OssmDevice',
+} as const;
+
+/** How many accounts are named to whoever has named another. */
+const named = 10;
+
+/** @throws {SetupError} for a database that is no mirror, and for an account that it does not have. */
+export function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise<Forgotten> {
+  return inTransaction(pool, async (client) => {
+    const account = await findAccount(client, which);
+    await takeTurn(client);
+    const removed: Record<string, number> = {};
+    for (const [name, table] of Object.entries(owned)) {
+      const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);
+      removed[name] = rowCount ?? 0;
+    }
+    const { rows: library } = await client.query<{ id: number }>(
+      'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1',
+      [account.id],
+    );
+    const ids = library.map(({ id }) => id);
+    await removeTemplates(client, ids, account.id);
+    const { rows: left } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
+    // What else there is of it goes along, such as its tokens.
+    await client.query('DELETE FROM "User" WHERE id = $1', [account.id]);
+    return {
+      ...account,
+      removed: { ...removed, 'DTT templates': ids.length - left.length },
+      left: left.length,
+    };
+  });
+}
+
+async function findAccount(
+  client: pg.PoolClient,
+  which: WhichAccount,
+): Promise<{ id: number; username: string }> {
+  const { rowCount: mirrors } = await client.query('SELECT FROM "Mirror"');
+  if (mirrors === 0)
+    throw new SetupError('This database mirrors no accounts: there is nothing that could be pulled again.');
+  const [column, value] = 'id' in which ? ['id', which.id] : ['username', which.username];
+  const { rows } = await client.query<{ id: number; username: string }>(
+    `SELECT id, username FROM "User" WHERE ${column} = $1 FOR UPDATE`,
+    [value],
+  );
+  if (rows[0]) return rows[0];
+  const { rows: others } = await client.query<{ id: number; username: string; number: number }>(
+    'SELECT id, username, count(*) OVER ()::int AS number FROM "User" ORDER BY lower(username), id LIMIT $1',
+    [named],
+  );
+  const names = others.map(({ id, username }) => `${printable(username)} (id ${id})`).join(', ');
+  const more = (others[0]?.number ?? 0) - others.length;
+  const known = others.length === 0 ? 'none' : more > 0 ? `${names}, and ${more} more` : names;
+  throw new SetupError(
+    `The mirror has no account of the ${'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`}. It has ${known}.`,
+  );
+}

@@ -1,0 +1,51 @@
+/** `dovetail forget`. */
+
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { copyTemplate } from '../support/gateway.ts';
+import { runHere } from '../support/runHere.ts';
+
+// To open a database takes its time on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
+let folder: string;
+const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
+beforeAll(async () => {
+  folder = await copyTemplate();
+  const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+  await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com');
+    INSERT INTO "User" (id, username) VALUES (7, 'amy'), (8, E'bob\\x1b'), (9, 'cat');
+    INSERT INTO "MirroredAccount" ("userId") VALUES (7), (8), (9);
+    INSERT INTO "DttDevice" (id, "bubbleId", "ownerId") VALUES (1, '1', 7), (2, '2', 7);
+    INSERT INTO "DttTemplate" (id, "bubbleId", "ownerId", name, "targetDepth", "targetWindow") VALUES (1, '1', 7, 'One', 1, 1);
+    INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES (9, 1)`);
+  await database.close();
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+it.each([
+  [2, [], 'error: name the account, by --user or by --id'],
+  [2, ['--user', 'amy', '--id', '7'], 'error: name the account, by --user or by --id'],
+  [2, ['--id', 'amy'], "error: option '--id <id>' argument 'amy' is invalid. It takes an id such as 7."],
+  [
+    1,
+    ['--user', 'Amy'],
+    'The mirror has no account of the name "Amy". It has "amy" (id 7), "bob " (id 8), "cat" (id 9).',
+  ],
+])('exits %i for %j, and says why', async (code, args, message) => {
+  expect(await dovetail('forget', ...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
+});
+
+it('removes an account by its name or its id, and says what was removed', async () => {
+  expect(await dovetail('forget', '--user', 'amy')).toEqual({
+    code: 0,
+    stdout: '',
+    stderr:
+      'Removed the account "amy" (id 7) with 2 DTT devices. Others keep 1 of its templates, which they have imported.\n',
+  });
+  const { stdout, stderr } = await dovetail('forget', '--id', '8', '--json');
+  expect(stderr).toBe('Removed the account "bob " (id 8).\n');
+  expect(JSON.parse(stdout)).toMatchObject({ id: 8, left: 0, removed: { 'DTT devices': 0 } });
+  expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toMatchObject([{ id: 9 }]);
+});

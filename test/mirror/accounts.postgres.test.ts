@@ -1,0 +1,154 @@
+/** Accounts of one mirror that are pulled side by side, by several gateways. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { forgetAccount } from '../../src/mirror/forget.ts';
+import { sync } from '../../src/mirror/sync.ts';
+import { openBeside, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { addUser, createWorld, templatesOf, upstreamOf, type World } from '../support/world.ts';
+
+let database: TestDatabase;
+let beside: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  beside = await openBeside(database);
+});
+beforeEach(() => database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE'));
+afterAll(async () => {
+  await beside?.close();
+  await database?.close();
+});
+
+const accounts = Array.from({ length: 20 }, (_, index) => index + 1);
+const templates = Array.from({ length: 30 }, (_, index) => index + 1);
+
+/** Each template is owned by one of the accounts and imported by half of the others, and each trainer is somebody's. */
+function fill(world: World, round: number): void {
+  for (const id of templates) {
+    // From round to round some move, some are gone, and some come back.
+    if ((id + round) % 7 === 0) world.dttTemplates.delete(id);
+    else
+      world.dttTemplates.set(id, { ownerId: ((id + (id % 3 === 0 ? round : 0)) % 20) + 1, version: round });
+    world.dttDevices.set(id, { ownerId: ((id + (id % 2 === 0 ? round : 0)) % 20) + 1, version: round });
+  }
+  for (const [id, { imports }] of world.users) {
+    imports.clear();
+    for (const template of templates)
+      if ((id + template + round) % 2 === 0 && world.dttTemplates.has(template)) imports.add(template);
+    for (const place of [1, 2, 3])
+      world.dttSessions.set(id * 10 + place, {
+        ownerId: id,
+        version: round,
+        trainerId: ((id + place) % 30) + 1,
+        templateId: ((id * place) % 30) + 1,
+      });
+  }
+}
+
+const pullWith = (pool: TestDatabase['pool'], world: World, id: number) =>
+  sync({ pool, upstream: upstreamOf(world, id), full: true });
+
+describe('accounts that are pulled side by side', () => {
+  it('keep out of the way of each other, and each has what it lists', async () => {
+    const world = createWorld();
+    for (const id of accounts) addUser(world, id);
+    for (const round of [1, 2]) {
+      fill(world, round);
+      const reports = await Promise.all(
+        accounts.map((id) => pullWith((id % 2 ? database : beside).pool, world, id)),
+      );
+      expect(reports.filter((report) => report === undefined)).toEqual([]);
+      // Who was pulled before what moved to another gave it up in this round may have pulled it from that meanwhile.
+      if (round > 1) for (const id of accounts) await pullWith(database.pool, world, id);
+      for (const id of accounts) {
+        const entries = await database.client.dttLibraryEntry.findMany({
+          where: { userId: id },
+          orderBy: { templateId: 'asc' },
+          include: { template: { include: { segments: true } } },
+        });
+        expect(entries.map(({ templateId }) => templateId)).toEqual(templatesOf(world, id));
+        for (const { templateId, template, importedAt } of entries) {
+          expect(template.ownerId).toBe(world.dttTemplates.get(templateId)?.ownerId);
+          expect(importedAt === null).toBe(template.ownerId === id);
+          expect(template.segments).toMatchObject([{ duration: round }]);
+        }
+        const devices = await database.client.dttDevice.findMany({ where: { ownerId: id } });
+        expect(devices.map((device) => device.id).sort((a, b) => a - b)).toEqual(
+          [...world.dttDevices].filter(([, { ownerId }]) => ownerId === id).map(([device]) => device),
+        );
+        expect(
+          await database.client.dttSession.count({ where: { ownerId: id, detailsPending: false } }),
+        ).toBe(3);
+      }
+    }
+  }, 60_000);
+
+  it('pull an account that is new to both once', async () => {
+    const world = createWorld();
+    addUser(world, 1);
+    fill(world, 1);
+    const requests: string[] = [];
+    const pull = (pool: TestDatabase['pool']) => sync({ pool, upstream: upstreamOf(world, 1, requests) });
+    const reports = await Promise.all([database, beside, database, beside].map(({ pool }) => pull(pool)));
+    expect(reports.filter((report) => report !== undefined)).toHaveLength(1);
+    expect(requests.filter((path) => path.startsWith('/dtt/templates?'))).toHaveLength(1);
+  });
+
+  it('exchange their names', async () => {
+    const world = createWorld();
+    for (const id of accounts) addUser(world, id, `name ${id}`);
+    for (const id of accounts) await pullWith(database.pool, world, id);
+    for (const [id, user] of world.users) user.username = `NAME ${(id % 20) + 1}`;
+    await Promise.all(accounts.map((id) => pullWith((id % 2 ? database : beside).pool, world, id)));
+    for (const id of accounts) await pullWith(database.pool, world, id);
+    const users = await database.client.user.findMany({ orderBy: { id: 'asc' } });
+    expect(users.map(({ username }) => username)).toEqual(accounts.map((id) => `NAME ${(id % 20) + 1}`));
+  });
+});
+
+describe('a pull that is cut off', () => {
+  it('is gone on with by the next, at whichever request, with nothing lost and nothing doubled', async () => {
+    const world = createWorld();
+    for (const id of [1, 2]) addUser(world, id);
+    fill(world, 1);
+    await pullWith(database.pool, world, 2);
+    await pullWith(database.pool, world, 1);
+    const expected = await rowsOf(1);
+    let fatal = 0;
+    let isWhole = false;
+    while (!isWhole) {
+      fatal++;
+      await forgetAccount(database.pool, { id: 1 });
+      const requests: string[] = [];
+      const upstream = upstreamOf(world, 1, requests);
+      const cut = {
+        ...upstream,
+        get: (path: string) =>
+          requests.length < fatal ? upstream.get(path) : Promise.reject(new Error('killed')),
+      };
+      isWhole = await sync({ pool: database.pool, upstream: cut }).then(
+        () => true,
+        () => false,
+      );
+      await sync({ pool: database.pool, upstream });
+      expect(await rowsOf(1), `cut off at request ${fatal}`).toEqual(expected);
+    }
+    expect(fatal).toBeGreaterThan(10);
+  }, 60_000);
+
+  async function rowsOf(userId: number) {
+    const { client } = database;
+    return Promise.all([
+      client.dttLibraryEntry.findMany({
+        where: { userId },
+        orderBy: { templateId: 'asc' },
+        select: { template: { include: { segments: true } } },
+      }),
+      client.dttSession.findMany({
+        where: { ownerId: userId },
+        orderBy: { id: 'asc' },
+        include: { segments: true },
+      }),
+      client.dttDevice.findMany({ where: { ownerId: userId }, orderBy: { id: 'asc' } }),
+    ]);
+  }
+});

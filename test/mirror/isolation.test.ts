@@ -1,0 +1,207 @@
+/**
+ * Accounts of one mirror that are pulled in a random order, while records upstream appear, change, move and go: after each
+ * run the account sees what it listed then, and all others see what they listed last, but for what has moved.
+ */
+
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sync } from '../../src/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { addUser, createWorld, templatesOf, upstreamOf, type World } from '../support/world.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+
+const accounts = [1, 2, 3] as const;
+const names = ['amy', 'AMY', 'bea', 'Cat', 'dan'];
+
+/** A change upstream, or a pull: what it is, by whom, of which record, and a number that says how. */
+const steps = fc.array(
+  fc.record({
+    what: fc.constantFrom(
+      'pull',
+      'pull',
+      'pull',
+      'device',
+      'lock template',
+      'lock session',
+      'template',
+      'session',
+      'import',
+      'activate',
+      'rename',
+    ),
+    who: fc.constantFrom(...accounts),
+    id: fc.integer({ min: 1, max: 4 }),
+    how: fc.integer({ min: 0, max: 4 }),
+  }),
+  { maxLength: 30 },
+);
+type Step = (typeof steps extends fc.Arbitrary<infer Value> ? Value : never)[number];
+
+/** Upstream is changed, and stays as it can be. */
+function change(world: World, { what, who, id, how }: Step, version: number): void {
+  const user = world.users.get(who);
+  if (!user) return;
+  const owned = { ownerId: who, version };
+  const isGone = how === 0;
+  if (what === 'device') put(world.dttDevices, id, isGone ? undefined : owned);
+  if (what === 'lock template') put(world.lockTemplates, id, isGone ? undefined : owned);
+  if (what === 'template') put(world.dttTemplates, id, isGone ? undefined : owned);
+  if (what === 'lock session') {
+    for (const lock of world.lockSessions.values())
+      if (how > 2 && lock.ownerId === who) lock.isActive = false;
+    put(world.lockSessions, id, isGone ? undefined : { ...owned, isActive: how > 2 });
+  }
+  if (what === 'session')
+    put(
+      world.dttSessions,
+      id,
+      isGone ? undefined : { ...owned, trainerId: how, templateId: version % 2 ? null : how },
+    );
+  if (what === 'import') user.imports[how > 1 ? 'add' : 'delete'](id);
+  if (what === 'activate') user.activeTemplate = isGone ? null : id;
+  const name = names[how] ?? '';
+  const isFree = [...world.users.values()].every(
+    ({ username }) => username.toLowerCase() !== name.toLowerCase(),
+  );
+  if (what === 'rename' && isFree) user.username = name;
+  for (const [account, others] of world.users) {
+    for (const imported of others.imports)
+      if (!world.dttTemplates.has(imported)) others.imports.delete(imported);
+    if (others.activeTemplate !== null && !templatesOf(world, account).includes(others.activeTemplate))
+      others.activeTemplate = null;
+  }
+}
+
+function put<Value>(records: Map<number, Value>, id: number, value: Value | undefined): void {
+  if (value === undefined) records.delete(id);
+  else records.set(id, value);
+}
+
+/** What an account sees: its records by their kind and id, each with what can be seen of it. */
+interface View {
+  username: string;
+  active: number | null;
+  records: Map<string, unknown>;
+}
+
+/** What the account lists upstream. A template is shared: what it says is compared by itself. */
+function listed(world: World, account: number): View {
+  const records = new Map<string, unknown>();
+  for (const [id, { ownerId, version }] of world.dttDevices)
+    if (ownerId === account) records.set(`device ${id}`, `serial ${version}`);
+  for (const [id, { ownerId, version }] of world.lockTemplates)
+    if (ownerId === account) records.set(`lock template ${id}`, `lock ${version}`);
+  for (const [id, { ownerId, version, isActive }] of world.lockSessions)
+    if (ownerId === account) records.set(`lock session ${id}`, `${version} ${isActive} ${id * 10}`);
+  for (const [id, { ownerId, version, trainerId, templateId }] of world.dttSessions)
+    if (ownerId === account)
+      records.set(`session ${id}`, `version ${version} ${trainerId} ${templateId} ${id * 10} ${version}`);
+  for (const id of templatesOf(world, account))
+    records.set(`template ${id}`, world.dttTemplates.get(id)?.ownerId === account ? 'own' : 'imported');
+  const user = world.users.get(account);
+  return { username: user?.username ?? '', active: user?.activeTemplate ?? null, records };
+}
+
+const seenBy = `
+  SELECT 'device ' || id AS key, "serialNumber" AS value FROM "DttDevice" WHERE "ownerId" = $1
+  UNION ALL SELECT 'lock template ' || id, name FROM "LockTemplate" WHERE "ownerId" = $1
+  UNION ALL SELECT 'lock session ' || s.id, concat_ws(' ', s.duration, s."isActive"::text, g.id)
+    FROM "LockSession" s LEFT JOIN "LockSegment" g ON g."sessionId" = s.id WHERE "ownerId" = $1
+  UNION ALL SELECT 'session ' || s.id, concat_ws(' ', name, coalesce("trainerId", "goneTrainerId"),
+      coalesce(coalesce("templateId", "goneTemplateId")::text, 'null'), g.id, g."repsMeasured")
+    FROM "DttSession" s LEFT JOIN "TrainerSegment" g ON g."sessionId" = s.id WHERE "ownerId" = $1
+  UNION ALL SELECT 'template ' || id, CASE WHEN "ownerId" = $1 THEN 'own' ELSE 'imported' END
+    FROM "DttTemplate" WHERE EXISTS (SELECT FROM "DttLibraryEntry" WHERE "templateId" = id AND "userId" = $1)`;
+
+async function seen(account: number): Promise<View> {
+  const { pool } = database;
+  const { rows } = await pool.query<{ key: string; value: string }>(seenBy, [account]);
+  const users = await pool.query<{ username: string; active: number | null }>(
+    'SELECT username, "activeTemplateId" AS active FROM "User" WHERE id = $1',
+    [account],
+  );
+  const { username = '', active = null } = users.rows[0] ?? {};
+  return { username, active, records: new Map(rows.map(({ key, value }) => [key, value])) };
+}
+
+/** What must not be there, whoever was pulled, as queries that find it. */
+const faults = {
+  'a template that nobody has':
+    'SELECT FROM "DttTemplate" WHERE id NOT IN (SELECT "templateId" FROM "DttLibraryEntry")',
+  'an owner without their template, or an import of it': `SELECT FROM "DttLibraryEntry" JOIN "DttTemplate" ON id = "templateId"
+    WHERE ("importedAt" IS NULL) <> ("ownerId" IS NOT DISTINCT FROM "userId")`,
+  'a session with a key to a template that its owner does not have': `SELECT FROM "DttSession" s WHERE "templateId" IS NOT NULL
+    AND NOT EXISTS (SELECT FROM "DttLibraryEntry" e WHERE e."templateId" = s."templateId" AND e."userId" = s."ownerId")`,
+  'a session with the number of a template that its owner has': `SELECT FROM "DttSession" s JOIN "DttLibraryEntry" e
+    ON e."templateId" = s."goneTemplateId" AND e."userId" = s."ownerId"`,
+  'a session with the number of a trainer that its owner has': `SELECT FROM "DttSession" s JOIN "DttDevice" d
+    ON d.id = s."goneTrainerId" AND d."ownerId" = s."ownerId"`,
+  'details that are pending': `SELECT FROM "DttTemplate" WHERE "detailsPending" UNION ALL SELECT FROM "DttSession" WHERE "detailsPending"`,
+};
+
+/** Pulls an account, and returns what everybody is to see then, by what they saw before. */
+async function pull(world: World, account: number, views: Map<number, View>): Promise<void> {
+  const own = listed(world, account);
+  for (const [other, view] of views) {
+    if (other === account) continue;
+    for (const [key, value] of own.records) {
+      // A session that another account has is left to it. All else that an account owns has moved to it.
+      if (key.startsWith('session ')) {
+        if (view.records.has(key)) own.records.delete(key);
+      } else if (key.startsWith('template ')) {
+        if (value === 'own' && view.records.get(key) === 'own') view.records.delete(key);
+      } else view.records.delete(key);
+    }
+    if (view.active !== null && !view.records.has(`template ${view.active}`)) view.active = null;
+    if (view.username.toLowerCase() === own.username.toLowerCase()) view.username += ` (id ${other})`;
+  }
+  views.set(account, own);
+  const report = await sync({ pool: database.pool, upstream: upstreamOf(world, account), full: true });
+  expect(report).toBeDefined();
+}
+
+async function expectNoFaults(): Promise<void> {
+  for (const [fault, sql] of Object.entries(faults))
+    expect((await database.pool.query(sql)).rowCount, fault).toBe(0);
+}
+
+it('sees nothing of what the others do, whatever they do', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (program) => {
+      await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+      const world = createWorld();
+      for (const id of accounts) addUser(world, id);
+      const views = new Map<number, View>();
+      /** The version of each template that somebody has read last. */
+      const versions = new Map<number, number>();
+      for (const [index, step] of [
+        ...program,
+        ...accounts.map((who) => ({ what: 'pull', who, id: 1, how: 0 }) as const),
+      ].entries()) {
+        if (step.what !== 'pull') {
+          change(world, step, index);
+          continue;
+        }
+        await pull(world, step.who, views);
+        for (const id of templatesOf(world, step.who))
+          versions.set(id, world.dttTemplates.get(id)?.version ?? 0);
+        for (const [account, view] of views) expect(await seen(account), `account ${account}`).toEqual(view);
+        const { rows } = await database.pool.query<{ id: number; duration: number; name: string }>(
+          'SELECT t.id, duration, name FROM "DttTemplate" t LEFT JOIN "DttTemplateSegment" s ON s."templateId" = t.id',
+        );
+        for (const { id, duration, name } of rows)
+          expect({ duration, name }).toEqual({
+            duration: versions.get(id),
+            name: `template ${id}, version ${versions.get(id)}`,
+          });
+        await expectNoFaults();
+      }
+    }),
+    { numRuns: Number(process.env.ISOLATION_RUNS ?? 15) },
+  );
+}, 300_000);

@@ -1,0 +1,184 @@
+/** Accounts upstream, in memory: what several of them see of each other's records, without a network. */
+
+import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
+
+/** What changes of a record beside its owner. */
+interface Owned {
+  ownerId: number;
+  version: number;
+}
+
+export interface World {
+  readonly users: Map<
+    number,
+    {
+      username: string;
+      imports: Set<number>;
+      activeTemplate: number | null;
+      activeLockTemplate: number | null;
+    }
+  >;
+  readonly dttDevices: Map<number, Owned>;
+  readonly lockTemplates: Map<number, Owned>;
+  readonly lockSessions: Map<number, Owned & { isActive: boolean }>;
+  readonly dttTemplates: Map<number, Owned>;
+  readonly dttSessions: Map<number, Owned & { trainerId: number; templateId: number | null }>;
+}
+
+export const createWorld = (): World => ({
+  users: new Map(),
+  dttDevices: new Map(),
+  lockTemplates: new Map(),
+  lockSessions: new Map(),
+  dttTemplates: new Map(),
+  dttSessions: new Map(),
+});
+
+export function addUser({ users }: World, id: number, username = `user ${id}`): void {
+  users.set(id, { username, imports: new Set(), activeTemplate: null, activeLockTemplate: null });
+}
+
+/** A later instant for a later version. */
+const instant = (version: number) => new Date(Date.UTC(2026, 0, 1) + version * 1000).toISOString();
+
+/** The account's templates, its own and the imported ones. */
+export function templatesOf({ users, dttTemplates }: World, userId: number): number[] {
+  const imports = users.get(userId)?.imports;
+  return [...dttTemplates]
+    .filter(([id, { ownerId }]) => ownerId === userId || imports?.has(id))
+    .map(([id]) => id)
+    .sort((a, b) => a - b);
+}
+
+/** @param requests takes the path of every request. */
+export function upstreamOf(world: World, userId: number, requests: string[] = []): Upstream {
+  const ownedIn = (records: ReadonlyMap<number, Owned>) =>
+    [...records].filter(([, { ownerId }]) => ownerId === userId).map(([id]) => id);
+
+  /** By its path: the ids that the account sees, and a record as its list has it and by its id. */
+  const resources: Record<
+    string,
+    { ids: () => number[]; record: (id: number, isWhole: boolean) => unknown }
+  > = {
+    '/dtt': {
+      ids: () => ownedIn(world.dttDevices),
+      record(id) {
+        const device = found(world.dttDevices, id);
+        return {
+          id,
+          bubbleId: `device-${id}`,
+          ownerId: device.ownerId,
+          serialNumber: `serial ${device.version}`,
+        };
+      },
+    },
+    '/dtt/templates': {
+      ids: () => templatesOf(world, userId),
+      record(id, isWhole) {
+        const { ownerId, version } = found(world.dttTemplates, id);
+        return {
+          id,
+          bubbleId: `template-${id}`,
+          ownerId,
+          name: `template ${id}, version ${version}`,
+          isPublic: true,
+          isActive: found(world.users, userId).activeTemplate === id,
+          handsFreeMode: false,
+          targetDepth: 1,
+          targetWindow: 1,
+          createdDate: instant(id),
+          updatedAt: instant(version),
+          ...(isWhole && { Segment: [{ id: id * 10, type: 'warmup', duration: version, repeat: 1 }] }),
+        };
+      },
+    },
+    '/dtt/sessions': {
+      ids: () => ownedIn(world.dttSessions).reverse(),
+      record(id, isWhole) {
+        const { version, trainerId, templateId } = found(world.dttSessions, id);
+        return {
+          id,
+          bubble_id: `session-${id}`,
+          name: `version ${version}`,
+          passed: true,
+          created_at: instant(id),
+          trainer_id: trainerId,
+          settings_id: templateId,
+          TrainerSegment: [
+            {
+              id: id * 10,
+              type: 'bounce',
+              points: version,
+              ...(isWhole && { repsMeasured: version, order: 0 }),
+            },
+          ],
+        };
+      },
+    },
+    '/lkbx/templates': {
+      ids: () => ownedIn(world.lockTemplates),
+      record(id) {
+        const { ownerId, version } = found(world.lockTemplates, id);
+        const flags = { isRandomDuration: false, isBreakEnabled: false, isEmergencyUnlockEnabled: true };
+        return { id, ownerId, name: `lock ${version}`, duration: version, ...flags, createdAt: instant(id) };
+      },
+    },
+    '/lkbx/sessions': {
+      ids: () => ownedIn(world.lockSessions),
+      record(id) {
+        const { ownerId, version, isActive } = found(world.lockSessions, id);
+        return {
+          id,
+          bubbleId: `lock-${id}`,
+          publicId: `public-${id}`,
+          ownerId,
+          lockState: isActive ? 'locked' : 'completed',
+          duration: version,
+          startDate: instant(id),
+          isActive,
+          LockSegment: [{ id: id * 10, type: 'start', createdAt: instant(version), isLocked: true }],
+        };
+      },
+    },
+  };
+
+  function respond(path: string): unknown {
+    const { pathname, searchParams } = new URL(path, 'http://upstream');
+    const user = world.users.get(userId);
+    if (pathname === '/users/me' && user)
+      return { id: userId, username: user.username, subscriptionTier: 'ultra' };
+    const list = resources[pathname];
+    if (list) {
+      const [limit, offset] = [Number(searchParams.get('limit')), Number(searchParams.get('offset'))];
+      const page = list.ids().slice(offset, offset + limit);
+      return { data: page.map((id) => list.record(id, false)), pagination: { limit, offset } };
+    }
+    if (pathname === '/lkbx/templates/active')
+      return user?.activeLockTemplate ? { id: user.activeLockTemplate } : null;
+    const [, parent = '', id] = /^(.*)\/(\d+)$/.exec(pathname) ?? [];
+    const resource = resources[parent];
+    if (resource?.ids().includes(Number(id))) return resource.record(Number(id), true);
+    throw new UpstreamRejection(
+      `GET ${path}: 404`,
+      { failure: 'responded with 404', status: 404 },
+      'not found',
+    );
+  }
+
+  return {
+    base: 'http://upstream/api/v1',
+    requestCount: () => requests.length,
+    async get(path) {
+      requests.push(path);
+      // What it says is what there is when it says it.
+      return structuredClone(respond(path));
+    },
+    post: () => Promise.reject(new Error('nothing is to be written')),
+  };
+}
+
+function found<Value>(values: ReadonlyMap<number, Value>, id: number): Value {
+  const value = values.get(id);
+  if (value === undefined) throw new Error(`there is no ${id}`);
+  return value;
+}
