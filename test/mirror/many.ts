@@ -16,13 +16,13 @@ const { values } = parseArgs({
     accounts: { type: 'string', default: '1000' },
     rate: { type: 'string', default: '60' },
     /** Minutes from one question about an account to the next, on the average. */
-    every: { type: 'string', default: '8' },
-    /** Minutes in which all accounts are seen for the first time; half of the time, unless told otherwise. */
+    every: { type: 'string', default: '30' },
+    /** Minutes in which all accounts are seen for the first time; all of the time, unless told otherwise. */
     arrival: { type: 'string' },
   },
 });
 const duration = Number(values.minutes) * 60_000;
-const arrival = Number(values.arrival ?? Number(values.minutes) / 2) * 60_000;
+const arrival = Number(values.arrival ?? values.minutes) * 60_000;
 const every = Number(values.every) * 60_000;
 const interval = 30_000;
 const recent = 10 * 60_000;
@@ -72,10 +72,10 @@ async function ask(url: string, id: number, token: string): Promise<void> {
 }
 
 async function askNowAndThen(url: string, id: number, token: string, end: number): Promise<void> {
-  await sleep(Math.random() * arrival);
+  await sleep(Math.random() * Math.min(arrival, duration));
   while (Date.now() < end) {
     await ask(url, id, token);
-    await sleep(Math.min(-Math.log(1 - Math.random()) * every, Math.max(0, end - Date.now())));
+    await sleep(Math.max(0, Math.min(-Math.log(1 - Math.random()) * every, end - Date.now())));
   }
 }
 
@@ -84,6 +84,8 @@ await postgres.createDatabase('many');
 const standIn = await createStandIn({ rate: Number(values.rate), accounts });
 const gateway = await startGateway({
   settings: {
+    // A table is what is to be read here.
+    LOG_LEVEL: 'error',
     DATABASE_URL: `${postgres.url}/many`,
     UPSTREAM_URL: standIn.base,
     UPSTREAM_RATE: values.rate,
