@@ -18,8 +18,9 @@ WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json schema.graphql ./
+COPY bin bin
 COPY prisma prisma
-RUN chmod +x dist/cli/cli.js && ln -s /app/dist/cli/cli.js /usr/local/bin/dovetail \
+RUN chmod +x bin/dovetail.js && ln -s /app/bin/dovetail.js /usr/local/bin/dovetail \
   && mkdir --mode=700 /data && chown node:node /data
 USER node
 VOLUME /data

@@ -5,8 +5,11 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 
+/** In the clone that this file is in: a command may be typed in any folder of it. */
+const inClone = (path) => new URL(`../${path}`, import.meta.url);
+
 /** What the packages ask for: a list such as `^20.19 || >=24`. */
-const { engines } = JSON.parse(readFileSync('package.json', 'utf8'));
+const { engines } = JSON.parse(readFileSync(inClone('package.json'), 'utf8'));
 const [major, minor] = process.versions.node.split('.').map(Number);
 const isMet = engines.node.split(' || ').some((range) => {
   const [, sign, oldest, from = 0] = /^(\^|>=)(\d+)(?:\.(\d+))?$/.exec(range);
@@ -19,9 +22,11 @@ function findObstacle() {
     const versions = engines.node.replaceAll(/\^|>=/g, '').replaceAll(' || ', ', ');
     return `Dovetail needs Node ${versions} or later, but this is Node ${process.versions.node}.`;
   }
+  if (!existsSync(inClone('node_modules/graphql'))) return 'Run npm ci first.';
   // A clone without development packages can run what was built before.
-  const isInstalled = existsSync('node_modules/.bin/tsc') || existsSync('dist/cli/cli.js');
-  return existsSync('node_modules/graphql') && isInstalled ? undefined : 'Run npm ci first.';
+  if (existsSync(inClone('node_modules/.bin/tsc')) || existsSync(inClone('dist/cli/cli.js')))
+    return undefined;
+  return 'The production packages alone cannot build. Run npm ci --include=dev, or bring dist from a clone that has built it.';
 }
 
 const obstacle = findObstacle();

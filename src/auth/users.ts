@@ -69,7 +69,7 @@ export async function hasUsers(sql: Sql): Promise<boolean> {
 async function rejectMirror(sql: Sql): Promise<void> {
   if ((await sql.count('Mirror', {})) > 0)
     throw new SetupError(
-      'This database mirrors accounts that live elsewhere, which is all that it may have: name another.',
+      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );
 }
 

@@ -3,11 +3,14 @@
 import type pg from 'pg';
 import { shellWord } from '../config.ts';
 import { errorText, SetupError, withoutPassword } from '../errors.ts';
-import { isSilence, silence } from './session.ts';
+import { isSilence, silent } from './session.ts';
 
 /** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
 const wrongPassword = '28P01';
 const noSuchDatabase = '3D000';
+
+/** Who may create databases for others on most servers. */
+const superuser = 'postgres';
 
 /** @param client that could not connect, or lost its connection. */
 export function connectionError(
@@ -16,24 +19,43 @@ export function connectionError(
   error: unknown,
 ): SetupError {
   const shown = JSON.stringify(withoutPassword(url));
-  return new SetupError(`DATABASE_URL is ${shown}, but ${reasonOf(client, error)}`, { cause: error });
+  const { says, advice } = reasonOf(client, error);
+  return new SetupError(`DATABASE_URL is ${shown}, but ${says}. ${advice}`, { cause: error });
 }
 
-function reasonOf(
+/** Why a client cannot be used, and what to do about it. */
+export function reasonOf(
   { host, port, user, database }: Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>,
   error: unknown,
-): string {
-  if (isSilence(error)) return silence;
+): { says: string; advice: string } {
+  if (isSilence(error)) return silent;
   const said = errorText(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === noSuchDatabase) {
-    const words = ['createdb', '-h', host, '-p', String(port), '-U', user ?? '', database ?? ''];
-    return `the server has no such database (${said}). Make it: ${words.map(shellWord).join(' ')}`;
+    const create = (...roles: string[]) =>
+      ['createdb', '-h', host, '-p', String(port), ...roles, database ?? ''].map(shellWord).join(' ');
+    const own = create('-U', user ?? '');
+    const advice =
+      user === superuser
+        ? `Make it: ${own}`
+        : `Make it: ${own}; or, if that role may create none: ${create('-U', superuser, '-O', user ?? '')}`;
+    return { says: `the server has no such database (${said})`, advice };
   }
-  if (code === wrongPassword) return `the server does not accept its password (${said}). Correct it.`;
+  if (code === wrongPassword)
+    return { says: `the server does not accept its password (${said})`, advice: 'Correct it.' };
   // What pg throws when a server asks for what the URL does not have.
   if (/password must be a string/.test(said))
-    return `the server asks for a password, which it lacks. Write it as postgresql://user:password@host/database.`;
-  if (/^[\dA-Z]{5}$/.test(code) && /\d/.test(code)) return `the server does not let it in: ${said}`;
-  return `cannot be reached: ${said}. Start the server, or correct DATABASE_URL; unset it for the embedded database.`;
+    return {
+      says: 'the server asks for a password, which it lacks',
+      advice: 'Write it as postgresql://user:password@host/database.',
+    };
+  if (/^[\dA-Z]{5}$/.test(code) && /\d/.test(code))
+    return {
+      says: `the server does not let it in: ${said}`,
+      advice: 'See to that, or correct DATABASE_URL.',
+    };
+  return {
+    says: `cannot be reached: ${said}`,
+    advice: 'Start the server, or correct DATABASE_URL; unset it for the embedded database.',
+  };
 }

@@ -47,5 +47,8 @@ export function isSilence(error: unknown): boolean {
 }
 
 /** What is said of a database that is silent. */
-export const silence =
-  'the database took the connection and then did not respond in time. Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.';
+export const silent = {
+  says: 'the database took the connection and then did not respond in time',
+  advice: 'Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.',
+};
+export const silence = `${silent.says}. ${silent.advice}`;

@@ -62,10 +62,10 @@ async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
 function reject([found]: readonly Census[]): void {
   if (found?.isMirror)
     throw new SetupError(
-      'This database mirrors accounts that live elsewhere, which is all that it may have: name another.',
+      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
     );
   if (found?.isEmpty || found?.isDemo) return;
   throw new SetupError(
-    'This database has users or records of its own, and the demo account wants one for itself: name another.',
+    'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
   );
 }

@@ -32,6 +32,16 @@ export interface AccountsOptions {
   onSaid(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
 }
 
+/** How things stand, in numbers. */
+export interface MirrorFigures {
+  /** How many accounts this process looks after. */
+  readonly accounts: number;
+  /** How many records of theirs are left out. */
+  readonly skipped: number;
+  /** How many requests the upstream got. */
+  readonly requests: number;
+}
+
 export interface Accounts {
   /** The account of a user; undefined for one that does not live upstream. */
   of(userId: number): Promise<MirroredAccount | undefined>;
@@ -41,8 +51,9 @@ export interface Accounts {
   leave(userId: number): void;
   /** Must be told of what failed beside the runs. */
   fail(error: unknown): void;
-  /** How things stand, in lines that anybody may read. */
+  /** How things stand, in a line that anybody may read. */
   status(): string;
+  figures(): MirrorFigures;
   close(): Promise<void>;
 }
 
@@ -55,6 +66,8 @@ export function createAccounts(options: AccountsOptions): Accounts {
   /** Those that were let go of, until what they were about is over. */
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRuns);
+  /** How many requests the upstream got for those that were let go of. */
+  let gone = 0;
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
 
@@ -88,6 +101,16 @@ export function createAccounts(options: AccountsOptions): Accounts {
     return account;
   }
 
+  function figures(): MirrorFigures {
+    let skipped = 0;
+    let requests = gone;
+    for (const account of accounts.values()) {
+      skipped += account.skipped;
+      requests += account.budget.total;
+    }
+    return { accounts: accounts.size, skipped, requests };
+  }
+
   function fail(error: unknown): void {
     const isUpstream = error instanceof UpstreamError;
     const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
@@ -108,10 +131,16 @@ export function createAccounts(options: AccountsOptions): Accounts {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
+      gone += account.budget.total;
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
+    figures,
+    status() {
+      const { skipped } = figures();
+      const left = skipped > 0 ? `, ${skipped} records left out` : '';
+      return `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}${left}`;
+    },
     async close() {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);

@@ -12,6 +12,8 @@ const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, d
 const window = 60_500;
 
 export interface Budget {
+  /** How many requests were sent. */
+  readonly total: number;
   /** Counts a request that is sent whatever the budget says. */
   note(): void;
   /** How many requests on demand may be sent now. */
@@ -24,11 +26,23 @@ export interface Budget {
   pauseUntil(time: number): void;
 }
 
-/** @param rate requests in any minute; 0 for as many as one likes. */
-export function createBudget(rate: number): Budget {
+/**
+ * @param rate requests in any minute; 0 for as many as one likes.
+ * @param wait for so many milliseconds.
+ */
+export function createBudget(
+  rate: number,
+  wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = (milliseconds, signal) =>
+    sleep(milliseconds, undefined, { ...(signal && { signal }) }),
+): Budget {
   /** When the requests of the last minute were sent, the oldest first. */
   let sent: number[] = [];
   let pausedUntil = 0;
+  let total = 0;
+  const note = () => {
+    total++;
+    if (rate > 0) sent.push(Date.now());
+  };
 
   /** How many requests were sent in the last minute. */
   function spent(now: number): number {
@@ -56,13 +70,14 @@ export function createBudget(rate: number): Budget {
       if (pausedUntil > now) return 0;
       return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - spent(now), 0);
     },
-    note() {
-      if (rate > 0) sent.push(Date.now());
+    note,
+    get total() {
+      return total;
     },
     async take(priority, signal) {
       for (let delay = delayFor(1, priority); delay > 0; delay = delayFor(1, priority))
-        await sleep(delay, undefined, { ...(signal && { signal }) });
-      if (rate > 0) sent.push(Date.now());
+        await wait(delay, signal);
+      note();
     },
     pauseUntil(time) {
       pausedUntil = Math.max(pausedUntil, time);

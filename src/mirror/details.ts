@@ -31,6 +31,9 @@ export interface Details {
   fetch(options: DetailsOptions): Promise<number[]>;
 }
 
+/** How often a record is fetched that changes while it is. */
+const maxAttempts = 3;
+
 /** Whether the details came, or are known not to. */
 type Outcome = 'settled' | 'unusable';
 
@@ -38,24 +41,32 @@ type Outcome = 'settled' | 'unusable';
 export function createDetails(): Details {
   const underWay = new Map<string, Promise<Outcome>>();
 
-  async function fetchOne(options: DetailsOptions, kind: Kind, id: number): Promise<Outcome> {
+  async function fetchOne(
+    options: DetailsOptions,
+    kind: Kind,
+    id: number,
+    attempts = maxAttempts,
+  ): Promise<Outcome> {
     const { pool, upstream, accountId, signal } = options;
+    const before = await readVersion(pool, kind, id);
+    if (before === undefined) return 'settled';
     const fetched = await fetchRecord(upstream, kind, id, signal);
     if (typeof fetched === 'string') return 'unusable';
-    return inTransaction(pool, async (client) => {
+    const outcome = await inTransaction(pool, async (client) => {
       if (kind.table === 'DttTemplate') await takeTurn(client);
       // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
-      const { rowCount } = await client.query(
-        `SELECT FROM "${kind.table}" WHERE id = $1 AND "detailsPending" FOR UPDATE`,
-        [id],
-      );
-      if (rowCount === 0) return 'settled';
+      const version = await readVersion(client, kind, id, 'FOR UPDATE');
+      if (version === undefined) return 'settled';
+      // A list that was read meanwhile may know better.
+      if (version !== before) return 'outdated';
       if (fetched === undefined) {
         await noteDenied(client, kind, [id], accountId);
         return 'settled';
       }
       return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
     });
+    if (outcome !== 'outdated') return outcome;
+    return attempts > 1 ? fetchOne(options, kind, id, attempts - 1) : 'unusable';
   }
 
   return {
@@ -78,6 +89,20 @@ export function createDetails(): Details {
       return ids.filter((_id, index) => outcomes[index] === 'unusable');
     },
   };
+}
+
+/** Which version of a record's row there is, if its details are pending. */
+async function readVersion(
+  client: pg.Pool | pg.PoolClient,
+  { table }: Kind,
+  id: number,
+  lock = '',
+): Promise<string | undefined> {
+  const { rows } = await client.query<{ version: string }>(
+    `SELECT xmin::text AS version FROM "${table}" WHERE id = $1 AND "detailsPending" ${lock}`,
+    [id],
+  );
+  return rows[0]?.version;
 }
 
 /** Returns whether the database has taken the record. */

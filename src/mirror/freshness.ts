@@ -7,9 +7,6 @@ import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 
-/** How long, in milliseconds, a request waits: until its account is here, until it is as fresh as was asked, until it awakes. */
-const longest = { arrival: 10_000, freshness: 10_000, awakening: 3_000 };
-
 /** How many requests a refresh takes, at the least. */
 const requestsOfRefresh = 8;
 
@@ -20,11 +17,15 @@ const retryAfter = 5;
  * Waits for an account that is here to be as fresh as the request wants it. What the budget or the upstream does not allow
  * is left: `Age` says how old the response is (RFC 9111, section 5.1).
  */
-export async function makeFresh(exchange: Exchange, account: MirroredAccount): Promise<void> {
+export async function makeFresh(
+  exchange: Exchange,
+  account: MirroredAccount,
+  longest: { readonly awakening: number; readonly freshness: number },
+): Promise<void> {
   const awakening = account.touch();
   if (awakening) await within(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
-  if (wanted !== undefined && ageOf(account) > wanted) {
+  if (account.isOutdated || (wanted !== undefined && ageOf(account) > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     if (isAllowed && !account.isUnreachable) await within(longest.freshness, account.refresh());
   }
@@ -35,9 +36,10 @@ export async function makeFresh(exchange: Exchange, account: MirroredAccount): P
 export async function awaitArrival(
   exchange: Exchange,
   account: MirroredAccount,
+  longest: number,
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();
-  if (arriving) await within(longest.arrival, arriving);
+  if (arriving) await within(longest, arriving);
   if (account.refreshedAt !== undefined) {
     exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
     return undefined;

@@ -1,7 +1,7 @@
 /** Reads a list of an upstream: all of it, even if it changes meanwhile, and never without end. */
 
 import { z } from 'zod';
-import { recordId } from './fields.ts';
+import { numeric, recordId } from './fields.ts';
 import { incomprehensible, type Upstream, UpstreamError } from './upstream.ts';
 
 /** The most that the REST interface gives at once (docs/rest.md#paging). */
@@ -19,13 +19,17 @@ export interface Item {
   readonly item: unknown;
 }
 
-const listResponse = z.object({
-  data: z.array(z.unknown()).max(pageSize),
-  pagination: z
-    .object({ limit: z.int().min(1) })
-    .optional()
-    .catch(undefined),
-});
+const listResponse = z.preprocess(
+  // A list may come without anything around it.
+  (response) => (Array.isArray(response) ? { data: response } : response),
+  z.object({
+    data: z.array(z.unknown()).max(pageSize),
+    pagination: z
+      .object({ limit: numeric(z.int().min(1)) })
+      .optional()
+      .catch(undefined),
+  }),
+);
 
 const identified = z.looseObject({ id: recordId });
 

@@ -11,6 +11,8 @@ export interface ListsReport {
   /** When it began, in milliseconds since the epoch. */
   readonly began: number;
   readonly hasChanges: boolean;
+  /** How many records the upstream has that could not be understood, or are not the account's. */
+  readonly skipped: number;
 }
 
 /** What is done to an account, each by one run at a time in all processes. */
@@ -54,6 +56,12 @@ export interface MirroredAccount {
   readonly activateInTurn: InTurn;
   /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
   readonly refreshedAt: number | undefined;
+  /** How many records upstream the last run left out. */
+  readonly skipped: number;
+  /** Whether something was written upstream, through here, that no run has read yet. */
+  readonly isOutdated: boolean;
+  /** Notes that something was written upstream. */
+  noteWrite(): void;
   /** How many records the first run has read so far. */
   readonly progress: number;
   /** Whether nobody here could read it upstream. */
@@ -90,6 +98,8 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
   let refreshedAt: number | undefined;
   let isKnown = false;
   let askedAt = Date.now();
+  let writtenAt = 0;
+  let skipped = 0;
   let progress = 0;
   let timer: NodeJS.Timeout | undefined;
   /** The run that has begun, and the one that begins when it is over. */
@@ -150,6 +160,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       isKnown = true;
       if (report.hasChanges || refreshedAt === undefined) onChanged();
       refreshedAt = report.began;
+      skipped = report.skipped;
       onSuccess();
       startDetails();
       return true;
@@ -224,6 +235,15 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     activateInTurn: options.activateInTurn,
     get refreshedAt() {
       return refreshedAt;
+    },
+    get skipped() {
+      return skipped;
+    },
+    get isOutdated() {
+      return (refreshedAt ?? 0) < writtenAt;
+    },
+    noteWrite() {
+      writtenAt = Date.now();
     },
     get progress() {
       return progress;

@@ -15,6 +15,9 @@ import { isMissing, isNotOffered, type Upstream, UpstreamRejection } from './ups
 /** How many records are asked for at the same time. */
 export const concurrency = 4;
 
+/** How many records that a list lacks are asked for in one run. The next goes on. */
+const maxUnseen = 100;
+
 /** How many details are written at once: each writing resolves the account's subscriptions again. */
 const batchSize = 12;
 
@@ -294,8 +297,10 @@ export async function fetchRecord(
 
 /** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
 async function removeGone(current: Pull): Promise<void> {
-  const { kind, mirror, listed, signal, tally } = current;
-  const unseen = (await mirror.ids(kind)).filter((id) => !listed.has(id));
+  const { kind, mirror, listed, signal, tally, full } = current;
+  const lacking = (await mirror.ids(kind)).filter((id) => !listed.has(id));
+  // A list that is cut short by a fault must not cost more requests than an upstream allows.
+  const unseen = full ? lacking : lacking.slice(0, maxUnseen);
   const responses = await pMap(unseen, (id) => fetchOne(current, id), { concurrency, signal });
   const gone = unseen.filter((_id, index) => responses[index] === 'missing');
   if (gone.length > 0) await mirror.remove(kind, gone);

@@ -11,9 +11,6 @@ import type { Budget } from './budget.ts';
 const maxRequest = 64 * 1024;
 const maxResponse = 4 * 1024 * 1024;
 
-/** How long, in milliseconds, the upstream may take. */
-const longest = 15_000;
-
 /** What is relayed: methods that say what a client wants of a resource. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
@@ -60,22 +57,24 @@ export interface RelayOptions {
   readonly base: string;
   readonly token: string;
   readonly budget: Budget;
+  /** How long, in milliseconds, the upstream may take. */
+  readonly longest: number;
 }
 
-/** Whether a target lies below the base, however its path is written. */
+/** A step upwards in a path, or what some server may take for one. */
+const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
+
+/** Where a target leads to: always below the base. */
 function placeOf(base: string, target: string): URL | undefined {
-  const root = new URL(`${base}/`);
+  const [path = ''] = target.split('?', 1);
   const address = base + target.slice(restPath.length);
-  const place = URL.canParse(address) ? new URL(address) : undefined;
-  if (!place || place.origin !== root.origin || !place.pathname.startsWith(root.pathname)) return undefined;
-  // What another server may take for a step upwards.
-  return /%2e|%2f|%5c|\\/i.test(place.pathname) ? undefined : place;
+  return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
 }
 
 /** The response of the upstream; an error in the envelope of the interface if there is none. */
 export async function relay(
   exchange: Exchange,
-  { base, token, budget }: RelayOptions,
+  { base, token, budget, longest }: RelayOptions,
 ): Promise<HttpResponse> {
   const { request, target } = exchange;
   const { method = 'GET' } = request;
@@ -89,8 +88,6 @@ export async function relay(
   if (!body) return fail(413, messages.bodyTooLarge);
 
   const deadline = AbortSignal.timeout(longest);
-  const left = new AbortController();
-  exchange.response.once('close', () => left.abort());
   budget.note();
   try {
     const response = await fetch(place, {
@@ -99,8 +96,8 @@ export async function relay(
       ...(body.length > 0 && { body: new Uint8Array(body) }),
       // It is the client's to follow, or not: the token goes nowhere but to the upstream.
       redirect: 'manual',
-      // What a write leads to is worth knowing even if its client is gone.
-      signal: isRead(exchange) ? AbortSignal.any([deadline, left.signal]) : deadline,
+      // Not ended by a client that leaves: a write may have been done, and a read may have more who wait for it.
+      signal: deadline,
     });
     const content = await read(response);
     if (!content) return fail(502, messages.upstreamTooLarge);

@@ -46,7 +46,7 @@ export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions):
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: report.began.getTime(), hasChanges: changes !== undefined };
+      return { began: report.began.getTime(), hasChanges: changes !== undefined, skipped };
     },
     async details(upstream, signal) {
       if (account) await syncDetails({ pool, upstream, account, signal });

@@ -13,7 +13,7 @@ import { type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { learnAccount } from './account.ts';
-import { type Accounts, createAccounts } from './accounts.ts';
+import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
 import { awaitArrival, makeFresh, within } from './freshness.ts';
@@ -35,6 +35,7 @@ export interface MirrorService {
   /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
   relayFor(viewer: Viewer): ((exchange: Exchange) => Promise<HttpResponse>) | undefined;
   status(): string;
+  figures(): MirrorFigures;
   close(): Promise<void>;
 }
 
@@ -46,6 +47,7 @@ export interface MirrorOptions {
   /** Told of a user whose rows have changed here. */
   onChanged(userId: number): void;
   readonly timing?: Partial<Timing>;
+  readonly waits?: Partial<Waits>;
   /** For how long after its last use a token, and with it an account, is looked after, in milliseconds. */
   readonly idle?: number;
 }
@@ -65,8 +67,27 @@ type Settings = Pick<
 /** A client waits for what it asks: there is no repetition, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
-/** How long, in milliseconds, after a write is relayed its response waits for the account to be read again. */
-const longestAfterWrite = 5_000;
+/** How long, in milliseconds, a request waits at most. */
+export interface Waits {
+  /** Until its account is here for the first time. */
+  readonly arrival: number;
+  /** Until the account is as fresh as the request wants it. */
+  readonly freshness: number;
+  /** Until an account about which nobody asked for long is fresh again. */
+  readonly awakening: number;
+  /** After it has written upstream, until the account was read again. */
+  readonly write: number;
+  /** Until the upstream responds to a request that is relayed. */
+  readonly relay: number;
+}
+
+const usualWaits: Waits = {
+  arrival: 10_000,
+  freshness: 10_000,
+  awakening: 3_000,
+  write: 5_000,
+  relay: 15_000,
+};
 
 /**
  * Starts to mirror the accounts of the upstream that the settings name, if they name one.
@@ -78,6 +99,7 @@ export async function openMirrorService(
 ): Promise<MirrorService | undefined> {
   if (config.UPSTREAM_URL === undefined) return undefined;
   const { pool, sql, logger, timing = {}, idle = 10 * 60_000 } = options;
+  const waits = { ...usualWaits, ...options.waits };
   const base = config.UPSTREAM_URL.replace(/\/+$/, '');
   await checkMirror(pool, base);
   const own = config.UPSTREAM_TOKEN;
@@ -145,10 +167,19 @@ export async function openMirrorService(
     if (!credential) return undefined;
     return async (exchange: Exchange): Promise<HttpResponse> => {
       const account = accounts.enter(viewer.id);
-      const response = await relay(exchange, { base, token: credential.token, budget: account.budget });
-      if (response.status === 401) tokens?.tell(credential, 'invalid');
-      // What the client reads next is to be what it wrote.
-      else if (!isRead(exchange)) await within(longestAfterWrite, account.refresh());
+      const response = await relay(exchange, {
+        base,
+        token: credential.token,
+        budget: account.budget,
+        longest: waits.relay,
+      });
+      if (response.status === 401) {
+        tokens?.tell(credential, 'invalid');
+      } else if (!isRead(exchange)) {
+        // What the client reads next is to be what it wrote, even if that was not acknowledged.
+        account.noteWrite();
+        await within(waits.write, account.refresh());
+      }
       return response;
     };
   }
@@ -184,16 +215,18 @@ export async function openMirrorService(
     async admit(exchange, viewer) {
       const account = await accounts.of(viewer.id);
       if (!account) return undefined;
-      if (account.refreshedAt !== undefined) {
-        await makeFresh(exchange, account);
-        return undefined;
+      const isHere = account.refreshedAt !== undefined && !account.isOutdated;
+      const relayed = !isHere && exchange.endpoint === 'rest' ? relayFor(viewer) : undefined;
+      if (relayed) {
+        account.touch();
+        return relayed(exchange);
       }
-      const relayed = exchange.endpoint === 'rest' ? relayFor(viewer) : undefined;
-      if (!relayed) return awaitArrival(exchange, account);
-      account.touch();
-      return relayed(exchange);
+      if (account.refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
+      await makeFresh(exchange, account, waits);
+      return undefined;
     },
     status: accounts.status,
+    figures: accounts.figures,
     async close() {
       end.abort();
       tokens?.close();

@@ -26,26 +26,49 @@ export const places: readonly Place[] = [
 
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 
-/**
- * As a page for browsers, as text for terminals.
- * @param demoToken that of the demo account, where there is one that the client may see.
- * @param isThere whether there is a page at a path: settings may have switched it off.
- */
-export function homePage(
-  exchange: Exchange,
-  demoToken: string | undefined,
-  isThere: (path: string) => boolean,
-): HttpResponse {
+export interface HomeOptions {
+  /** The token of the demo account, where there is one that the client may see. */
+  readonly demoToken: string | undefined;
+  /** Whether there is a page at a path: settings may have switched it off. */
+  readonly isThere: (path: string) => boolean;
+  /** Whether the database is that of a server. */
+  readonly onServer: boolean;
+}
+
+/** As a page for browsers, as text for terminals. */
+export function homePage(exchange: Exchange, { demoToken, isThere, onServer }: HomeOptions): HttpResponse {
   const here = places.filter(({ path }) => isThere(path));
   // What a client says of the host goes into the response, so it has to look like one.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  return asksForPage(exchange) ? asPage(here, address, demoToken) : asText(here, address, demoToken);
+  const content: Content = { here, address, demoToken, howTo: howToGetToken(onServer) };
+  return asksForPage(exchange) ? asPage(content) : asText(content);
 }
 
 const question = '{ viewer { username } }';
 const unknownToken = 'YOUR_API_TOKEN';
-const howToGetToken = 'DATABASE_URL=… npx dovetail token create --user NAME --name first';
+
+/**
+ * How to get a token where there is none to show. The command names no database: whoever looks at the page need not know
+ * where it is.
+ */
+function howToGetToken(onServer: boolean): { command: string; where: string } {
+  const command = 'npx dovetail token create --user NAME --name first';
+  return onServer
+    ? {
+        command: `DATABASE_URL=postgresql://user:password@host:5432/database ${command}`,
+        where: 'with the DATABASE_URL of the gateway',
+      }
+    : { command, where: 'where the gateway was started, with its DATA_DIR if it has one' };
+}
+
+/** What the page is made of, whichever form it has. */
+interface Content {
+  readonly here: readonly Place[];
+  readonly address: string;
+  readonly demoToken: string | undefined;
+  readonly howTo: { command: string; where: string };
+}
 
 /** A request to each API, as one types it into a terminal. */
 function commandsFor(address: string, token: string): string[] {
@@ -74,15 +97,16 @@ const snippetFor = (address: string, token: string) => `<script type="module">
 /** What the response depends on. */
 const headers = { Vary: 'Accept, Host' };
 
-function asText(here: readonly Place[], address: string, demoToken: string | undefined): HttpResponse {
+function asText({ here, address, demoToken, howTo }: Content): HttpResponse {
   const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-  const token = demoToken === undefined ? [`A token: ${howToGetToken}`, ''] : [];
+  const token =
+    demoToken === undefined ? [`A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''] : [];
   const commands = commandsFor(address, demoToken ?? unknownToken);
   const lines = [`Dovetail ${release}`, summary, '', ...list, '', ...token, ...commands];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
 }
 
-function asPage(here: readonly Place[], address: string, demoToken: string | undefined): HttpResponse {
+function asPage({ here, address, demoToken, howTo }: Content): HttpResponse {
   const token = demoToken ?? unknownToken;
   const links = here
     .filter(({ isProbe }) => !isProbe)
@@ -107,7 +131,7 @@ function asPage(here: readonly Place[], address: string, demoToken: string | und
 <nav aria-label="What is here"><ul>
 ${links.join('\n')}
 </ul></nav>
-${tokenSection(demoToken)}
+${tokenSection(demoToken, howTo)}
 <h2>From a terminal</h2>
 ${commandsFor(address, token).map(copyable).join('\n')}
 <h2>From a page of yours</h2>
@@ -128,9 +152,9 @@ ${copyable(snippetFor(address, token))}
   return pageResponse(html, policy, headers);
 }
 
-function tokenSection(demoToken: string | undefined): string {
+function tokenSection(demoToken: string | undefined, { command, where }: Content['howTo']): string {
   return demoToken === undefined
-    ? `<h2>A token</h2>\n<p>Every request needs one. For a user of this database:</p>\n${copyable(howToGetToken)}`
+    ? `<h2>A token</h2>\n<p>Every request needs one. For a user of this database, ${where}:</p>\n${copyable(command)}`
     : `<h2>The token of the demo account</h2>\n${copyable(demoToken)}\n<p id="account" data-token="${demoToken}"></p>`;
 }
 

@@ -9,7 +9,7 @@ import { largeResponse } from './large.ts';
 import type { PageHandler } from './page.ts';
 
 export interface PagesOptions {
-  readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION'>;
+  readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION' | 'DATABASE_URL'>;
   readonly demoTokenFor: DemoTokenFor;
   /** The page at `/readyz`. */
   readonly readiness: PageHandler;
@@ -23,8 +23,9 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     loadedDocs ??= import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
     return (await loadedDocs)(exchange);
   };
+  const onServer = config.DATABASE_URL !== undefined;
   const pages = new Map<string, PageHandler>([
-    ['/', (exchange) => homePage(exchange, demoTokenFor(exchange.request), isThere)],
+    ['/', (exchange) => homePage(exchange, { demoToken: demoTokenFor(exchange.request), isThere, onServer })],
     ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],
   ]);

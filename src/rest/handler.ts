@@ -52,20 +52,28 @@ export function createRestHandler({
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);
     const parameters = new URLSearchParams(query);
-    const relay = route && covers(route, parameters, viewer) ? undefined : relayFor?.(viewer);
+    const asked = route && { route, id: match?.id, parameters };
+    const relay = asked && covers(asked, viewer) ? undefined : relayFor?.(viewer);
     if (relay) return taskOfRelay(exchange, relay);
     if (!match) return restErrorResponse(404, messages.notFound);
-    if (!route) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
-    exchange.operation = route.label;
-    return taskOf(exchange, viewer, { route, id: match.id, parameters });
+    if (!asked) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
+    exchange.operation = asked.route.label;
+    return taskOf(exchange, viewer, asked);
   };
+
+  /** What the upstream says of a record that is not here: it may be new, or somebody else's which the viewer may see there. */
+  async function ifMissing(exchange: Exchange, viewer: Viewer, given: HttpResponse): Promise<HttpResponse> {
+    const relay = given.status === 404 && isRead(exchange) ? relayFor?.(viewer) : undefined;
+    return relay ? relay(exchange) : given;
+  }
 
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
     const { route } = asked;
     const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
       try {
         const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
-        return 'status' in input ? input : await run(route, input, createContext(viewer));
+        if ('status' in input) return input;
+        return await ifMissing(exchange, viewer, await run(route, input, createContext(viewer)));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
@@ -89,8 +97,13 @@ export function createRestHandler({
   }
 }
 
-/** Whether an operation knows what to make of all that a query string says. */
-function covers(route: Route, parameters: URLSearchParams, viewer: Viewer): boolean {
+/**
+ * Whether an operation knows what to make of all that a path and a query string say. Where an id should be, the upstream may
+ * have a path of its own, such as `/lkbx/settings`; and of users, the gateway knows the viewer alone.
+ */
+function covers({ route, id, parameters }: Asked, viewer: Viewer): boolean {
+  if (id !== undefined && !/^\d+$/.test(id)) return false;
+  if (route.path === '/users' || (route.path === '/users/{id}' && id !== String(viewer.id))) return false;
   return [...parameters].every(([name, value]) =>
     name === 'targetUserId'
       ? value === String(viewer.id)

@@ -20,7 +20,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { challengeFor, forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, detailsNotHere, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { describeSelection, exactly, reference, type Selection } from './jsonSchema.ts';
@@ -57,7 +57,7 @@ Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }
 and an unknown path a 404. What is not well-formed HTTP gets as far as no route, and a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
-const tokenDescription = `An API token of the account whose data is asked for. \`dovetail token create\` makes one.`;
+const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
 export function describeRest({ routes, schema, version, examples }: OpenApiOptions): OpenAPIObject {
@@ -216,7 +216,7 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
     429: [messages.tooManyRequests],
     500: [messages.internal],
     502: route.isMutation ? [messages.upstreamAway, messages.upstreamUnusable] : [],
-    503: [messages.tooBusy],
+    503: [messages.tooBusy, detailsNotHere(1).message],
   };
 }
 
@@ -299,7 +299,14 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   429: failure(429, [messages.tooManyRequests], { 'Retry-After': reference('headers', 'RetryAfter') }),
   500: failure(500, [messages.internal]),
   502: failure(502, [messages.upstreamAway, messages.upstreamUnusable]),
-  503: failure(503, [messages.tooBusy], { 'Retry-After': reference('headers', 'RetryAfter') }),
+  503: {
+    description: STATUS_CODES[503] ?? '',
+    headers: { 'Retry-After': reference('headers', 'RetryAfter') },
+    content: {
+      // What is not here yet is said in numbers, so this is but one of many.
+      'application/json': { schema: reference('schemas', 'Error'), example: restError(messages.tooBusy) },
+    },
+  },
 };
 
 function nameOfStatus(status: string): string {

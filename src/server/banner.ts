@@ -1,5 +1,6 @@
 /** What is printed once a gateway serves: where it is, and how to ask it. */
 
+import pg from 'pg';
 import { type Config, commandLine } from '../config.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
@@ -31,14 +32,16 @@ ${places.join('')}${accountsOf(config, banner)}
 
 /** Where everything is, and what there is to know of it. */
 function placesOf(
-  { HOST, GRAPHIQL, INTROSPECTION, WORKERS, DATABASE_URL }: Config,
+  config: Config,
   { url, demoToken, metricsUrl, workers }: Banner,
 ): [name: string, what: string][] {
+  const { HOST, GRAPHIQL, INTROSPECTION, WORKERS, DATABASE_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
   const places: [string, string | undefined][] = [
     ['Start here', `${url}${everywhere}`],
     ['GraphiQL', GRAPHIQL === 'on' ? `${url}/graphql` : undefined],
     ['REST reference', INTROSPECTION === 'on' ? `${url}/docs` : undefined],
+    ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
     ['Metrics', metricsUrl],
     ['Workers', workers > 1 ? String(workers) : undefined],
@@ -48,11 +51,24 @@ function placesOf(
   return places.flatMap(([name, what]) => (what === undefined ? [] : [[name, what]]));
 }
 
+/** Which database it is, in a line: a misspelt DATABASE_URL would else be overlooked. It says nothing of users and passwords. */
+function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
+  if (DATABASE_URL === undefined) return printable(`${DATA_DIR} (embedded)`);
+  // As it is read for connections, with what the URL leaves to the environment.
+  const { database, user, host, port } = new pg.Client({ connectionString: DATABASE_URL });
+  const place = host.includes(':') ? `[${host}]` : host;
+  return printable(`${database ?? user ?? ''} on ${place}:${port}`);
+}
+
+const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
+
 /** How to get an account, or a token for one, where there is none to show. */
-function accountsOf(config: Config, { demoToken, hasUsers }: Banner): string {
+function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
-  const { DATABASE_URL, UPSTREAM_URL } = config;
+  const { DATABASE_URL, UPSTREAM_URL, UPSTREAM_TOKEN } = config;
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
+  if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
+    return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
   if (!hasUsers && UPSTREAM_URL !== undefined)
     return `\n  The account of ${UPSTREAM_URL} is being mirrored. The log says when it is here, and how to get a token.\n`;
   const lines = hasUsers
@@ -62,10 +78,10 @@ function accountsOf(config: Config, { demoToken, hasUsers }: Banner): string {
         '',
         '  the demo account',
         `    ${commandLine(config, 'demo')}`,
-        '  an account of your own, and its token',
+        '  an account of your own, empty until you fill it with SQL, and its token',
         `    ${commandLine(config, 'user create me --tier ultra')}`,
         `    ${createToken('me')}`,
-        '  a mirror of an account that lives elsewhere',
+        '  a mirror of an account that lives elsewhere, in a database without others',
         `    UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${commandLine(config, 'sync')}`,
       ];
   if (DATABASE_URL !== undefined && withoutPassword(DATABASE_URL) !== DATABASE_URL)

@@ -12,7 +12,7 @@ import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { openMirrorService } from '../mirror/service.ts';
+import { type MirrorOptions, openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
@@ -35,18 +35,21 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
+/** How long the mirror waits for what, where it is not as long as it usually does. */
+type Times = Pick<MirrorOptions, 'idle' | 'timing'>;
+
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
-export async function openGateway(config: Config): Promise<Gateway> {
+export async function openGateway(config: Config, times: Times = {}): Promise<Gateway> {
   const parts = createParts();
   try {
-    return await openParts(config, parts);
+    return await openParts(config, parts, times);
   } catch (error) {
     await parts.close();
     throw error;
   }
 }
 
-async function openParts(config: Config, parts: Parts): Promise<Gateway> {
+async function openParts(config: Config, parts: Parts, times: Times): Promise<Gateway> {
   const logger = createLogger(config.LOG_LEVEL);
   if (logger.isLevelEnabled('debug')) parts.add(logStatements(logger));
   const bounds = {
@@ -69,6 +72,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   });
   const { sql } = database;
   const mirror = await openMirrorService(config, {
+    ...times,
     pool,
     sql,
     feed,
@@ -77,7 +81,7 @@ async function openParts(config: Config, parts: Parts): Promise<Gateway> {
   });
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed }, parts);
+  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);
   const closing = new AbortController();
   const server = createGatewayServer({
     config,

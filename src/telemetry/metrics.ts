@@ -27,6 +27,12 @@ export interface MetricsOptions {
   readonly pool: pg.Pool;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
+  /** For a database that mirrors accounts. */
+  readonly mirror?:
+    | {
+        figures(): { readonly accounts: number; readonly skipped: number; readonly requests: number };
+      }
+    | undefined;
 }
 
 /** In seconds: a cached response takes a fraction of a millisecond, one out of the database a few. */
@@ -36,12 +42,13 @@ const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
  * Counts what passes through this process. No label takes what a client wrote, so that the series stay as few as
  * there are routes, root fields and pages.
  */
-export function createMetrics({ pool, responseCache, feed }: MetricsOptions): Metrics {
+export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOptions): Metrics {
   const registry = new Registry();
   const requests = countRequests(registry);
   describeDatabase(registry, pool);
   describeResponseCache(registry, responseCache);
   describeFeed(registry, feed);
+  if (mirror) describeMirror(registry, mirror.figures);
   describeProcess(registry);
   return { ...requests, print: () => registry.metrics() };
 }
@@ -134,6 +141,30 @@ function describeResponseCache(registry: Registry, { counters, usage }: Response
     'What the cached responses take, in bytes',
     () => usage().bytes,
   );
+}
+
+function describeMirror(registry: Registry, figures: NonNullable<MetricsOptions['mirror']>['figures']): void {
+  addGauge(
+    registry,
+    'dovetail_mirror_accounts',
+    'Accounts of the upstream that are looked after',
+    () => figures().accounts,
+  );
+  addGauge(
+    registry,
+    'dovetail_mirror_records_skipped',
+    'Records of these accounts that the upstream has and the mirror leaves out',
+    () => figures().skipped,
+  );
+  new Counter({
+    name: 'dovetail_upstream_requests_total',
+    help: 'Requests that the upstream got about accounts',
+    registers: [registry],
+    collect: collectBy((self: Counter) => {
+      self.reset();
+      self.inc(figures().requests);
+    }),
+  });
 }
 
 function describeFeed(registry: Registry, feed: ChangeFeed): void {

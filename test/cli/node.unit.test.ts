@@ -1,28 +1,29 @@
-/** What the command line tool says of a Node that is too old for it. */
+/** What the command line tool says of a Node that is too old for it, and of a clone that is not built. */
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { readFileSync, statSync } from 'node:fs';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
-const entry = fileURLToPath(new URL('../../dist/cli/cli.js', import.meta.url));
+const clone = fileURLToPath(new URL('../..', import.meta.url));
+const [command, program, script] = ['bin/dovetail.js', 'dist/cli/cli.js', '.ci/ready.mjs'];
 
 /** Runs the tool in a Node that takes itself for another version. */
-const runOn = (version: string, ...args: string[]) => run(version, process.cwd(), entry, ...args);
+const runOn = (version: string, ...args: string[]) => run(version, join(clone, command), ...args);
 
 /** Runs what every script of a clone begins with. */
-const runScriptOn = (version: string, clone = process.cwd()) =>
-  run(version, clone, fileURLToPath(new URL('../../.ci/ready.mjs', import.meta.url)));
+const runScriptOn = (version: string) => run(version, join(clone, script));
 
-function run(version: string, cwd: string, ...args: string[]) {
+function run(version: string, ...args: string[]) {
   const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } });`;
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, ...args],
-    { encoding: 'utf8', cwd },
+    // A command may be typed in any folder.
+    { encoding: 'utf8', cwd: tmpdir() },
   );
   return { status, stdout, stderr };
 }
@@ -55,11 +56,13 @@ it.each([
 });
 
 it('the Node that it takes is that of the package', () => {
-  // Which the scripts of a clone read, and the program cannot.
-  expect(runOn('18.0.0').stderr).toBe(runScriptOn('18.0.0').stderr);
+  // Which the scripts of a clone read, and the program cannot. In a package it is the only one to say so.
+  const { stderr } = run('18.0.0', join(clone, program));
+  expect(stderr).toMatch(/^Dovetail needs Node /);
+  expect(stderr).toBe(runScriptOn('18.0.0').stderr);
 });
 
-it('a clone without its packages is told to install them, by every script', async () => {
+it('every script looks first whether the packages are there', async () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
   // These do nothing else, or are run by those that do.
   const others = ['packages', 'format', 'generate', 'codegen', 'test'];
@@ -68,19 +71,54 @@ it('a clone without its packages is told to install them, by every script', asyn
     scripts[name].replace(/^npm run --silent (\w+)/, (_: string, other: string) => reach(other));
   for (const name of Object.keys(scripts).filter((each) => !others.includes(each)))
     expect(reach(name), name).toMatch(/^(?:\[ ! -f \.ci\/ready\.mjs \] \|\| \{ )?node \.ci\/ready\.mjs && /);
-  const clone = await mkdtemp(join(tmpdir(), 'dovetail-clone-'));
-  await copyFile('package.json', join(clone, 'package.json'));
-  const { node } = process.versions;
-  expect(runScriptOn(node, clone)).toEqual({ status: 1, stdout: '', stderr: 'Run npm ci first.\n' });
-  expect(runScriptOn(node)).toEqual({ status: 0, stdout: '', stderr: '' });
-  await rm(clone, { recursive: true });
+  expect(runScriptOn(process.versions.node)).toEqual({ status: 0, stdout: '', stderr: '' });
+});
+
+const missing = 'Run npm ci first.\n';
+const oldNode = 'Dovetail needs Node 20.19, 22.12, 24 or later, but this is Node 18.20.8.\n';
+const cannotBuild =
+  'The production packages alone cannot build. Run npm ci --include=dev, or bring dist from a clone that has built it.\n';
+const notBuilt = 'Run npm run build first, or npm start, which builds as well.\n';
+
+it.each<[string, string[], { command: string; script?: string; node?: string }]>([
+  ['without packages', [], { command: missing, script: missing }],
+  ['without packages that was built', [program], { command: missing, script: missing }],
+  ['on a Node that is too old', [], { command: oldNode, script: oldNode, node: '18.20.8' }],
+  [
+    'with the production packages alone',
+    ['node_modules/graphql'],
+    { command: cannotBuild, script: cannotBuild },
+  ],
+  ['with all packages, not built', ['node_modules/graphql', 'node_modules/.bin/tsc'], { command: notBuilt }],
+  ['with the production packages, built elsewhere', ['node_modules/graphql', program], { command: '' }],
+])('a clone %s says in one line what to do, if there is anything', async (_, files, says) => {
+  const fresh = await mkdtemp(join(tmpdir(), 'dovetail-clone-'));
+  onTestFinished(() => rm(fresh, { recursive: true }));
+  const place = async (file: string) => {
+    await mkdir(dirname(join(fresh, file)), { recursive: true });
+    return join(fresh, file);
+  };
+  for (const file of [command, script, 'package.json']) await copyFile(join(clone, file), await place(file));
+  for (const file of files) await writeFile(await place(file), '');
+  const exitOf = (line = '') => ({ status: line === '' ? 0 : 1, stdout: '', stderr: line });
+  const { node } = { node: process.versions.node, ...says };
+  expect(run(node, join(fresh, command), 'token', 'list')).toEqual(exitOf(says.command));
+  expect(run(node, join(fresh, script))).toEqual(exitOf(says.script));
+});
+
+it('the command is there before anything is built, so that npm can link it', () => {
+  const { bin, files } = JSON.parse(readFileSync('package.json', 'utf8'));
+  expect(bin).toEqual({ dovetail: command });
+  expect(files).toEqual(expect.arrayContaining([dirname(command), 'dist']));
+  expect(statSync(join(clone, command)).mode & 0o111).toBe(0o111);
 });
 
 it('nothing but that number is loaded before the Node is known', () => {
   const importsOf = (file: string) =>
-    [...readFileSync(file, 'utf8').matchAll(/^\s*(?:import|export\b.*from)\s*[^(\s].*$/gm)].map(([line]) =>
-      line.trim(),
+    [...readFileSync(join(clone, file), 'utf8').matchAll(/^\s*(?:import|export\b.*from)\s*[^(\s].*$/gm)].map(
+      ([line]) => line.trim(),
     );
-  expect(importsOf(entry)).toEqual(["import { isTooOld, oldestNode } from './oldestNode.js';"]);
-  expect(importsOf(join(dirname(entry), 'oldestNode.js'))).toEqual([]);
+  expect(importsOf(command)).toEqual(["import { existsSync } from 'node:fs';"]);
+  expect(importsOf(program)).toEqual(["import { isTooOld, oldestNode } from './oldestNode.js';"]);
+  expect(importsOf('dist/cli/oldestNode.js')).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { rm } from 'node:fs/promises';
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { endProcesses, startCli } from '../support/processes.ts';
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 90_000 });
 
 let source: DemoGateway;
 let proxy: FaultyProxy;
-/** The folder of the mirror, which is open beside the command. */
+/** The folder of the mirror, which is open beside the command, and empty before each test. */
 let folder: string;
 let mirror: Database;
 beforeAll(async () => {
@@ -24,7 +24,9 @@ beforeAll(async () => {
   folder = await copyTemplate();
   mirror = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
 });
-beforeEach(() => {
+beforeEach(async () => {
+  // All that there is belongs to users.
+  await mirror.pool.query('TRUNCATE "User" CASCADE');
   proxy.misbehave = behave;
   proxy.requests.length = 0;
 });
@@ -61,10 +63,16 @@ it('mirrors an account, with the table alone on standard output, and then only w
 });
 
 it('reads every session again with --full, and says what was left out', async () => {
+  const { dttSession } = source.database.client;
+  const { ownerId, trainerId } = await dttSession.findFirstOrThrow({
+    where: { owner: { username: 'demo' } },
+  });
+  const oldest = { bubbleId: 'oldest', createdAt: new Date(0) };
+  const { id } = await dttSession.create({ data: { ...oldest, ownerId, trainerId } });
+  const leave = () => dttSession.deleteMany({ where: { id } });
+  onTestFinished(async () => void (await leave()));
   await sync();
-  const { client } = source.database;
-  const { id } = await client.dttSession.findFirstOrThrow({ orderBy: { createdAt: 'asc' } });
-  await client.dttSession.delete({ where: { id } });
+  await leave();
   proxy.misbehave = (request, response) =>
     pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
   const sessions = async (...args: string[]) => {
@@ -75,8 +83,8 @@ it('reads every session again with --full, and says what was left out', async ()
     expect(stderr.split('\n')).toContain(notes[0]);
     return records['DTT sessions'];
   };
-  expect(await sessions()).toMatchObject({ fetched: 59, gone: 0 });
-  expect(await sessions('--full')).toMatchObject({ fetched: 59, gone: 1 });
+  expect(await sessions()).toMatchObject({ fetched: 60, gone: 0 });
+  expect(await sessions('--full')).toMatchObject({ fetched: 60, gone: 1 });
 });
 
 it('takes the account of --from rather than that of UPSTREAM_URL, and that where there is no other', async () => {
@@ -217,43 +225,38 @@ it('shows on a terminal how far it is, and a line for each kind that has been re
     expect(full.length + open.length).toBe(24);
   }
   expect(text).toMatch(/✔ user 1\n/);
-  expect(text).toMatch(/✔ DTT sessions 59\n/);
+  expect(text).toMatch(/✔ DTT sessions 60\n/);
   expect(text).not.toContain('fetched');
   expect(code).toBe(0);
 });
 
 it('writes lines on a terminal that does not say how wide it is', async () => {
   const { stderr } = await onTerminal(0, () => sync());
-  expect(stderr).toMatch(/^user: 1 fetched, 0 created, 0 updated\n/);
+  expect(stderr).toMatch(/^user: 1 fetched, 1 created, 0 updated\n/);
 });
 
 it('asks for the records that it is told of by their ids, each kind for its own, where they are not listed', async () => {
   proxy.misbehave = (request, response) =>
     /^\/(lkbx(\/templates|\/sessions)?|ossm)$/.test(pathOf(request)) &&
     reply(response, 404, { ok: false, error: 'Not found' });
-  const empty = await copyTemplate();
-  try {
-    const { code, stdout } = await runHere(
-      `sync --json --from ${proxy.base} --lkbx 1 --lock-template 2 --lock-session 5,6`.split(' '),
-      { ...settings(), DATA_DIR: empty },
-    );
-    expect(code).toBe(0);
-    const asked = proxy.requests.filter((line) => /^GET \/lkbx\/.*\d$/.test(line));
-    // The active session was started from the first template, and is known to be the first.
-    expect(asked.sort()).toEqual([
-      'GET /lkbx/1',
-      'GET /lkbx/sessions/1',
-      'GET /lkbx/sessions/5',
-      'GET /lkbx/sessions/6',
-      'GET /lkbx/templates/1',
-      'GET /lkbx/templates/2',
-    ]);
-    expect(JSON.parse(stdout).records).toMatchObject({
-      'LKBX devices': { created: 1 },
-      'lock templates': { created: 2 },
-      'lock sessions': { created: 3 },
-    });
-  } finally {
-    await rm(empty, { recursive: true, force: true });
-  }
+  const { code, stdout } = await runHere(
+    `sync --json --from ${proxy.base} --lkbx 1 --lock-template 2 --lock-session 5,6`.split(' '),
+    settings(),
+  );
+  expect(code).toBe(0);
+  const asked = proxy.requests.filter((line) => /^GET \/lkbx\/.*\d$/.test(line));
+  // The active session was started from the first template, and is known to be the first.
+  expect(asked.sort()).toEqual([
+    'GET /lkbx/1',
+    'GET /lkbx/sessions/1',
+    'GET /lkbx/sessions/5',
+    'GET /lkbx/sessions/6',
+    'GET /lkbx/templates/1',
+    'GET /lkbx/templates/2',
+  ]);
+  expect(JSON.parse(stdout).records).toMatchObject({
+    'LKBX devices': { created: 1 },
+    'lock templates': { created: 2 },
+    'lock sessions': { created: 3 },
+  });
 });

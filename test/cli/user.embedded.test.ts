@@ -66,12 +66,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     [
       1,
       ['demo'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
     ],
     [
       1,
       ['demo', '--reset'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
     ],
   ])('exits %i for %j, and says why', async (code, args, message) => {
     expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
@@ -93,7 +93,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
         code: 1,
         stdout: '',
         stderr:
-          'This database mirrors accounts that live elsewhere, which is all that it may have: name another.\n',
+          'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
       });
   });
 });
@@ -121,5 +121,12 @@ describe('dovetail demo', () => {
     });
     expect(await database.sql.count('DttSession', {})).toBe(60);
     expect(await findToken(database.sql, token)).toMatchObject({ id: before?.id });
+
+    await database.pool.query(`DELETE FROM "ApiToken"; UPDATE "User" SET "subscriptionTier" = 'free'`);
+    expect(await demo()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The demo account is there, but can have no new token: it has five already, or not the ultra tier any more. To see which: DATA_DIR=${folder} npx dovetail token list --user demo\n`,
+    });
   });
 });

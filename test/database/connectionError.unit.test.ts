@@ -1,7 +1,7 @@
 /** What is said of a server that cannot be used. That servers say so is tested in `serve.test.ts`. */
 
 import { describe, expect, it } from 'vitest';
-import { connectionError } from '../../src/database/connectionError.ts';
+import { connectionError, reasonOf } from '../../src/database/connectionError.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
 const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
@@ -31,16 +31,24 @@ describe('a server that cannot be used', () => {
     ],
     [
       failed('database "a b" does not exist', '3D000'),
-      `the server has no such database (database "a b" does not exist). Make it: createdb -h h -p 5433 -U me 'a b'`,
+      `the server has no such database (database "a b" does not exist). Make it: createdb -h h -p 5433 -U me 'a b'; or, if that role may create none: createdb -h h -p 5433 -U postgres -O me 'a b'`,
     ],
-    [failed('no pg_hba.conf entry', '28000'), 'the server does not let it in: no pg_hba.conf entry'],
+    [
+      failed('no pg_hba.conf entry', '28000'),
+      'the server does not let it in: no pg_hba.conf entry. See to that, or correct DATABASE_URL.',
+    ],
     [
       failed('the database system is starting up', '57P03'),
-      'the server does not let it in: the database system is starting up',
+      'the server does not let it in: the database system is starting up. See to that, or correct DATABASE_URL.',
     ],
   ])('is told with what to do: %s', (error, reason) => {
     const { message, cause } = connectionError(url, client, error);
     expect(message).toBe(`DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but ${reason}`);
     expect(cause).toBe(error);
+  });
+
+  it('is told of one role for a new database where that role may make any', () => {
+    const { advice } = reasonOf({ ...client, user: 'postgres' }, failed('no such database', '3D000'));
+    expect(advice).toBe(`Make it: createdb -h h -p 5433 -U postgres 'a b'`);
   });
 });

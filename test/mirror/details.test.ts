@@ -1,13 +1,14 @@
 /** Records of which a mirror has what the lists say: their details are fetched when they are asked for. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { statementSpans } from '../../src/channels.ts';
 import { learnAccount } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
 import { graphql, graphqlOnce, rest, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import { openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
+import { behave, openScene, pathOf, reply, type Scene, shortTiming, unchanged } from '../support/upstream.ts';
 
 let scene: Scene;
 let mirror: { gateway: TestGateway; token: string };
@@ -22,7 +23,7 @@ beforeEach(async () => {
   const upstream = createUpstream({
     base: scene.proxy.base,
     token: scene.sourceToken,
-    timing: { ...shortTiming, retries: 0 },
+    timing: { ...shortTiming, timeout: 5_000, retries: 0 },
   });
   mirror = await scene.openMirror(stillMirror(target.pool, upstream));
   scene.proxy.requests.length = 0;
@@ -57,21 +58,18 @@ const pending = () =>
 const detailed: [query: string, records: readonly string[]][] = [
   ['{ dttSession(databaseId: 7) { segments { repsMeasured } } }', ['/dtt/sessions/7']],
   ['{ dttSession(databaseId: 7) { segments { order } } }', ['/dtt/sessions/7']],
-  ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/60']],
+  ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/1']],
   [
     '{ dttSessions(first: 2) { edges { cursor node { ...F } } } } fragment F on DttSession { segments { ... on TrainerSegment { strokeLength } } }',
-    ['/dtt/sessions/59', '/dtt/sessions/60'],
+    ['/dtt/sessions/1', '/dtt/sessions/2'],
   ],
   ['{ dttTemplate(databaseId: 1) { segments { databaseId } } }', ['/dtt/templates/1']],
   ['{ activeDttTemplate { segments { type repeat } } }', ['/dtt/templates/1']],
   [
     '{ dttDevice(databaseId: 1) { sessions(first: 1, offset: 3) { nodes { databaseId segments { targetDepth } } } } }',
-    [expect.stringMatching(/^\/dtt\/sessions\/\d+$/)],
+    ['/dtt/sessions/4'],
   ],
-  [
-    '{ dttSession(databaseId: 1) { template { segments { __typename } } } }',
-    [expect.stringMatching(/^\/dtt\/templates\/\d$/)],
-  ],
+  ['{ dttSession(databaseId: 1) { template { segments { __typename } } } }', ['/dtt/templates/1']],
   [
     `{ node(id: "${globalId('DttSession', 9)}") { ... on DttSession { segments { speedTarget } } } }`,
     ['/dtt/sessions/9'],
@@ -94,19 +92,206 @@ function globalId(typename: string, id: number): string {
   return Buffer.from(`${typename}:${id}`).toString('base64');
 }
 
+/** What the lists say. */
+const listed = [
+  '{ dttSessions(first: 100) { nodes { name passed trainerId segments { databaseId rawType type passed gradePercent points session { name } } } } }',
+  `{ node(id: "${globalId('TrainerSegment', 3)}") { ... on TrainerSegment { points session { name } } } }`,
+  '{ dttTemplates { nodes { name description targetDepth isActive sessions { totalCount } } } }',
+  '{ dttSession(databaseId: 7) { template { name } trainer { macAddress } } }',
+];
+
 describe('a read of a mirror that has the lists alone', () => {
   it.each(detailed)('has the details fetched that it asks for, once: %s', async (query, records) => {
     const { data, errors } = await ask(query);
     expect(errors).toBeUndefined();
     expect(data).toEqual((await askSource(query)).data);
-    expect(fetched().sort()).toEqual(
-      records.map((path) =>
-        typeof path === 'string'
-          ? `GET ${path}`
-          : expect.stringMatching(/^GET \/dtt\/(templates|sessions)\/\d+$/),
-      ),
-    );
+    expect(fetched().sort()).toEqual(records.map((path) => `GET ${path}`));
     await graphql(mirror.gateway, mirror.token, query);
     expect(fetched()).toHaveLength(records.length);
+  });
+
+  it.each(listed)('asks the upstream nothing for what the lists say: %s', async (query) => {
+    const { data, errors } = await ask(query);
+    expect(errors).toBeUndefined();
+    expect(data).toEqual((await askSource(query)).data);
+    expect(fetched()).toEqual([]);
+  });
+
+  it('asks the upstream nothing for the lists of the REST interface, and gives a record by its id whole', async () => {
+    for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) {
+      expect((await rest(mirror.gateway, mirror.token, path)).body).toEqual(
+        (await rest(scene.source, scene.sourceToken, path)).body,
+      );
+    }
+    expect(fetched()).toEqual([]);
+    for (const path of ['/dtt/sessions/5', '/dtt/settings/2', '/dtt/templates/active']) {
+      expect((await rest(mirror.gateway, mirror.token, path)).body).toEqual(
+        (await rest(scene.source, scene.sourceToken, path)).body,
+      );
+    }
+    expect(fetched()).toEqual(['GET /dtt/sessions/5', 'GET /dtt/templates/2', 'GET /dtt/templates/1']);
+  });
+
+  it('fails where details cannot be had, says when to try again, and gives what the lists say', async () => {
+    scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
+    const { data, errors } = await graphql(
+      mirror.gateway,
+      mirror.token,
+      '{ viewer { username } dttSessions(first: 2) { nodes { segments { repsTarget } } } latestDttSession { segments { points } } }',
+    );
+    expect(data).toMatchObject({
+      viewer: { username: 'demo' },
+      dttSessions: null,
+      latestDttSession: { segments: [{}, {}, {}, {}] },
+    });
+    expect(errors).toMatchObject([
+      {
+        message: 'The details of 2 records are not here yet; try again in 30 s',
+        path: ['dttSessions'],
+        extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 30 },
+      },
+    ]);
+    const { status, headers, body } = await rest(mirror.gateway, mirror.token, '/dtt/templates/1');
+    expect({ status, body }).toEqual({
+      status: 503,
+      body: { ok: false, error: 'The details of 1 record are not here yet; try again in 30 s' },
+    });
+    expect(headers.get('Retry-After')).toBe('30');
+    scene.proxy.misbehave = behave;
+    expect((await rest(mirror.gateway, mirror.token, '/dtt/templates/1')).status).toBe(200);
+  });
+
+  it('fails of a record that cannot be understood, and is right as soon as it can be', async () => {
+    scene.proxy.rewrite = (path, data) =>
+      path === '/dtt/sessions/7' ? { ...Object(data), TrainerSegment: 7 } : data;
+    const query = '{ dttSession(databaseId: 7) { segments { repsTarget } } }';
+    const { data, errors } = await ask(query);
+    expect(data).toEqual({ dttSession: null });
+    expect(errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 30 } }]);
+    scene.proxy.rewrite = unchanged;
+    expect((await ask(query)).data).toEqual((await askSource(query)).data);
+  });
+
+  it('has null for what the upstream lists and denies by its id, and asks for it once', async () => {
+    const isDenied = (path: string) => path === '/dtt/sessions/7';
+    scene.proxy.misbehave = (request, response) =>
+      isDenied(pathOf(request)) && reply(response, 404, { ok: false, error: 'DTT session not found' });
+    const query = '{ dttSession(databaseId: 7) { name segments { rawType points repsTarget } } }';
+    const { data, errors } = await ask(query);
+    expect(errors).toBeUndefined();
+    const source = (await askSource(query)).data.dttSession;
+    expect(data.dttSession).toEqual({
+      ...source,
+      segments: source.segments.map((segment: object) => ({ ...segment, repsTarget: null })),
+    });
+    await graphql(mirror.gateway, mirror.token, query);
+    await pullOnly('lists');
+    await pullOnly('details');
+    expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toHaveLength(1);
+  });
+
+  it('has no details that are older than what a list has said meanwhile', async () => {
+    const { client } = scene.source.database;
+    const segments = { where: { sessionId: 7, order: 0 } };
+    const old = await rest(scene.source, scene.sourceToken, '/dtt/sessions/7');
+    let responses = 0;
+    scene.proxy.misbehave = (request, response) => {
+      if (pathOf(request) !== '/dtt/sessions/7' || responses++ > 0) return false;
+      client.trainerSegment
+        .updateMany({ ...segments, data: { points: 77, repsTarget: 78 } })
+        .then(() => pullOnly('lists'))
+        .then(() => reply(response, 200, old.body));
+      return true;
+    };
+    const query = '{ dttSession(databaseId: 7) { segments { points repsTarget } } }';
+    const { data } = await ask(query);
+    expect(data.dttSession.segments[0]).toEqual({ points: 77, repsTarget: 78 });
+    expect(data).toEqual((await askSource(query)).data);
+  });
+
+  it('waits for a record that another is fetching, rather than to fetch it again', async () => {
+    const query = '{ dttSessions(first: 3) { nodes { segments { repsTarget } } } }';
+    const responses = await Promise.all([ask(query), ask(query), ask(query.replace('3', '2'))]);
+    expect(responses.map(({ errors }) => errors)).toEqual([undefined, undefined, undefined]);
+    expect(fetched().sort()).toEqual(['GET /dtt/sessions/1', 'GET /dtt/sessions/2', 'GET /dtt/sessions/3']);
+  });
+});
+
+describe('the details of a mirror', () => {
+  it('come in the background after all lists, the active template first, and newest first', async () => {
+    expect(await pending()).toEqual([3, 60]);
+    const { tallies, skipped, notes } = await pullOnly('details');
+    expect(await pending()).toEqual([0, 0]);
+    expect(fetched()[0]).toBe('GET /dtt/templates/1');
+    const sessions = fetched()
+      .slice(3)
+      .map((request) => Number(/\d+$/.exec(request)?.[0]));
+    // Four at a time, in batches.
+    for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
+    expect(sessions).toHaveLength(60);
+    expect({ skipped, notes }).toEqual({ skipped: 0, notes: [] });
+    expect(tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, created: 0 });
+    expect((await pullOnly('details')).tallies.get('DTT sessions')).toMatchObject({ fetched: 0 });
+  });
+
+  it('are counted with their record where one run reads both', async () => {
+    const { tallies } = await scene.sync({ full: true });
+    expect(tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, unchanged: 0 });
+    const again = await scene.sync({ full: true });
+    expect(again.tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
+    expect(again.tallies.get('DTT templates')).toMatchObject({ fetched: 3, updated: 0, unchanged: 3 });
+  });
+
+  it('stay when a list says nothing new, and are pending again when it does', async () => {
+    await pullOnly('details');
+    await pullOnly('lists');
+    expect(await pending()).toEqual([0, 0]);
+    const { client } = scene.source.database;
+    await client.dttTemplate.update({
+      where: { id: 2 },
+      data: { updatedAt: new Date(), segments: { updateMany: { where: {}, data: { duration: 5 } } } },
+    });
+    await client.trainerSegment.updateMany({
+      where: { sessionId: 3, order: 0 },
+      data: { points: 77, repsTarget: 78 },
+    });
+    await pullOnly('lists');
+    expect(await pending()).toEqual([1, 1]);
+    const query =
+      '{ dttTemplate(databaseId: 2) { segments { databaseId durationSeconds } } dttSession(databaseId: 3) { segments { points repsTarget } } }';
+    expect((await ask(query)).data).toEqual((await askSource(query)).data);
+  });
+
+  it('of what the upstream denies by its id are told once, and counted', async () => {
+    scene.proxy.misbehave = (request, response) =>
+      pathOf(request) === '/dtt/templates/2' &&
+      reply(response, 404, { ok: false, error: 'DTT template not found' });
+    const { notes, skipped } = await pullOnly('details');
+    expect(notes).toEqual([
+      '/dtt/templates/2: the list has it, and by its id it is not there; kept as the list has it.',
+    ]);
+    expect(skipped).toBe(1);
+    expect(await pullOnly('details')).toMatchObject({ notes: [], skipped: 0 });
+  });
+
+  it('that have come are kept by a run that is cut off', async () => {
+    scene.proxy.misbehave = (request) => fetched().length > 20 && Boolean(request.socket.destroy());
+    await expect(pullOnly('details')).rejects.toThrow(/Gave up/);
+    const [, sessions] = await pending();
+    expect(sessions).toBeLessThan(60);
+    expect(sessions).toBeGreaterThan(30);
+    scene.proxy.misbehave = behave;
+    scene.proxy.requests.length = 0;
+    await pullOnly('details');
+    expect(fetched()).toHaveLength(sessions);
+  });
+
+  it('leave no trace in what a gateway without an upstream asks its database', async () => {
+    const statements: string[] = [];
+    const watch = (span: unknown) => statements.push(String(Object(span).text));
+    statementSpans.subscribe({ start: watch, end() {}, asyncStart() {}, asyncEnd() {}, error() {} });
+    for (const [query] of detailed) await askSource(query);
+    expect(statements.length).toBeGreaterThan(detailed.length);
+    expect(statements.filter((text) => text.includes('detailsPending'))).toEqual([]);
   });
 });

@@ -275,6 +275,16 @@ describe('a record of an upstream', () => {
     });
   });
 
+  it.each([
+    '2026-02-17T12:00Z',
+    '2026-02-17T12:00:00Z',
+    '2026-02-17T12:00:00.000000Z',
+    '2026-02-17T12:00:00.000+00:00',
+    '2026-02-17T07:00-05:00',
+  ])('has an instant that is written as %s', (lastVisited) => {
+    expect(readRow('dttDevices', { lastVisited })).toMatchObject({ lastVisited: time });
+  });
+
   it.each<[Name, Record<string, unknown>, Record<string, unknown>]>([
     [
       'dttDevices',

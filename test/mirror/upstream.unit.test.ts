@@ -409,6 +409,15 @@ describe('the pages of a list', () => {
     },
   );
 
+  it('are read to the end where nothing is around them', async () => {
+    server.misbehave = (request, response) => {
+      const offset = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'));
+      const data = upTo(130).slice(offset, offset + 100);
+      return reply(response, 200, { ok: true, data: data.map((id) => ({ id })) });
+    };
+    expect(await readIds()).toEqual(upTo(130));
+  });
+
   it.each([
     ['at the end of a page', 99, 1],
     ['at the end of a page, several', 97, 3],

@@ -5,8 +5,11 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { complaintAbout, readConfig } from '../../src/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { textResponse } from '../../src/http/response.ts';
 import { homePage, places } from '../../src/pages/home.ts';
+import { createPages } from '../../src/pages/pages.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -52,10 +55,11 @@ it.each([
 
 describe('for whoever asks', () => {
   /** The response where neither the reference nor its document is. */
-  function responseTo(method: string, headers: Record<string, string>, token?: string) {
+  function responseTo(method: string, headers: Record<string, string>, token?: string, onServer = false) {
     // What the page reads of a request.
     const exchange = { request: { method, headers } } as unknown as Exchange;
-    const { status, headers: sent, body } = homePage(exchange, token, (path) => !/docs|openapi/.test(path));
+    const isThere = (path: string) => !/docs|openapi/.test(path);
+    const { status, headers: sent, body } = homePage(exchange, { demoToken: token, isThere, onServer });
     return { status, headers: sent, text: body.toString() };
   }
 
@@ -77,8 +81,40 @@ describe('for whoever asks', () => {
     for (const { path } of places) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
     expect(text).toContain('curl [::1]:4321/graphql');
     expect(text.match(/Bearer YOUR_API_TOKEN/g)).toHaveLength(type.startsWith('text/html') ? 3 : 2);
-    expect(text).toContain('npx dovetail token create --user NAME --name first');
   });
+
+  it.each([
+    [false, 'npx dovetail token create --user NAME --name first'],
+    [
+      true,
+      'DATABASE_URL=postgresql://user:password@host:5432/database npx dovetail token create --user NAME --name first',
+    ],
+  ])('has a command for a token that can be typed, over a server: %s', (onServer, command) => {
+    for (const accept of [browser.Accept, '*/*']) {
+      const { text } = responseTo('GET', { accept }, undefined, onServer);
+      const [, found] =
+        /^(?:<div class="code"><pre tabindex="0"><code>| {2})?(.*token create[^<\n]*)/m.exec(text) ?? [];
+      expect(found).toBe(command);
+      expect(
+        complaintAbout('DATABASE_URL', /DATABASE_URL=(\S+)/.exec(command)?.[1] ?? 'postgresql://h/d'),
+      ).toBe(undefined);
+      expect(responseTo('GET', { accept }, 'dvt_x', onServer).text).not.toContain('token create');
+    }
+  });
+
+  it.each([undefined, 'postgresql://me:hunter2@db.example.com/d'])(
+    'knows from DATABASE_URL %j what that command takes, and tells nobody which database it is',
+    async (DATABASE_URL) => {
+      const config = readConfig({ DATABASE_URL });
+      const readiness = () => textResponse(200, 'ready');
+      const pages = createPages({ config, demoTokenFor: () => undefined, readiness });
+      // What the page reads of a request.
+      const exchange = { path: '/', request: { method: 'GET', headers: {} } } as unknown as Exchange;
+      const text = (await pages(exchange)).body.toString();
+      expect(text.includes('  DATABASE_URL=')).toBe(DATABASE_URL !== undefined);
+      expect(text).not.toMatch(/hunter2|db\.example\.com/);
+    },
+  );
 
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
     'has an address that will do for the host %j',

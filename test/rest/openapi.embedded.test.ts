@@ -63,6 +63,18 @@ describe('the document', () => {
     expect(describeShipped().info).toMatchObject({ version: '1.0.0', 'x-gateway-version': release });
   });
 
+  it('says how to get a token in words that can be typed', () => {
+    expect(
+      describeText('query Q @http(method: GET, path: "/q") { viewer { username } }').components,
+    ).toMatchObject({
+      securitySchemes: {
+        token: {
+          description: expect.stringContaining('`npx dovetail token create --user NAME --name laptop`'),
+        },
+      },
+    });
+  });
+
   it('sums every route up in a whole sentence of what it says of it', () => {
     const { paths = {} } = describeShipped();
     for (const { method, path, description } of routes) {

@@ -22,6 +22,7 @@ describe('the banner', () => {
         '  Start here      http://127.0.0.1:4000',
         '  GraphiQL        http://127.0.0.1:4000/graphql',
         '  REST reference  http://127.0.0.1:4000/docs',
+        '  Database        .data (embedded)',
         '  Token           dvt_x  (of the demo account)',
       ],
     ],
@@ -29,7 +30,11 @@ describe('the banner', () => {
       'no page that is off',
       { GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { demoToken: 'dvt_x' },
-      ['  Start here  http://127.0.0.1:4000', '  Token       dvt_x  (of the demo account)'],
+      [
+        '  Start here  http://127.0.0.1:4000',
+        '  Database    .data (embedded)',
+        '  Token       dvt_x  (of the demo account)',
+      ],
     ],
     [
       'that it listens everywhere, metrics, and why there is one process',
@@ -37,6 +42,7 @@ describe('the banner', () => {
       { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
       [
         '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
+        '  Database    .data (embedded)',
         '  Token       dvt_x  (of the demo account)',
         '  Metrics     http://[::1]:9464/metrics',
         '  Workers     1: the embedded database belongs to one process. Set DATABASE_URL for more.',
@@ -48,6 +54,7 @@ describe('the banner', () => {
       {},
       [
         '  Start here  http://127.0.0.1:4000',
+        '  Database    /data (embedded)',
         '  A token for a user:',
         '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
       ],
@@ -64,6 +71,7 @@ describe('the banner', () => {
       { hasUsers: false, workers: 2 },
       [
         '  Start here  http://127.0.0.1:4000',
+        '  Database    d on h:5432',
         '  Workers     2',
         '  The account of https://example.com/api/v1 is being mirrored. The log says when it is here, and how to get a token.',
       ],
@@ -74,18 +82,35 @@ describe('the banner', () => {
       { hasUsers: false },
       [
         '  Start here  http://127.0.0.1:4000',
+        '  Database    d on h:5432',
         '  Nobody has an account in this database yet. There are three ways to one:',
         '    the demo account',
         '      DATABASE_URL=postgresql://h/d npx dovetail demo',
-        '    an account of your own, and its token',
+        '    an account of your own, empty until you fill it with SQL, and its token',
         '      DATABASE_URL=postgresql://h/d npx dovetail user create me --tier ultra',
         '      DATABASE_URL=postgresql://h/d npx dovetail token create --user me --name laptop',
-        '    a mirror of an account that lives elsewhere',
+        '    a mirror of an account that lives elsewhere, in a database without others',
         '      UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… DATABASE_URL=postgresql://h/d npx dovetail sync',
       ],
     ],
   ])('has %s', (_, settings, banner, lines) => {
     expect(linesOf(print(settings, banner))).toEqual(['Dovetail is running.', ...lines]);
+  });
+
+  it.each([
+    ['postgresql://me:hunter2@db.example.com/dovetail', 'dovetail on db.example.com:5432'],
+    ['postgres://me:hunter2@db.example.com:6543/a%20b?sslmode=disable', 'a b on db.example.com:6543'],
+    ['postgresql://[::1]:5433/d', 'd on [::1]:5433'],
+    ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
+    ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
+  ])('names the database of %s in one line, without who asks it', (DATABASE_URL, name) => {
+    const text = print({ DATABASE_URL });
+    expect(text).toContain(`  Database        ${name}\n`);
+    expect(text).not.toContain('hunter2');
+  });
+
+  it('names the embedded database where DATABASE_URL is misspelt', () => {
+    expect(print({ DATABSE_URL: 'postgresql://h/d' })).toContain('  Database        .data (embedded)\n');
   });
 
   it('shows no password, and says where it goes', () => {

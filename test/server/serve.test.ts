@@ -104,6 +104,7 @@ Dovetail is running.
   Start here      ${url}
   GraphiQL        ${url}/graphql
   REST reference  ${url}/docs
+  Database        ${dataDir} (embedded)
   Token           ${token}  (of the demo account)
 
 ${commands.join('\n')}
@@ -219,10 +220,10 @@ describe('DATABASE_URL', () => {
 
     the demo account
       ${place} npx dovetail demo
-    an account of your own, and its token
+    an account of your own, empty until you fill it with SQL, and its token
       ${place} npx dovetail user create me --tier ultra
       ${place} npx dovetail token create --user me --name laptop
-    a mirror of an account that lives elsewhere
+    a mirror of an account that lives elsewhere, in a database without others
       UPSTREAM_URL=https://example.com/api/v1 UPSTREAM_TOKEN=… ${place} npx dovetail sync
 
   Write the password in the place of ***.

@@ -35,6 +35,7 @@ export function stillMirror(
     admit: async () => undefined,
     relayFor: () => undefined,
     status: () => 'test',
+    figures: () => ({ accounts: 1, skipped: 0, requests: 0 }),
     close: async () => {},
   };
 }

@@ -4,7 +4,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const cli = fileURLToPath(new URL('../../dist/cli/cli.js', import.meta.url));
+const cli = fileURLToPath(new URL('../../bin/dovetail.js', import.meta.url));
 
 export interface Exit {
   code: number | null;

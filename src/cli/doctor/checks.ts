@@ -2,8 +2,7 @@
 
 import { type Config, readConfig } from '../../config.ts';
 import { errorText, SetupError } from '../../errors.ts';
-import { upstreamOf } from '../../mirror/service.ts';
-import { createUpstream } from '../../mirror/upstream.ts';
+import { createUpstream, Unauthorized } from '../../mirror/upstream.ts';
 import { checkDatabase } from './database.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 import { checkDisk, checkNode, checkPort } from './machine.ts';
@@ -50,13 +49,16 @@ async function checkPersisted(config: Config): Promise<Verdict> {
   }
 }
 
-async function checkUpstream(config: Config): Promise<Verdict> {
-  if (config.UPSTREAM_URL === undefined) return skipped('there is none');
+async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Verdict> {
+  if (base === undefined) return skipped('there is none');
+  // Where clients bring tokens there is none to ask with: that any other is refused is as good an answer.
+  const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
   try {
-    const upstream = createUpstream({ ...upstreamOf(config), timing: { timeout, retries: 0 } });
     await upstream.get('/users/me');
     return ok(`${upstream.base} responds, and accepts the token`);
   } catch (error) {
+    if (token === undefined && error instanceof Unauthorized)
+      return ok(`${upstream.base} responds; clients bring tokens of it`);
     return problem(errorText(error), 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.');
   }
 }

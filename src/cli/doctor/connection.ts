@@ -4,11 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
+import { reasonOf } from '../../database/connectionError.ts';
 import { oldestServer } from '../../database/database.ts';
 import { type Progress, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
 import { findMissingRights, type MissingRight } from '../../database/rights.ts';
-import { createSession, isSilence, silence } from '../../database/session.ts';
+import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 
@@ -54,10 +55,13 @@ export async function askDatabase(
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
-    const advice = isServer
-      ? 'Start the server, or correct DATABASE_URL; unset it for the embedded database.'
-      : 'Stop the gateway and start it again.';
-    const says = isSilence(error) ? silence : errorText(error);
+    // Of a server, as a start says it.
+    const { says, advice } = isServer
+      ? reasonOf(client, error)
+      : {
+          says: isSilence(error) ? silent.says : errorText(error),
+          advice: 'Stop the gateway and start it again.',
+        };
     return [{ check: 'database', ...problem(`${name}: ${says}`, advice) }];
   } finally {
     await close();

@@ -5,7 +5,7 @@
 
 import type { Viewer } from '../../auth/viewer.ts';
 import { listOf } from '../../database/reader/models.ts';
-import type { Model } from '../../database/reader/query.ts';
+import type { Model, PlannedQuery } from '../../database/reader/query.ts';
 import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
 
@@ -32,23 +32,25 @@ export function areDetails(model: string, columns: readonly string[]): boolean {
 export const isDetailed = (model: string): model is DetailedModel =>
   model === 'DttSession' || model === 'DttTemplate';
 
+type Query = Pick<PlannedQuery, 'select' | 'take'>;
+
 /**
  * Reads rows, and if details that are selected of any are pending has them fetched, and reads again.
- * @param select what is read of each row, `detailsPending` included wherever details are.
+ * @param query selects `detailsPending` wherever it selects details.
  * @throws SERVICE_UNAVAILABLE when they cannot be had now: what is not known is never null.
  */
 export async function readWithDetails<Row extends object>(
   context: Context,
   model: Model,
-  select: object,
+  query: Query,
   read: () => Promise<Row[]>,
 ): Promise<Row[]> {
   const rows = await read();
-  const pending = findPending(model, select, rows);
+  const pending = findPending(model, query, rows);
   if (pending.size === 0) return rows;
   await Promise.all([...pending].map(([owner, ids]) => fetchDetails(context, owner, [...ids])));
   const again = await read();
-  const missing = [...findPending(model, select, again).values()].flatMap((ids) => [...ids]);
+  const missing = [...findPending(model, query, again).values()].flatMap((ids) => [...ids]);
   if (missing.length > 0) throw detailsNotHere(missing.length);
   return again;
 }
@@ -100,12 +102,12 @@ async function fetchDetails(
 /** The ids of the rows, at any depth, of which details are selected and pending. */
 function findPending(
   model: Model,
-  select: object,
+  { select, take = 0 }: Query,
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),
 ): Map<DetailedModel, Set<number>> {
-  // What is selected of the rows is what they have.
-  const given = rows as readonly Record<string, unknown>[];
+  // Of a page one row more is read, which is not shown. What is selected of the rows is what they have.
+  const given = (take > 1 ? rows.slice(0, take - 1) : rows) as readonly Record<string, unknown>[];
   for (const [name, wanted] of Object.entries(select)) {
     if (name === 'detailsPending' && isDetailed(model)) {
       for (const { id, detailsPending } of given) {
@@ -114,8 +116,8 @@ function findPending(
         found.set(model, ids.add(Number(id)));
       }
     } else if (typeof wanted === 'object' && name !== '_count') {
-      const below = given.flatMap((row) => row[name] as object[]);
-      findPending(listOf(model, name).model, wanted.select, below, found);
+      for (const row of given)
+        findPending(listOf(model, name).model, wanted, row[name] as readonly object[], found);
     }
   }
   return found;

@@ -76,7 +76,7 @@ async function visibleInList(model: Model, { sql, viewer, loaders }: Context): P
 /** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
 function readRows<M extends Model>(context: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
   const read = () => context.sql.findMany(model, query) as Promise<Row<M>[]>;
-  return context.upstream ? readWithDetails(context, model, query.select, read) : read();
+  return context.upstream ? readWithDetails(context, model, query, read) : read();
 }
 
 async function readFirstRow<M extends Model>(

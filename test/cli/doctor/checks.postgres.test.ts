@@ -4,6 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import { checkServer } from '../../../src/database/database.ts';
+import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 /** The rights that the documents give the role of a gateway. */
@@ -110,6 +112,22 @@ describe('dovetail doctor, of a server', () => {
       expect(found(findings, check)).toEqual(finding);
       expect(problemsOf(findings)).toEqual(advice === undefined ? [] : [finding]);
     });
+  });
+
+  it.each([
+    ['a wrong password', { password: 'wrong' }, 'the server does not accept its password ('],
+    ['a database that is not there', { pathname: '/missing' }, 'the server has no such database ('],
+    ['a port that nobody listens on', { port: '1' }, 'cannot be reached: '],
+  ])('says of %s what a start says', async (_, change, beginning) => {
+    const url = Object.assign(new URL(urlOf({})), change);
+    const shown = withoutPassword(url.href);
+    const [problem, ...others] = problemsOf(await examineAt(url.href));
+    expect(others).toEqual([]);
+    const reason = problem?.says.replace(`${shown}: `, '');
+    expect(reason).toContain(beginning);
+    const error: unknown = await checkServer(url.href).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(SetupError);
+    expect(error).toHaveProperty('message', `DATABASE_URL is "${shown}", but ${reason}. ${problem?.advice}`);
   });
 
   it('finds that tables would be created in no schema', async () => {

@@ -116,7 +116,7 @@ $`,
       'a database out of reach',
       { DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/app' },
       'database',
-      /^postgresql:\/\/me:\*\*\*@127\.0\.0\.1:1\/app: connect ECONNREFUSED/,
+      /^postgresql:\/\/me:\*\*\*@127\.0\.0\.1:1\/app: cannot be reached: connect ECONNREFUSED/,
       /^Start the server, or correct DATABASE_URL/,
     ],
     [
@@ -148,11 +148,11 @@ $`,
       /^Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later\.$/,
     ],
     [
-      'an upstream without a token',
-      { UPSTREAM_URL: 'http://127.0.0.1:1' },
+      'an upstream out of reach to which clients bring tokens',
+      { UPSTREAM_URL: 'http://127.0.0.1:1/api/v1' },
       'upstream',
-      /UPSTREAM_TOKEN/,
-      /UPSTREAM_TOKEN/,
+      /^GET \/users\/me: /,
+      /^Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later\.$/,
     ],
   ])('finds %s', async (_, settings, check, says, advice) => {
     const problems = problemsOf(await examine({ DATA_DIR: empty, PORT: '0', ...settings }));
@@ -264,23 +264,52 @@ $`,
   });
 
   it.each([
-    [200, { ok: true, data: { id: 1 } }, 'ok', (url: string) => `${url} responds, and accepts the token`],
-    [401, { ok: false, error: 'Unauthorized' }, 'problem', () => expect.stringContaining('the token')],
-    [500, { ok: false, error: 'Internal server error' }, 'problem', () => expect.stringContaining('500')],
-  ])('asks the upstream once, and of a response with %i says: %s', async (status, body, state, says) => {
-    const asked: string[] = [];
-    const upstream = createHttpServer(({ method, url, headers }, response) => {
-      asked.push(`${method} ${url} ${headers.authorization}`);
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-    });
-    await once(upstream.listen(0, '127.0.0.1'), 'listening');
-    const url = `http://127.0.0.1:${portOf(upstream)}/api/v1`;
-    const settings = { DATA_DIR: empty, PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: 'hidden' };
-    expect(found(await examine(settings), 'upstream')).toMatchObject({ state, says: says(url) });
-    expect(asked).toEqual(['GET /api/v1/users/me Bearer hidden']);
-    upstream.close();
-    upstream.closeAllConnections();
-  });
+    [
+      'hidden',
+      200,
+      { ok: true, data: { id: 1 } },
+      'ok',
+      (url: string) => `${url} responds, and accepts the token`,
+    ],
+    [
+      'hidden',
+      401,
+      { ok: false, error: 'Unauthorized' },
+      'problem',
+      () => expect.stringContaining('the token'),
+    ],
+    [
+      'hidden',
+      500,
+      { ok: false, error: 'Internal server error' },
+      'problem',
+      () => expect.stringContaining('500'),
+    ],
+    [
+      '',
+      401,
+      { ok: false, error: 'Unauthorized' },
+      'ok',
+      (url: string) => `${url} responds; clients bring tokens of it`,
+    ],
+    ['', 404, {}, 'problem', () => expect.stringContaining('UPSTREAM_URL')],
+  ])(
+    'asks the upstream once with the token %j, and of a response with %i says: %s',
+    async (token, status, body, state, says) => {
+      const asked: string[] = [];
+      const upstream = createHttpServer(({ method, url, headers }, response) => {
+        asked.push(`${method} ${url} ${headers.authorization}`);
+        response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+      });
+      await once(upstream.listen(0, '127.0.0.1'), 'listening');
+      const url = `http://127.0.0.1:${portOf(upstream)}/api/v1`;
+      const settings = { DATA_DIR: empty, PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token };
+      expect(found(await examine(settings), 'upstream')).toMatchObject({ state, says: says(url) });
+      expect(asked).toEqual([`GET /api/v1/users/me Bearer ${token || 'doctor'}`]);
+      upstream.close();
+      upstream.closeAllConnections();
+    },
+  );
 
   describe('beside a running gateway', () => {
     let folder: string;

@@ -107,7 +107,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     );
     const call = account && { account, token, method, path, parameters: url.searchParams, body };
     const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
-    let reply = instead ? instead() : isBelow ? answer(call, token) : failure(404, 'Not found');
+    let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
     for (const { fault } of active) reply = (await fault.after?.(reply, { method, path })) ?? reply;
     log.settle(entry, reply.status);
@@ -115,7 +115,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   }
 
   /** What the service responds with where nothing is wrong with it. */
-  function answer(call: Call | undefined, token: string): Reply {
+  function responseTo(call: Call | undefined, token: string): Reply {
     if (!call) return failure(401, revoked.has(token) ? 'Token has been revoked' : 'Unauthorized');
     const wait = limit(options.limitBy === 'token' ? call.token : call.account.id);
     if (wait > 0) return { ...failure(429, 'Rate limit exceeded'), headers: { 'Retry-After': String(wait) } };

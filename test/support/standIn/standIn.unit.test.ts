@@ -180,6 +180,9 @@ describe('the stand-in', () => {
     expect(hers.filter(({ isActive }: { isActive: boolean }) => isActive)).toHaveLength(1);
     const [device] = await list('/dtt');
     expect((await ask(`/dtt/${device.id}`, { token: 'token-of-bob' })).status).toBe(404);
+    // The second of Bob's, which Alice has not imported.
+    expect((await ask('/dtt/templates/4')).body.data.ownerId).toBe(43);
+    expect((await ask('/dtt/templates/5')).status).toBe(404);
     const text = (await ask('/dtt/sessions', { token: 'token-of-bob' })).text;
     expect(text).toContain('bob');
     expect(text).not.toContain('alice');

@@ -1,0 +1,86 @@
+/**
+ * A tool server for assistants: each tool is one request. An assistant that looks around lists everything, gets each
+ * record by its id, activates a training program and changes one.
+ */
+
+import { type Client, listOf, recordOf } from './client.ts';
+
+/** The lists, each with the path of one of its records. */
+const lists = [
+  ['/dtt', '/dtt'],
+  ['/dtt/templates', '/dtt/templates'],
+  ['/dtt/sessions', '/dtt/sessions'],
+  ['/lkbx', '/lkbx'],
+  ['/lkbx/templates', '/lkbx/templates'],
+  ['/lkbx/sessions', '/lkbx/sessions'],
+  ['/lkbx/session', '/lkbx/session'],
+  ['/ossm', '/ossm'],
+] as const;
+
+export async function lookAround(client: Client): Promise<void> {
+  const me = recordOf(await client.get('/users/me'));
+  await client.get(`/users/${me?.id}`);
+  for (const [list, item] of lists) {
+    for (let offset = 0; ; offset += 5) {
+      const records = listOf(await client.get(`${list}?limit=5&offset=${offset}`));
+      for (const { id } of records) await client.get(`${item}/${id}`);
+      if (records.length < 5) break;
+    }
+  }
+  for (const path of ['/dtt/templates/active', '/lkbx/templates/active', '/lkbx/session/current'])
+    await client.get(path);
+}
+
+/** Activates the oldest program of its own, changes it, and reads after each write what it wrote. */
+export async function train(client: Client): Promise<void> {
+  const me = recordOf(await client.get('/users/me'))?.id;
+  const programs = listOf(await client.get('/dtt/templates?limit=100'));
+  const own = programs.filter(({ ownerId }) => ownerId === me);
+  const imported = programs.find(({ ownerId }) => ownerId !== me);
+  const program = `/dtt/templates/${own.at(-1)?.id}`;
+  const look = async () => {
+    for (const path of [program, '/dtt/templates/active', '/dtt/templates']) await client.get(path);
+  };
+
+  await client.send('POST', `/dtt/templates/${own.at(0)?.id}`, { isActive: true });
+  await look();
+  await client.send('POST', program, { isActive: true });
+  await look();
+  await client.send('PATCH', program, { name: 'Changed by an assistant', targetDepth: 33, message: null });
+  await look();
+  const segment = { type: 'endurance', duration: 300, speed: 50, repeat: 2 };
+  await client.send('PATCH', program, { Segment: [segment, { ...segment, type: 'bounce' }] });
+  await look();
+  await client.send('POST', program, { isActive: false });
+  await client.send('PATCH', program, { name: 'x' });
+  await client.send('PATCH', program, {});
+  if (imported) {
+    await client.send('POST', `/dtt/templates/${imported.id}`, { isActive: true });
+    await client.send('PATCH', `/dtt/templates/${imported.id}`, { name: 'Not mine' });
+  }
+}
+
+/** Asks for what there is not, as an assistant does that has misunderstood. */
+export async function misunderstand(client: Client): Promise<void> {
+  for (const path of [
+    '/dtt/999999',
+    '/dtt/templates/999999',
+    '/dtt/sessions/999999',
+    '/lkbx/999999',
+    '/lkbx/templates/999999',
+    '/lkbx/sessions/999999',
+    '/ossm/999999',
+    '/users/2',
+    '/users/999999',
+    '/dtt/x',
+    '/dtt/0',
+    '/dtt/sessions?limit=101',
+    '/dtt/sessions?offset=-1',
+    '/lkbx/settings',
+    '/nowhere',
+  ])
+    await client.get(path);
+  await client.send('POST', '/dtt/templates/999999', { isActive: true });
+  await client.send('PATCH', '/dtt/templates/999999', { name: 'Nothing' });
+  await client.send('POST', '/nowhere', {});
+}

@@ -1,0 +1,364 @@
+/** A gateway in front of a service whose clients bring the service's tokens. */
+
+import { request } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { type FrontedOptions, type FrontedService, openFrontedService } from '../support/frontedService.ts';
+import {
+  graphqlOnce,
+  openTestDatabase,
+  postJson,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from '../support/gateway.ts';
+import { faults } from '../support/standIn/faults.ts';
+
+const alice = 'token-of-alice';
+const bob = 'token-of-bob';
+const username = '{ viewer { username } }';
+
+let database: TestDatabase;
+let fronted: FrontedService | undefined;
+async function open(options?: FrontedOptions) {
+  fronted = await openFrontedService(database, options);
+  return fronted;
+}
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+afterEach(async () => {
+  await fronted?.close();
+  fronted = undefined;
+});
+
+const ask = (gateway: TestGateway, token: string, query: string, headers: Record<string, string> = {}) =>
+  fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
+    body: JSON.stringify({ query }),
+  }).then(async (response) => ({
+    status: response.status,
+    headers: response.headers,
+    body: await response.json(),
+  }));
+
+/** Waits until the account is here. */
+const arrive = async (gateway: TestGateway, token: string) =>
+  expect.poll(async () => (await ask(gateway, token, username)).status, { timeout: 20_000 }).toBe(200);
+
+const patch = (gateway: TestGateway, token: string, path: string, body: unknown) =>
+  rest(gateway, token, path, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+describe('a token of the upstream', () => {
+  it('stands for its account over both APIs, and for no other', async () => {
+    const { gateway, service } = await open();
+    for (const [token, name] of [
+      [alice, 'alice'],
+      [bob, 'bob'],
+    ] as const) {
+      const { body } = await ask(
+        gateway,
+        token,
+        '{ viewer { username } dttSessions { nodes { bubbleId } } }',
+      );
+      expect(body.data.viewer.username).toBe(name);
+      expect(body.data.dttSessions.nodes).toHaveLength(12);
+      for (const session of body.data.dttSessions.nodes) expect(session.bubbleId).toContain(name);
+      expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: name } });
+    }
+    expect([...service.tokensSeen].sort()).toEqual([alice, bob]);
+  });
+
+  it('is rejected as the upstream rejects it, which is asked about a token once for a while', async () => {
+    const { gateway, service } = await open();
+    for (const path of ['/dtt', '/users/me', '/dtt'])
+      expect(await rest(gateway, 'nobody', path)).toMatchObject({
+        status: 401,
+        body: { ok: false, error: 'Unauthorized' },
+      });
+    expect((await graphqlOnce(gateway, 'nobody', username)).status).toBe(401);
+    expect(service.count({ status: 401 })).toBe(1);
+  });
+
+  it('is checked once for all who come with it at the same time', async () => {
+    const { gateway, service } = await open();
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, () => rest(gateway, alice, '/nowhere/to/be/found')),
+    );
+    for (const { status } of responses) expect(status).toBe(404);
+    // Once for the token, and once for the first run.
+    expect(service.count({ path: '/users/me' })).toBeLessThanOrEqual(2);
+  });
+
+  it('of which too many from one address were invalid is not checked for a while', async () => {
+    const { gateway, service } = await open();
+    for (let index = 0; index < 20; index++)
+      expect((await rest(gateway, `nobody-${index}`, '/dtt')).status).toBe(401);
+    const refused = await rest(gateway, 'nobody-any-more', '/dtt');
+    expect(refused).toMatchObject({ status: 429, body: { error: 'Too many requests' } });
+    expect(Number(refused.headers.get('Retry-After'))).toBeGreaterThan(0);
+    expect(service.count()).toBe(20);
+  });
+
+  it('that is no token at all does not reach the upstream, and neither does one of the gateway’s own', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const { id, token } = await createToken(database.client, 'alice', 'own');
+    expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
+    await database.client.apiToken.update({ where: { id }, data: { revokedAt: new Date() } });
+    await expect.poll(async () => (await rest(gateway, token, '/users/me')).status).toBe(401);
+    for (const header of [`Bearer ${'x'.repeat(5_000)}`, 'Bearer a b', 'Basic YTpi'])
+      expect((await fetch(`${gateway.url}/api/v1/dtt`, { headers: { Authorization: header } })).status).toBe(
+        401,
+      );
+    expect([...service.tokensSeen]).toEqual([alice]);
+  });
+
+  it('ends with what was opened with it once the upstream refuses it, while another of the account goes on', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    await arrive(gateway, alice);
+    const stream = await fetch(`${gateway.url}/graphql?query=subscription{viewer{username}}`, {
+      headers: { Authorization: `Bearer ${alice}`, Accept: 'text/event-stream' },
+    });
+    expect(stream.status).toBe(200);
+    service.revoke(alice);
+    await expect
+      .poll(async () => (await ask(gateway, alice, username)).status, { timeout: 10_000 })
+      .toBe(401);
+    expect(await stream.text()).toContain('alice');
+    expect((await ask(gateway, 'second-of-alice', username)).status).toBe(200);
+  });
+
+  it('stands for its account while the upstream is away, where one that was never seen has to wait', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    await arrive(gateway, alice);
+    await service.stop();
+    await new Promise((settle) => setTimeout(settle, 1_100));
+    const known = await ask(gateway, alice, username);
+    expect(known).toMatchObject({ status: 200, body: { data: { viewer: { username: 'alice' } } } });
+    const unknown = await rest(gateway, bob, '/users/me');
+    expect(unknown).toMatchObject({ status: 503, body: { error: 'The upstream cannot be reached' } });
+    expect(unknown.headers.get('Retry-After')).toBe('5');
+    await service.start();
+    await arrive(gateway, bob);
+  });
+
+  it('that opens another account than before has ended, and opens that one when it comes again', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    await arrive(gateway, alice);
+    service.addToken(alice, 2);
+    await expect
+      .poll(async () => (await ask(gateway, alice, username)).status, { timeout: 10_000 })
+      .toBe(401);
+    expect(gateway.log.join('')).toContain('the upstream answers another user for a token');
+    expect(gateway.log.join('')).not.toContain(alice);
+    await expect
+      .poll(async () => (await ask(gateway, alice, username)).body.data?.viewer.username, {
+        timeout: 20_000,
+        interval: 500,
+      })
+      .toBe('bob');
+  });
+
+  it('that nobody used for a while is forgotten', async () => {
+    const { gateway, service } = await open({ idle: 200 });
+    await arrive(gateway, alice);
+    await new Promise((settle) => setTimeout(settle, 600));
+    const before = service.count({ path: '/users/me' });
+    await arrive(gateway, alice);
+    expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
+  });
+
+  it('is in no line of the log', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    await arrive(gateway, alice);
+    await rest(gateway, alice, '/nowhere', { headers: { 'X-Request-Id': alice } });
+    await rest(gateway, alice, `/${alice}`);
+    await patch(gateway, alice, '/dtt/templates/1', { name: alice });
+    service.misbehave(faults.error500);
+    await rest(gateway, alice, '/nowhere');
+    expect(gateway.log.length).toBeGreaterThan(5);
+    expect(gateway.log.join('')).not.toContain(alice);
+  });
+});
+
+describe('an account that comes for the first time', () => {
+  it('is relayed to REST clients as it is, and to those of GraphQL says how far it is', async () => {
+    const { gateway, service } = await open({ waits: { arrival: 200 } });
+    // The lists come, and never the last of them.
+    service.misbehave(faults.hang, { path: /^\/dtt\/sessions$/ });
+    const [arriving, relayed] = await Promise.all([
+      ask(gateway, alice, username),
+      rest(gateway, alice, '/dtt/templates?limit=2'),
+    ]);
+    expect(arriving).toMatchObject({
+      status: 503,
+      body: { errors: [{ extensions: { code: 'SERVICE_UNAVAILABLE' } }] },
+    });
+    expect(arriving.body.errors[0].message).toMatch(
+      /^The account is being read from the upstream: \d+ records so far$/,
+    );
+    expect(arriving.headers.get('Retry-After')).toBe('5');
+    const direct = await fetch(`${service.base}/dtt/templates?limit=2`, {
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect(relayed).toMatchObject({ status: 200, body: await direct.json() });
+    service.behave();
+    await arrive(gateway, alice);
+  });
+
+  it('is read by one of two gateways that meet it at the same time', async () => {
+    const { gateway, service, openAnother } = await open();
+    const another = await openAnother();
+    const responses = await Promise.all([ask(gateway, alice, username), ask(another, alice, username)]);
+    for (const { status } of responses) expect(status).toBe(200);
+    expect(service.count({ path: '/ossm' })).toBe(1);
+  });
+});
+
+describe('an account that is here', () => {
+  it('says how old it is, and is read again for who asks for what is fresh', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
+    await arrive(gateway, alice);
+    const title = async (headers: Record<string, string> = {}) => {
+      const { body, headers: responded } = await ask(gateway, alice, '{ viewer { profileTitle } }', headers);
+      return [body.data.viewer.profileTitle, Number(responded.get('Age')) < 600];
+    };
+    const [before] = await title();
+    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
+    expect(await title()).toEqual([before, true]);
+    expect(await title({ 'Cache-Control': 'max-age=500' })).toEqual([before, true]);
+    expect(await title({ 'Cache-Control': 'no-cache' })).toEqual(['Changed', true]);
+    Object.assign(service.account(1).user, { profileTitle: 'Again' });
+    expect(await title({ 'Cache-Control': 'max-age=0' })).toEqual(['Again', true]);
+  });
+
+  it('is refreshed while somebody asks, and before the response when nobody did for long', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '1' }, idle: 100_000 });
+    await arrive(gateway, alice);
+    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
+    await expect
+      .poll(
+        async () => (await ask(gateway, alice, '{ viewer { profileTitle } }')).body.data.viewer.profileTitle,
+        {
+          timeout: 10_000,
+        },
+      )
+      .toBe('Changed');
+  });
+
+  it('is activated upstream with the token of the client, and here', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const response = await postJson(gateway, alice, '/dtt/templates/2', { isActive: true });
+    expect(response).toMatchObject({ status: 200, body: { data: { id: 2, isActive: true } } });
+    expect(service.account(1).activeTemplateId).toBe(2);
+    const { body } = await ask(gateway, alice, '{ activeDttTemplate { databaseId } }');
+    expect(body.data.activeDttTemplate.databaseId).toBe(2);
+  });
+
+  it.each([
+    ['an unknown path', '/dtt/unheard/of', {}],
+    ['an unknown parameter', '/dtt/sessions?sort=asc', {}],
+    ['whose data a linked user’s is', '/lkbx/session/current?targetUserId=2', {}],
+    ['a method that no operation covers', '/lkbx/session/current', { method: 'POST' }],
+  ])('has %s relayed, and answered as the upstream answers', async (_, path, init) => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const headers = { Authorization: `Bearer ${alice}` };
+    const direct = await fetch(`${service.base}${path}`, { ...init, headers });
+    const relayed = await fetch(`${gateway.url}/api/v1${path}`, { ...init, headers });
+    expect(relayed.status).toBe(direct.status);
+    expect(await relayed.text()).toBe(await direct.text());
+    expect(relayed.headers.get('content-type')).toBe(direct.headers.get('content-type'));
+  });
+
+  it('shows what a client wrote to whatever the client reads next', async () => {
+    const { gateway } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
+    await arrive(gateway, alice);
+    for (let round = 1; round <= 5; round++) {
+      const written = await patch(gateway, alice, '/dtt/templates/1', { name: `Round ${round}` });
+      expect(written.status).toBe(200);
+      const { body } = await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name segments { type } } }');
+      expect(body.data.dttTemplate).toMatchObject({ name: `Round ${round}`, segments: { length: 3 } });
+      expect((await rest(gateway, alice, '/dtt/templates/1')).body).toMatchObject({
+        data: { name: `Round ${round}` },
+      });
+    }
+  });
+
+  it('goes on being relayed where what a client wrote could not be read again in time', async () => {
+    const { gateway, service } = await open({
+      settings: { UPSTREAM_INTERVAL: '600' },
+      waits: { write: 100, freshness: 100 },
+    });
+    await arrive(gateway, alice);
+    service.misbehave(faults.hang, { path: /^\/ossm$/ });
+    expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+    expect((await rest(gateway, alice, '/dtt/templates/1')).body).toMatchObject({
+      data: { name: 'A new name' },
+    });
+  });
+
+  it('has nothing relayed with RELAY=off, nor for a token of the gateway’s own', async () => {
+    const { gateway, openAnother } = await open();
+    await arrive(gateway, alice);
+    const { token } = await createToken(database.client, 'alice', 'own');
+    expect(await patch(gateway, token, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
+      status: 405,
+    });
+    const strict = await openAnother({ RELAY: 'off' });
+    expect(await patch(strict, alice, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({
+      status: 405,
+    });
+    expect(await rest(strict, alice, '/lkbx/session/current?targetUserId=2')).toMatchObject({ status: 403 });
+    expect(await rest(strict, alice, '/unheard/of')).toMatchObject({ status: 404 });
+  });
+});
+
+describe('a request that is relayed', () => {
+  it.each([
+    ['never answered', faults.hang, 504, 'The upstream did not respond in time'],
+    ['answered with what is no JSON', faults.html, 502, undefined],
+    ['answered with an error', faults.error500, 500, 'Internal server error'],
+  ])('and %s is told so', async (_, fault, status, error) => {
+    const { gateway, service } = await open({ waits: { relay: 300 } });
+    await arrive(gateway, alice);
+    service.misbehave(fault, { path: /^\/unheard\/of$/ });
+    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect(response.status).toBe(status);
+    const text = await response.text();
+    if (error !== undefined) expect(JSON.parse(text)).toMatchObject({ ok: false, error });
+    else expect(response.headers.get('content-type')).toContain('text/html');
+  });
+
+  it.each(['/../../secret', '/..%2f..%2fsecret', '/%2e%2e/%2e%2e/secret', '/dtt/..;/..\\..\\secret'])(
+    'goes nowhere but below the base: %s',
+    async (path) => {
+      const { gateway, service } = await open();
+      await arrive(gateway, alice);
+      const status = await new Promise((settle, fail) => {
+        request(
+          `${gateway.url}/`,
+          { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice}` } },
+          (response) => {
+            response.resume();
+            settle(response.statusCode);
+          },
+        )
+          .on('error', fail)
+          .end();
+      });
+      expect(status).toBe(404);
+      expect(service.requests.some((each) => each.path.includes('secret'))).toBe(false);
+    },
+  );
+});

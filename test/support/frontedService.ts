@@ -1,0 +1,72 @@
+/** A stand-in for the live service with a gateway in front of it, to which clients bring the service's tokens. */
+
+import { type MirrorOptions, openMirrorService } from '../../src/mirror/service.ts';
+import { openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
+import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
+
+export interface FrontedService {
+  readonly service: StandIn;
+  readonly gateway: TestGateway;
+  readonly database: TestDatabase;
+  /** Another gateway over the same database. */
+  openAnother(settings?: Record<string, string>): Promise<TestGateway>;
+  close(): Promise<void>;
+}
+
+export interface FrontedOptions extends Pick<MirrorOptions, 'timing' | 'waits' | 'idle'> {
+  readonly settings?: Record<string, string>;
+  readonly standIn?: Partial<StandInOptions>;
+}
+
+/** Two accounts, linked with each other, each of which has imported a template of the other. */
+const accounts: StandInOptions['accounts'] = [
+  { id: 1, username: 'alice', tokens: ['token-of-alice', 'second-of-alice'], linked: [2], locked: true },
+  { id: 2, username: 'bob', tokens: ['token-of-bob'], linked: [1] },
+];
+
+/**
+ * @param database whose records are removed first, and which stays open: that is quicker than to open one for each test.
+ */
+export async function openFrontedService(
+  database: TestDatabase,
+  options: FrontedOptions = {},
+): Promise<FrontedService> {
+  await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
+  const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
+  const gateways: TestGateway[] = [];
+  const { timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 }, waits, idle } = options;
+
+  async function open(settings: Record<string, string> = {}): Promise<TestGateway> {
+    const gateway = await openTestGateway(
+      { ...database, close: async () => {} },
+      {
+        settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
+        logLevel: 'debug',
+        openMirror: ({ config, feed, responseCache, logger }) =>
+          openMirrorService(config, {
+            pool: database.pool,
+            sql: database.sql,
+            feed,
+            logger,
+            onChanged: responseCache.invalidate,
+            timing,
+            ...(waits && { waits }),
+            ...(idle !== undefined && { idle }),
+          }),
+      },
+    );
+    gateways.push(gateway);
+    return gateway;
+  }
+
+  return {
+    service,
+    database,
+    gateway: await open(),
+    openAnother: open,
+    async close() {
+      for (const gateway of gateways) await gateway.close();
+      await service.stop();
+    },
+  };
+}
