@@ -197,7 +197,9 @@ describe('a record of one account', () => {
     session(1, 1, 1, 1);
     await pull(1);
     const before = await contents(database);
-    await pull(2, 2);
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
+    expect([...(report?.tallies.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
+    await pull(2);
     // Of the users there is one more.
     expect((await contents(database)).slice(1)).toEqual(before.slice(1));
     expect(await libraries()).toEqual(['1: 1*']);
