@@ -3,13 +3,13 @@
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { Change, ChangeFeed } from '../database/changeFeed.ts';
 import { createActivationTurns } from './activationTurns.ts';
 import { createBudget } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
-import type { Credential } from './tokens.ts';
+import type { Credential, Said } from './tokens.ts';
 import { type Timing, UpstreamError } from './upstream.ts';
 
 export interface AccountsOptions {
@@ -29,7 +29,7 @@ export interface AccountsOptions {
   /** Told of a user whose rows have changed here, before that is said to anybody. */
   onChanged(userId: number): void;
   /** As in `MirroredAccountOptions`. */
-  onSaid(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
+  onSaid(credential: Credential, said: Said): void;
 }
 
 /** How things stand, in numbers. */
@@ -60,78 +60,77 @@ export interface Accounts {
 /** How many accounts are read at the same time: when many come at once, the first are soon done. */
 const maxRuns = 16;
 
+/** The row of a user says that an account has come, gone or changed its name. */
+function doubt(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
+  if (change.table !== undefined && change.table !== 'User') return;
+  const changed = change.kind === 'user' ? [accounts.get(change.userId)] : accounts.values();
+  for (const account of changed) account?.standing.doubt();
+}
+
+/** Takes note of how runs go, and logs those that fail. */
+function createOutcomes(logger: Logger) {
+  let lastSuccess: string | undefined;
+  let lastError: string | undefined;
+  return {
+    succeed(): void {
+      lastSuccess = new Date().toISOString();
+    },
+    fail(error: unknown): void {
+      const isUpstream = error instanceof UpstreamError;
+      const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
+      lastError = `${new Date().toISOString()} ${what}`;
+      logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
+    },
+    status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
+  };
+}
+
 export function createAccounts(options: AccountsOptions): Accounts {
-  const { pool, feed, base, timing, rate, interval, idle, logger, next, onChanged } = options;
+  const { pool, feed, logger } = options;
   const accounts = new Map<number, MirroredAccount>();
   /** Those that were let go of, until what they were about is over. */
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRuns);
-  /** How many requests the upstream got for those that were let go of. */
-  let gone = 0;
-  let lastSuccess: string | undefined;
-  let lastError: string | undefined;
+  let requests = 0;
+  const outcomes = createOutcomes(logger);
 
-  const unsubscribe = feed.subscribe((change) => {
-    // The row of a user says that an account has come, gone or changed its name.
-    if (change.table !== undefined && change.table !== 'User') return;
-    if (change.kind === 'user') accounts.get(change.userId)?.forgetWhen();
-    else for (const account of accounts.values()) account.forgetWhen();
-  });
+  const unsubscribe = feed.subscribe((change) => doubt(accounts, change));
 
   function enter(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
     const account = createMirroredAccount({
+      ...options,
       id,
-      base,
-      timing,
-      budget: createBudget(rate),
+      budget: createBudget(options.rate, () => requests++),
       activateInTurn: createActivationTurns(pool.options.connectionString, id),
-      runs: createRuns({ pool, userId: id, logger, next, inTurn }),
-      interval,
-      idle,
-      onChanged: () => onChanged(id),
-      onSuccess() {
-        lastSuccess = new Date().toISOString();
-      },
-      onFailure: fail,
-      onSaid: options.onSaid,
+      runs: createRuns({ pool, userId: id, logger, next: options.next, inTurn }),
+      onChanged: () => options.onChanged(id),
+      onSuccess: outcomes.succeed,
+      onFailure: outcomes.fail,
     });
     accounts.set(id, account);
     return account;
   }
 
   function figures(): MirrorFigures {
-    let skipped = 0;
-    let requests = gone;
-    for (const account of accounts.values()) {
-      skipped += account.skipped;
-      requests += account.budget.total;
-    }
+    const skipped = [...accounts.values()].reduce((sum, account) => sum + account.skipped, 0);
     return { accounts: accounts.size, skipped, requests };
-  }
-
-  function fail(error: unknown): void {
-    const isUpstream = error instanceof UpstreamError;
-    const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
-    lastError = `${new Date().toISOString()} ${what}`;
-    logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
   }
 
   return {
     enter,
-    fail,
+    fail: outcomes.fail,
     async of(userId) {
       const known = accounts.get(userId);
       const account = known ?? ((await isMirrored(pool, userId)) ? enter(userId) : undefined);
-      await account?.learnWhen();
+      await account?.standing.learn();
       return account;
     },
     leave(userId) {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
-      gone += account.budget.total;
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
@@ -139,7 +138,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
     status() {
       const { skipped } = figures();
       const left = skipped > 0 ? `, ${skipped} records left out` : '';
-      return `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}${left}`;
+      return `${outcomes.status()}${left}`;
     },
     async close() {
       unsubscribe();

@@ -57,7 +57,7 @@ export function createActivation({
   async function activateThere(upstream: Upstream, accountId: number, templateId: number): Promise<boolean> {
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
-      if (!(await isKnown(templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
+      if (!(await isKnown(pool, templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
@@ -76,16 +76,6 @@ export function createActivation({
     }
   }
 
-  /** Whether the template is here, and the response can tell all of it. */
-  async function isKnown(templateId: number, accountId: number): Promise<boolean> {
-    const { rowCount } = await pool.query(
-      `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
-       WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
-      [templateId, accountId],
-    );
-    return rowCount === 1;
-  }
-
   /** Brings a template into the mirror. */
   async function fetchTemplate(upstream: Upstream, templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
@@ -97,6 +87,16 @@ export function createActivation({
       throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
+}
+
+/** Whether the template is here, and the response can tell all of it. */
+async function isKnown(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
+     WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
+    [templateId, accountId],
+  );
+  return rowCount === 1;
 }
 
 const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);

@@ -12,8 +12,6 @@ const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, d
 const window = 60_500;
 
 export interface Budget {
-  /** How many requests were sent. */
-  readonly total: number;
   /** Counts a request that is sent whatever the budget says. */
   note(): void;
   /** How many requests on demand may be sent now. */
@@ -28,19 +26,20 @@ export interface Budget {
 
 /**
  * @param rate requests in any minute; 0 for as many as one likes.
+ * @param onSent told of every request.
  * @param wait for so many milliseconds.
  */
 export function createBudget(
   rate: number,
+  onSent: () => unknown = () => {},
   wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = (milliseconds, signal) =>
     sleep(milliseconds, undefined, { ...(signal && { signal }) }),
 ): Budget {
   /** When the requests of the last minute were sent, the oldest first. */
   let sent: number[] = [];
   let pausedUntil = 0;
-  let total = 0;
   const note = () => {
-    total++;
+    onSent();
     if (rate > 0) sent.push(Date.now());
   };
 
@@ -71,9 +70,6 @@ export function createBudget(
       return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - spent(now), 0);
     },
     note,
-    get total() {
-      return total;
-    },
     async take(priority, signal) {
       for (let delay = delayFor(1, priority); delay > 0; delay = delayFor(1, priority))
         await wait(delay, signal);

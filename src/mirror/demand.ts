@@ -13,7 +13,7 @@ export interface DemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /** What a viewer's account may ask upstream, and by which client; undefined if nobody can ask there. */
-  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream; budget: Budget } | undefined>;
+  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
 }
 
 /** What the budget does not allow now is left for whoever asks again, and the rest is here by then. */
@@ -21,7 +21,7 @@ export function createDemand({ pool, logger, upstreamFor }: DemandOptions): Upst
   const details = createDetails();
   return async (viewer, model, ids) => {
     const found = await upstreamFor(viewer);
-    if (!found) throw detailsNotHere(ids.length);
+    if (!found?.upstream) throw detailsNotHere(ids.length);
     const { upstream, budget } = found;
     const affordable = ids.slice(0, budget.available());
     const left = ids.length - affordable.length;

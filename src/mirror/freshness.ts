@@ -6,6 +6,40 @@ import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
+import type { Relay } from './relay.ts';
+
+/** How long, in milliseconds, a request waits at most. */
+export interface Waits {
+  /** Until its account is here for the first time. */
+  readonly arrival: number;
+  /** Until the account is as fresh as the request wants it. */
+  readonly freshness: number;
+  /** Until an account about which nobody asked for long is fresh again. */
+  readonly awakening: number;
+  /** After it has written upstream, until the account was read again. */
+  readonly write: number;
+  /** Until the upstream responds to a request that is relayed. */
+  readonly relay: number;
+}
+
+/**
+ * Lets a request through once the viewer's account is here and fresh, or responds to it.
+ * @param relay for a client whose REST requests may go on to the upstream: those are, as long as the account is not here.
+ */
+export async function admit(
+  exchange: Exchange,
+  account: MirroredAccount,
+  { waits, relay }: { readonly waits: Waits; readonly relay: Relay | undefined },
+): Promise<HttpResponse | undefined> {
+  const { refreshedAt, isOutdated } = account.standing;
+  if (relay && exchange.endpoint === 'rest' && (refreshedAt === undefined || isOutdated)) {
+    account.touch();
+    return relay(exchange);
+  }
+  if (refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
+  await makeFresh(exchange, account, waits);
+  return undefined;
+}
 
 /** How many requests a refresh takes, at the least. */
 const requestsOfRefresh = 8;
@@ -17,7 +51,7 @@ const retryAfter = 5;
  * Waits for an account that is here to be as fresh as the request wants it. What the budget or the upstream does not allow
  * is left: `Age` says how old the response is (RFC 9111, section 5.1).
  */
-export async function makeFresh(
+async function makeFresh(
   exchange: Exchange,
   account: MirroredAccount,
   longest: { readonly awakening: number; readonly freshness: number },
@@ -25,7 +59,7 @@ export async function makeFresh(
   const awakening = account.touch();
   if (awakening) await within(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
-  if (account.isOutdated || (wanted !== undefined && ageOf(account) > wanted)) {
+  if (account.standing.isOutdated || (wanted !== undefined && ageOf(account) > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     if (isAllowed && !account.isUnreachable) await within(longest.freshness, account.refresh());
   }
@@ -33,14 +67,14 @@ export async function makeFresh(
 }
 
 /** Waits for an account to be here for the first time. Returns the response to a request that has to ask again. */
-export async function awaitArrival(
+async function awaitArrival(
   exchange: Exchange,
   account: MirroredAccount,
   longest: number,
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();
   if (arriving) await within(longest, arriving);
-  if (account.refreshedAt !== undefined) {
+  if (account.standing.refreshedAt !== undefined) {
     exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
     return undefined;
   }
@@ -55,8 +89,8 @@ export async function awaitArrival(
 }
 
 /** How old, in milliseconds, what is here may be. */
-function ageOf({ refreshedAt = 0 }: MirroredAccount): number {
-  return Math.max(Date.now() - refreshedAt, 0);
+function ageOf({ standing }: MirroredAccount): number {
+  return Math.max(Date.now() - (standing.refreshedAt ?? 0), 0);
 }
 
 /**

@@ -1,9 +1,11 @@
-/** One account of the mirror in this process: who can read it upstream, how fresh it is, and what keeps it fresh. */
+/** One account of the mirror in this process: who can read it upstream, and what keeps it fresh while somebody asks. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InTurn } from './activationTurns.ts';
 import type { Budget, Priority } from './budget.ts';
-import type { Credential } from './tokens.ts';
+import { createFlights, type Flights } from './flights.ts';
+import { createStanding, type Standing } from './standing.ts';
+import type { Credential, Said } from './tokens.ts';
 import { AnotherAccount, createUpstream, type Timing, Unauthorized, type Upstream } from './upstream.ts';
 
 /** What a run through the lists has found. */
@@ -46,7 +48,7 @@ export interface MirroredAccountOptions {
   onSuccess(): void;
   onFailure(error: unknown): void;
   /** Told of what the upstream says to the token of a run. */
-  onSaid(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
+  onSaid(credential: Credential, said: Said): void;
 }
 
 export interface MirroredAccount {
@@ -54,14 +56,9 @@ export interface MirroredAccount {
   readonly budget: Budget;
   /** Has its activations take turns. */
   readonly activateInTurn: InTurn;
-  /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
-  readonly refreshedAt: number | undefined;
+  readonly standing: Standing;
   /** How many records upstream the last run left out. */
   readonly skipped: number;
-  /** Whether something was written upstream, through here, that no run has read yet. */
-  readonly isOutdated: boolean;
-  /** Notes that something was written upstream. */
-  noteWrite(): void;
   /** How many records the first run has read so far. */
   readonly progress: number;
   /** Whether nobody here could read it upstream. */
@@ -72,10 +69,6 @@ export interface MirroredAccount {
   arrival(): Promise<boolean> | undefined;
   /** Reads the lists by a run that begins from now on. Returns whether that succeeded. */
   refresh(): Promise<boolean>;
-  /** Takes note that the database may say otherwise than is known here. */
-  forgetWhen(): void;
-  /** Asks the database how fresh it is, if that is not known here. */
-  learnWhen(): Promise<void>;
   add(credential: Credential): void;
   remove(credential: Credential): void;
   /** A client of the upstream for what a viewer asks, with their own token or another of the same account. */
@@ -91,193 +84,160 @@ export interface MirroredAccount {
 const pollInterval = 250;
 const longestPoll = 10_000;
 
+/** What the functions below share. */
+interface Self extends MirroredAccountOptions {
+  readonly credentials: Set<Credential>;
+  readonly standing: Standing;
+  readonly closing: AbortController;
+  flights: Flights;
+  askedAt: number;
+  skipped: number;
+  progress: number;
+  /** Begins the next run; undefined while one is under way, and while nobody asks. */
+  timer: NodeJS.Timeout | undefined;
+  awakening: Promise<boolean> | undefined;
+  /** The reading of details, and what has it make way for whatever else there is to do. */
+  details: Promise<void>;
+  stopDetails(): void;
+}
+
 export function createMirroredAccount(options: MirroredAccountOptions): MirroredAccount {
-  const { id, base, timing, budget, runs, interval, idle, onChanged, onSuccess, onFailure, onSaid } = options;
+  const { runs, onChanged } = options;
+  const standing = createStanding(runs.refreshedAt, onChanged);
   const credentials = new Set<Credential>();
-  const closing = new AbortController();
-  let refreshedAt: number | undefined;
-  let isKnown = false;
-  let askedAt = Date.now();
-  let writtenAt = 0;
-  let skipped = 0;
-  let progress = 0;
-  let timer: NodeJS.Timeout | undefined;
-  /** The run that has begun, and the one that begins when it is over. */
-  let current: Promise<boolean> | undefined;
-  let next: Promise<boolean> | undefined;
-  let awakening: Promise<boolean> | undefined;
-  /** Ends the reading of details, which makes way for whatever else there is to do. */
-  let stopDetails = () => {};
-  let details: Promise<void> = Promise.resolve();
-
-  /** The one that came last is the likeliest to be valid. */
-  const newest = () => [...credentials].at(-1);
-  const isAsleep = () => timer === undefined && current === undefined;
-
-  function upstreamFor(
-    preferred: Credential | undefined,
-    priority: Priority,
-    given: Partial<Timing>,
-  ): Upstream | undefined {
-    const token = (preferred ?? newest())?.token;
-    return token === undefined ? undefined : createUpstream({ base, token, timing: given, budget, priority });
-  }
-
-  function adopt(time: number | undefined): void {
-    isKnown = true;
-    if (time === undefined || time === refreshedAt) return;
-    refreshedAt = time;
-    onChanged();
-  }
-
-  /** Waits for the run of another process to be over. */
-  async function follow(): Promise<boolean> {
-    const before = refreshedAt;
-    for (let waited = 0; waited < longestPoll && !closing.signal.aborted; waited += pollInterval) {
-      await sleep(pollInterval, undefined, { signal: closing.signal });
-      adopt(await runs.refreshedAt());
-      if (refreshedAt !== before) return true;
-    }
-    return false;
-  }
-
-  async function run(): Promise<boolean> {
-    stopDetails();
-    await details;
-    clearTimeout(timer);
-    const credential = newest();
-    const upstream = upstreamFor(credential, 'refresh', timing);
-    if (!credential || !upstream) {
-      timer = undefined;
-      return false;
-    }
-    try {
-      const report = await runs.lists(upstream, closing.signal, (records) => {
-        progress = records;
-      });
-      if (!report) return await follow();
-      onSaid(credential, 'valid');
-      isKnown = true;
-      if (report.hasChanges || refreshedAt === undefined) onChanged();
-      refreshedAt = report.began;
-      skipped = report.skipped;
-      onSuccess();
-      startDetails();
-      return true;
-    } catch (error) {
-      if (closing.signal.aborted) return false;
-      onFailure(error);
-      if (error instanceof Unauthorized) onSaid(credential, 'invalid');
-      if (error instanceof AnotherAccount) onSaid(credential, 'another');
-      return false;
-    } finally {
-      timer = closing.signal.aborted ? undefined : setTimeout(tick, interval).unref();
-    }
-  }
-
-  function startDetails(): void {
-    const upstream = upstreamFor(undefined, 'details', timing);
-    if (!upstream) return;
-    const stop = new AbortController();
-    stopDetails = () => stop.abort();
-    const signal = AbortSignal.any([stop.signal, closing.signal]);
-    details = runs.details(upstream, signal).catch((error: unknown) => {
-      if (!signal.aborted) onFailure(error);
-    });
-  }
-
-  function begin(): Promise<boolean> {
-    const running = run().finally(() => {
-      if (current === running) current = undefined;
-    });
-    current = running;
-    return running;
-  }
-
-  function refresh(): Promise<boolean> {
-    if (!current) return begin();
-    next ??= current.then(() => {
-      next = undefined;
-      return begin();
-    });
-    return next;
-  }
-
-  async function tick(): Promise<void> {
-    timer = undefined;
-    if (Date.now() - askedAt > idle || credentials.size === 0) {
-      stopDetails();
-      return;
-    }
-    try {
-      // Another process may have done it.
-      adopt(await runs.refreshedAt());
-    } catch (error) {
-      onFailure(error);
-    }
-    const age = Date.now() - (refreshedAt ?? 0);
-    if (closing.signal.aborted) return;
-    if (age < interval) timer = setTimeout(tick, interval - age).unref();
-    else await refresh();
-  }
-
-  function awake(): Promise<boolean> | undefined {
-    if (!isAsleep() || credentials.size === 0) return awakening;
-    awakening = refresh().finally(() => {
-      awakening = undefined;
-    });
-    return awakening;
-  }
-
+  const flights = createFlights(() => run(self));
+  const self: Self = {
+    ...options,
+    credentials,
+    standing,
+    flights,
+    closing: new AbortController(),
+    askedAt: Date.now(),
+    skipped: 0,
+    progress: 0,
+    timer: undefined,
+    awakening: undefined,
+    details: Promise.resolve(),
+    stopDetails: () => {},
+  };
   return {
-    id,
-    budget,
+    id: options.id,
+    budget: options.budget,
     activateInTurn: options.activateInTurn,
-    get refreshedAt() {
-      return refreshedAt;
-    },
+    standing,
     get skipped() {
-      return skipped;
-    },
-    get isOutdated() {
-      return (refreshedAt ?? 0) < writtenAt;
-    },
-    noteWrite() {
-      writtenAt = Date.now();
+      return self.skipped;
     },
     get progress() {
-      return progress;
+      return self.progress;
     },
     get isUnreachable() {
       return credentials.size === 0;
     },
     touch() {
-      askedAt = Date.now();
-      return awake();
+      self.askedAt = Date.now();
+      return awake(self);
     },
-    arrival: () => current ?? (credentials.size > 0 ? refresh() : undefined),
-    refresh,
-    forgetWhen() {
-      isKnown = false;
-    },
-    async learnWhen() {
-      if (isKnown) return;
-      isKnown = true;
-      const time = await runs.refreshedAt();
-      if (time === undefined) refreshedAt = undefined;
-      else adopt(time);
-    },
-    add(credential) {
-      credentials.add(credential);
-    },
-    remove(credential) {
-      credentials.delete(credential);
-    },
-    upstreamFor,
+    arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
+    refresh: flights.begin,
+    add: (credential) => void credentials.add(credential),
+    remove: (credential) => void credentials.delete(credential),
+    upstreamFor: (credential, priority, timing) => upstreamFor(self, credential, priority, timing),
     async close() {
-      clearTimeout(timer);
-      closing.abort();
-      await Promise.allSettled([current, next, details]);
+      clearTimeout(self.timer);
+      self.closing.abort();
+      await flights.settled();
+      await self.details;
     },
   };
+}
+
+/** The token that came last is the likeliest to be valid. */
+const newestOf = ({ credentials }: Self) => [...credentials].at(-1);
+
+function upstreamFor(
+  self: Self,
+  credential: Credential | undefined,
+  priority: Priority,
+  timing: Partial<Timing>,
+): Upstream | undefined {
+  const { base, budget } = self;
+  const token = (credential ?? newestOf(self))?.token;
+  return token === undefined ? undefined : createUpstream({ base, token, timing, budget, priority });
+}
+
+/** Reads the lists, and returns whether that succeeded. */
+async function run(self: Self): Promise<boolean> {
+  const { runs, standing, closing, timing, interval } = self;
+  self.stopDetails();
+  await self.details;
+  clearTimeout(self.timer);
+  self.timer = undefined;
+  const credential = newestOf(self);
+  const upstream = upstreamFor(self, credential, 'refresh', timing);
+  if (!credential || !upstream || closing.signal.aborted) return false;
+  try {
+    const report = await runs.lists(upstream, closing.signal, (records) => {
+      self.progress = records;
+    });
+    if (!report) return await follow(self);
+    self.onSaid(credential, 'valid');
+    standing.set(report.began, report.hasChanges);
+    self.skipped = report.skipped;
+    self.onSuccess();
+    startDetails(self);
+    return true;
+  } catch (error) {
+    if (closing.signal.aborted) return false;
+    self.onFailure(error);
+    if (error instanceof Unauthorized) self.onSaid(credential, 'invalid');
+    if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
+    return false;
+  } finally {
+    if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), interval).unref();
+  }
+}
+
+/** Waits for the run of another process to be over, and returns whether it has brought anything. */
+async function follow({ standing, closing: { signal } }: Self): Promise<boolean> {
+  for (let waited = 0; waited < longestPoll; waited += pollInterval) {
+    await sleep(pollInterval, undefined, { signal });
+    if (await standing.ask()) return true;
+  }
+  return false;
+}
+
+function startDetails(self: Self): void {
+  const { runs, closing, timing, onFailure } = self;
+  const upstream = upstreamFor(self, undefined, 'details', timing);
+  if (!upstream) return;
+  const stop = new AbortController();
+  self.stopDetails = () => stop.abort();
+  const signal = AbortSignal.any([stop.signal, closing.signal]);
+  self.details = runs.details(upstream, signal).catch((error: unknown) => {
+    if (!signal.aborted) onFailure(error);
+  });
+}
+
+/** Begins the next run when it is due, unless nobody asks any more. */
+async function tick(self: Self): Promise<void> {
+  const { standing, flights, closing, credentials, interval, idle } = self;
+  self.timer = undefined;
+  if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
+  // Another process may have done it.
+  await standing.ask().catch(self.onFailure);
+  if (closing.signal.aborted) return;
+  const age = Date.now() - (standing.refreshedAt ?? 0);
+  if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
+  else await flights.begin();
+}
+
+/** Begins a run where none is to come by itself. */
+function awake(self: Self): Promise<boolean> | undefined {
+  const { flights, credentials, timer } = self;
+  if (timer !== undefined || flights.current || credentials.size === 0) return self.awakening;
+  self.awakening = flights.begin().finally(() => {
+    self.awakening = undefined;
+  });
+  return self.awakening;
 }

@@ -52,6 +52,9 @@ const notReturned = new Set([
   'vary',
 ]);
 
+/** Hands a request on, and the response back. */
+export type Relay = (exchange: Exchange) => Promise<HttpResponse>;
+
 export interface RelayOptions {
   /** The base URL of the upstream. */
   readonly base: string;

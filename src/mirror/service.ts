@@ -16,10 +16,9 @@ import { learnAccount } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
-import { awaitArrival, makeFresh, within } from './freshness.ts';
+import { admit, type Waits, within } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
-import type { MirroredAccount } from './mirroredAccount.ts';
-import { relay } from './relay.ts';
+import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
 import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
 import { createUpstream, Exhausted, type Timing, Unauthorized, UpstreamRejection } from './upstream.ts';
@@ -33,7 +32,7 @@ export interface MirrorService {
   /** Lets a request through once the viewer's account is here and fresh, or responds to it. */
   admit(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
   /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
-  relayFor(viewer: Viewer): ((exchange: Exchange) => Promise<HttpResponse>) | undefined;
+  relayFor(viewer: Viewer): Relay | undefined;
   status(): string;
   figures(): MirrorFigures;
   close(): Promise<void>;
@@ -67,20 +66,6 @@ type Settings = Pick<
 /** A client waits for what it asks: there is no repetition, and no long pause. */
 const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause: 1_000 };
 
-/** How long, in milliseconds, a request waits at most. */
-export interface Waits {
-  /** Until its account is here for the first time. */
-  readonly arrival: number;
-  /** Until the account is as fresh as the request wants it. */
-  readonly freshness: number;
-  /** Until an account about which nobody asked for long is fresh again. */
-  readonly awakening: number;
-  /** After it has written upstream, until the account was read again. */
-  readonly write: number;
-  /** Until the upstream responds to a request that is relayed. */
-  readonly relay: number;
-}
-
 const usualWaits: Waits = {
   arrival: 10_000,
   freshness: 10_000,
@@ -88,6 +73,17 @@ const usualWaits: Waits = {
   write: 5_000,
   relay: 15_000,
 };
+
+/** What the functions below share. */
+interface Parts extends MirrorOptions {
+  readonly config: Settings;
+  readonly base: string;
+  readonly accounts: Accounts;
+  readonly check: Check;
+  readonly waits: Waits;
+  /** How long what somebody waits for may take. */
+  readonly timing: Partial<Timing>;
+}
 
 /**
  * Starts to mirror the accounts of the upstream that the settings name, if they name one.
@@ -98,17 +94,15 @@ export async function openMirrorService(
   options: MirrorOptions,
 ): Promise<MirrorService | undefined> {
   if (config.UPSTREAM_URL === undefined) return undefined;
-  const { pool, sql, logger, timing = {}, idle = 10 * 60_000 } = options;
-  const waits = { ...usualWaits, ...options.waits };
+  const { timing = {}, idle = 10 * 60_000 } = options;
   const base = config.UPSTREAM_URL.replace(/\/+$/, '');
-  await checkMirror(pool, base);
+  await checkMirror(options.pool, base);
   const own = config.UPSTREAM_TOKEN;
-  const interval = config.UPSTREAM_INTERVAL * 1_000;
   const accounts = createAccounts({
     ...options,
     base,
     timing,
-    interval,
+    interval: config.UPSTREAM_INTERVAL * 1_000,
     // The one account that the settings name is kept fresh whether somebody asks or not.
     idle: own === undefined ? idle : Number.POSITIVE_INFINITY,
     rate: config.UPSTREAM_RATE,
@@ -117,13 +111,49 @@ export async function openMirrorService(
     onSaid: (credential, said) => tokens?.tell(credential, said),
   });
   const check = createCheck(base, accounts, { ...checkTiming, ...timing });
-  const end = new AbortController();
-  const following = own === undefined ? undefined : follow(own);
-  const tokens = own === undefined ? openTokens() : undefined;
+  const waits = { ...usualWaits, ...options.waits };
+  const parts: Parts = {
+    ...options,
+    config,
+    base,
+    accounts,
+    check,
+    waits,
+    timing: { ...activationTiming, ...timing },
+  };
+  const tokens = own === undefined ? openTokens(parts, idle) : undefined;
+  const following = own === undefined ? undefined : followOwn(parts, own);
+  const relayFor = createRelays(parts, tokens);
+  return {
+    tokens,
+    relayFor,
+    upstream: createUpstreamAccount(parts, tokens),
+    async isValid(viewer) {
+      if (!(await tokens?.isValid(viewer))) return false;
+      // Whoever has a stream open asks all the time.
+      accounts.enter(viewer.id).touch();
+      return true;
+    },
+    admit: async (exchange, viewer) => {
+      const account = await accounts.of(viewer.id);
+      return account && admit(exchange, account, { waits, relay: relayFor(viewer) });
+    },
+    status: accounts.status,
+    figures: accounts.figures,
+    async close() {
+      tokens?.close();
+      await following?.stop();
+      await accounts.close();
+    },
+  };
+}
 
-  /** Mirrors the account of the one token that the settings name, once the upstream says whose it is. */
-  async function follow(token: string): Promise<void> {
-    while (!end.signal.aborted) {
+/** Mirrors the account of the one token that the settings name, once the upstream says whose it is. */
+function followOwn({ accounts, check, config }: Parts, token: string) {
+  const end = new AbortController();
+  const { signal } = end;
+  const following = (async () => {
+    while (!signal.aborted) {
       const checked = await check(token);
       if (checked.kind === 'valid') {
         const account = accounts.enter(checked.userId);
@@ -132,113 +162,82 @@ export async function openMirrorService(
         return;
       }
       if (checked.kind === 'invalid') accounts.fail(new Unauthorized('', { failure: 'refused the token' }));
-      await sleep(interval, undefined, { signal: end.signal }).catch(() => {});
+      await sleep(config.UPSTREAM_INTERVAL * 1_000, undefined, { signal }).catch(() => {});
     }
-  }
-
-  function openTokens(): UpstreamTokens {
-    return createUpstreamTokens({
-      async check(token, viewer) {
-        if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
-        return check(token, viewer?.id);
-      },
-      onBegin(credential) {
-        const account = accounts.enter(credential.viewer.id);
-        account.budget.note();
-        account.add(credential);
-      },
-      onEnd(credential) {
-        const { id } = credential.viewer;
-        accounts.enter(id).remove(credential);
-        accounts.leave(id);
-      },
-      onOther: () => logger.warn('the upstream answers another user for a token, which has ended here'),
-      ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
-      idle,
-    });
-  }
-
-  /** A client for what somebody waits for. */
-  const clientFor = (account: MirroredAccount, viewer: Viewer) =>
-    account.upstreamFor(tokens?.credentialOf(viewer), 'demand', { ...activationTiming, ...timing });
-
-  function relayFor(viewer: Viewer) {
-    const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
-    if (!credential) return undefined;
-    return async (exchange: Exchange): Promise<HttpResponse> => {
-      const account = accounts.enter(viewer.id);
-      const response = await relay(exchange, {
-        base,
-        token: credential.token,
-        budget: account.budget,
-        longest: waits.relay,
-      });
-      if (response.status === 401) {
-        tokens?.tell(credential, 'invalid');
-      } else if (!isRead(exchange)) {
-        // What the client reads next is to be what it wrote, even if that was not acknowledged.
-        account.noteWrite();
-        await within(waits.write, account.refresh());
-      }
-      return response;
-    };
-  }
-
+  })();
   return {
-    tokens,
-    relayFor,
-    async isValid(viewer) {
-      if (!(await tokens?.isValid(viewer))) return false;
-      // Whoever has a stream open asks all the time.
-      accounts.enter(viewer.id).touch();
-      return true;
-    },
-    upstream: {
-      activate: createActivation({
-        pool,
-        logger,
-        async upstreamFor(viewer) {
-          const account = await accounts.of(viewer.id);
-          return account && { upstream: clientFor(account, viewer), inTurn: account.activateInTurn };
-        },
-      }),
-      fetchDetails: createDemand({
-        pool,
-        logger,
-        async upstreamFor(viewer) {
-          const account = await accounts.of(viewer.id);
-          const upstream = account && clientFor(account, viewer);
-          return upstream && { upstream, budget: account.budget };
-        },
-      }),
-    },
-    async admit(exchange, viewer) {
-      const account = await accounts.of(viewer.id);
-      if (!account) return undefined;
-      const isHere = account.refreshedAt !== undefined && !account.isOutdated;
-      const relayed = !isHere && exchange.endpoint === 'rest' ? relayFor(viewer) : undefined;
-      if (relayed) {
-        account.touch();
-        return relayed(exchange);
-      }
-      if (account.refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
-      await makeFresh(exchange, account, waits);
-      return undefined;
-    },
-    status: accounts.status,
-    figures: accounts.figures,
-    async close() {
+    async stop() {
       end.abort();
-      tokens?.close();
       await following;
-      await accounts.close();
     },
   };
 }
 
+/** The tokens that clients bring, each of which lets its account be read for as long as it is in use. */
+function openTokens({ accounts, check, config, sql, logger }: Parts, idle: number): UpstreamTokens {
+  return createUpstreamTokens({
+    async check(token, viewer) {
+      // One of the gateway's own, though it was revoked, is nobody else's business.
+      if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
+      return check(token, viewer?.id);
+    },
+    onBegin(credential) {
+      const account = accounts.enter(credential.viewer.id);
+      account.budget.note();
+      account.add(credential);
+    },
+    onEnd(credential) {
+      const { id } = credential.viewer;
+      accounts.enter(id).remove(credential);
+      accounts.leave(id);
+    },
+    onOther: () => logger.warn('the upstream answers another user for a token, which has ended here'),
+    ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
+    idle,
+  });
+}
+
+function createRelays({ accounts, base, config, waits }: Parts, tokens: UpstreamTokens | undefined) {
+  return (viewer: Viewer): Relay | undefined => {
+    const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
+    if (!credential) return undefined;
+    return async (exchange) => {
+      const { budget, standing, refresh } = accounts.enter(viewer.id);
+      const { token } = credential;
+      const response = await relay(exchange, { base, token, budget, longest: waits.relay });
+      if (response.status === 401) tokens?.tell(credential, 'invalid');
+      else if (!isRead(exchange)) {
+        // What the client reads next is to be what it wrote, even if that was not acknowledged.
+        standing.noteWrite();
+        await within(waits.write, refresh());
+      }
+      return response;
+    };
+  };
+}
+
+/** What resolvers have done upstream. */
+function createUpstreamAccount(
+  { accounts, pool, logger, timing }: Parts,
+  tokens: UpstreamTokens | undefined,
+): UpstreamAccount {
+  async function upstreamFor(viewer: Viewer) {
+    const account = await accounts.of(viewer.id);
+    if (!account) return undefined;
+    const upstream = account.upstreamFor(tokens?.credentialOf(viewer), 'demand', timing);
+    return { upstream, budget: account.budget, inTurn: account.activateInTurn };
+  }
+  return {
+    activate: createActivation({ pool, logger, upstreamFor }),
+    fetchDetails: createDemand({ pool, logger, upstreamFor }),
+  };
+}
+
 /** Asks the upstream whose token it is, within the budget of whose it was if it was anybody's. */
-function createCheck(base: string, accounts: Accounts, timing: Partial<Timing>) {
-  return async (token: string, userId?: number): Promise<Checked> => {
+type Check = (token: string, userId?: number) => Promise<Checked>;
+
+function createCheck(base: string, accounts: Accounts, timing: Partial<Timing>): Check {
+  return async (token, userId) => {
     const budget = userId === undefined ? undefined : accounts.enter(userId).budget;
     const upstream = createUpstream({ base, token, timing, priority: 'demand', ...(budget && { budget }) });
     try {

@@ -16,6 +16,9 @@ export type Checked =
   /** It cannot say now. @param retryAfter in seconds. */
   | { readonly kind: 'away'; readonly retryAfter: number };
 
+/** What the upstream says to a token that stands for somebody: that it goes on to, that it does not, or for somebody else. */
+export type Said = 'valid' | 'invalid' | 'another';
+
 /** Whose token a request has, null for nobody's; or why that cannot be told now. */
 export type Authentication =
   | { readonly viewer: Viewer | null }
@@ -37,7 +40,7 @@ export interface UpstreamTokens {
   /** The token that a viewer came with; undefined for one that has ended, or is the gateway's own. */
   credentialOf(viewer: Viewer): Credential | undefined;
   /** Must be told of what the upstream says to a token in any other response. */
-  tell(credential: Credential, said: 'valid' | 'invalid' | 'another'): void;
+  tell(credential: Credential, said: Said): void;
   close(): void;
 }
 
@@ -85,127 +88,168 @@ interface Entry extends Credential {
 }
 
 export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTokens {
-  const { check, onBegin, onEnd, onOther, ttl, idle } = options;
-  const entries = new LRUCache<string, Entry>({
-    max: maxTokens,
-    ttl: idle,
-    updateAgeOnGet: true,
-    dispose(entry, _digest, reason) {
-      if (reason === 'set') return;
-      entry.end.abort();
-      onEnd(entry);
-    },
-  });
-  const byViewer = new WeakMap<Viewer, Entry>();
-  const refused = new LRUCache<string, true>({ max: maxTokens, ttl: refusalLasts });
-  const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
-  const firstChecks = new Map<string, Promise<Authentication>>();
-  const inTurn = pLimit(maxFirstChecks);
-  const sweep = setInterval(() => entries.purgeStale(), Math.min(idle, 30_000)).unref();
-
-  function end({ token }: Credential): void {
-    const digest = digestOf(token);
-    entries.delete(digest);
-    refused.set(digest, true);
-  }
-
-  /** Whether the entry's token is valid; checks it if that was too long ago, once for all who ask meanwhile. */
-  async function confirm(entry: Entry): Promise<Checked['kind']> {
-    if (entry.end.signal.aborted) return 'invalid';
-    const now = Date.now();
-    if (now - entry.confirmed < ttl) return 'valid';
-    if (now - entry.asked >= Math.min(ttl, retryDelay)) {
-      entry.asked = now;
-      entry.checking = check(entry.token, entry.viewer).finally(() => {
-        entry.checking = undefined;
-      });
-    }
-    const checked = (await entry.checking) ?? { kind: 'away' };
-    if (checked.kind === 'valid') tell(entry, checked.userId === entry.viewer.id ? 'valid' : 'another');
-    if (checked.kind === 'invalid') tell(entry, 'invalid');
-    if (entry.end.signal.aborted) return 'invalid';
-    // It was valid a while ago, and nobody can say that it no longer is.
-    return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
-  }
-
-  function tell(credential: Credential, said: 'valid' | 'invalid' | 'another'): void {
-    const entry = byViewer.get(credential.viewer);
-    if (!entry || entry.end.signal.aborted) return;
-    if (said === 'valid') {
-      entry.confirmed = Date.now();
-      return;
-    }
-    if (said === 'another') onOther();
-    end(entry);
-  }
-
-  function begin(token: string, digest: string, userId: number): Viewer {
-    const end = new AbortController();
-    const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
-    const now = Date.now();
-    const entry: Entry = { token, viewer, end, confirmed: now, asked: now, checking: undefined };
-    byViewer.set(viewer, entry);
-    entries.set(digest, entry);
-    onBegin(entry);
-    return viewer;
-  }
-
-  /** Checks a token for the first time, unless too many from the address were invalid, some while this one waited. */
-  async function meet(token: string, digest: string, address: string): Promise<Authentication> {
-    const before = await failures.get(address);
-    if (before !== null && before.consumedPoints >= maxFailures)
-      return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
-    const checked = await check(token);
-    if (checked.kind === 'away') return { error: 'upstreamAway', retryAfter: checked.retryAfter };
-    if (checked.kind === 'valid') return { viewer: begin(token, digest, checked.userId) };
-    refused.set(digest, true);
-    await failures.penalty(address);
-    return { viewer: null };
-  }
+  const { ttl, idle } = options;
+  const known = createKnownTokens(options);
+  const confirm = createConfirmation(options, known);
+  const meet = createFirstChecks(options, known);
+  const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
   return {
     known(header) {
       const token = possibleTokenIn(header);
-      const entry = token === undefined ? undefined : entries.get(digestOf(token));
+      const entry = token === undefined ? undefined : known.get(token);
       return entry && Date.now() - entry.confirmed < ttl ? entry.viewer : undefined;
     },
 
     async authenticate(header, address) {
       const token = possibleTokenIn(header);
       if (token === undefined) return { viewer: null };
-      const digest = digestOf(token);
-      const entry = entries.get(digest);
-      if (!entry) {
-        if (refused.has(digest)) return { viewer: null };
-        const checking =
-          firstChecks.get(digest) ??
-          inTurn(() => meet(token, digest, address)).finally(() => firstChecks.delete(digest));
-        firstChecks.set(digest, checking);
-        return checking;
-      }
+      const entry = known.get(token);
+      if (!entry) return known.isRefused(token) ? { viewer: null } : meet(token, address);
       const kind = await confirm(entry);
       if (kind === 'away') return { error: 'upstreamAway', retryAfter: Math.ceil(retryDelay / 1_000) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
     async isValid(viewer) {
-      const entry = byViewer.get(viewer);
+      const entry = known.of(viewer);
       // Whoever has a stream open goes on using the token.
-      if (!entry || entries.get(digestOf(entry.token)) !== entry) return false;
+      if (!entry || known.get(entry.token) !== entry) return false;
       return (await confirm(entry)) === 'valid';
     },
 
-    credentialOf(viewer) {
-      const entry = byViewer.get(viewer);
-      return entry?.end.signal.aborted ? undefined : entry;
-    },
+    credentialOf: known.of,
 
-    tell,
+    tell(credential, said) {
+      const entry = known.of(credential.viewer);
+      if (entry) hear(options, known, entry, said);
+    },
 
     close() {
       clearInterval(sweep);
-      entries.clear();
+      known.clear();
     },
+  };
+}
+
+type KnownTokens = ReturnType<typeof createKnownTokens>;
+
+/** The tokens that stand for somebody, and those that were refused a moment ago, by their digests. */
+function createKnownTokens({ onEnd, idle }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle'>) {
+  const entries = new LRUCache<string, Entry>({
+    max: maxTokens,
+    ttl: idle,
+    updateAgeOnGet: true,
+    dispose(entry) {
+      entry.end.abort();
+      onEnd(entry);
+    },
+  });
+  const byViewer = new WeakMap<Viewer, Entry>();
+  const refused = new LRUCache<string, true>({ max: maxTokens, ttl: refusalLasts });
+  return {
+    get: (token: string) => entries.get(digestOf(token)),
+    isRefused: (token: string) => refused.has(digestOf(token)),
+    /** The entry of a viewer whose token has not ended. */
+    of(viewer: Viewer): Entry | undefined {
+      const entry = byViewer.get(viewer);
+      return entry?.end.signal.aborted ? undefined : entry;
+    },
+    add(token: string, userId: number): Entry {
+      const end = new AbortController();
+      const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
+      const now = Date.now();
+      const entry: Entry = { token, viewer, end, confirmed: now, asked: now, checking: undefined };
+      byViewer.set(viewer, entry);
+      entries.set(digestOf(token), entry);
+      return entry;
+    },
+    refuse(token: string): void {
+      entries.delete(digestOf(token));
+      refused.set(digestOf(token), true);
+    },
+    sweep: () => entries.purgeStale(),
+    clear: () => entries.clear(),
+  };
+}
+
+/** Takes note of what the upstream says to a token. */
+function hear(
+  { onOther }: Pick<UpstreamTokensOptions, 'onOther'>,
+  known: KnownTokens,
+  entry: Entry,
+  said: Said,
+): void {
+  if (said === 'valid') {
+    entry.confirmed = Date.now();
+    return;
+  }
+  if (said === 'another') onOther();
+  known.refuse(entry.token);
+}
+
+/** Says whether a token is valid; checks it if that was too long ago, once for all who ask meanwhile. */
+function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) {
+  const { check, ttl } = options;
+
+  async function ask(entry: Entry): Promise<Checked> {
+    const checked = await check(entry.token, entry.viewer);
+    if (entry.end.signal.aborted || checked.kind === 'away') return checked;
+    const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
+    hear(options, known, entry, isSame ? 'valid' : checked.kind === 'valid' ? 'another' : 'invalid');
+    return checked;
+  }
+
+  return async (entry: Entry): Promise<Checked['kind']> => {
+    const now = Date.now();
+    if (now - entry.confirmed < ttl) return 'valid';
+    if (!entry.checking && now - entry.asked >= Math.min(ttl, retryDelay)) {
+      entry.asked = now;
+      entry.checking = ask(entry).finally(() => {
+        entry.checking = undefined;
+      });
+    }
+    const checked = (await entry.checking) ?? { kind: 'away' };
+    if (entry.end.signal.aborted) return 'invalid';
+    // It was valid a while ago, and nobody can say that it no longer is.
+    return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
+  };
+}
+
+/**
+ * Checks tokens that nobody has brought before, each once for all who bring it, and a few at the same time.
+ */
+function createFirstChecks(
+  { check, onBegin }: Pick<UpstreamTokensOptions, 'check' | 'onBegin'>,
+  known: KnownTokens,
+) {
+  const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
+  const underWay = new Map<string, Promise<Authentication>>();
+  const inTurn = pLimit(maxFirstChecks);
+
+  async function meet(token: string, address: string): Promise<Authentication> {
+    // Some from the address may have been invalid while this one waited.
+    const before = await failures.get(address);
+    if (before !== null && before.consumedPoints >= maxFailures)
+      return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+    const checked = await check(token);
+    if (checked.kind === 'away') return { error: 'upstreamAway', retryAfter: checked.retryAfter };
+    if (checked.kind === 'valid') {
+      const credential = known.add(token, checked.userId);
+      onBegin(credential);
+      return { viewer: credential.viewer };
+    }
+    known.refuse(token);
+    await failures.penalty(address);
+    return { viewer: null };
+  }
+
+  return (token: string, address: string): Promise<Authentication> => {
+    const digest = digestOf(token);
+    const checking =
+      underWay.get(digest) ?? inTurn(() => meet(token, address)).finally(() => underWay.delete(digest));
+    underWay.set(digest, checking);
+    return checking;
   };
 }
 

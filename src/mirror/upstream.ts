@@ -186,12 +186,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const quote = quoteWithout(token);
   const sender = createSender(token, quote, budget);
 
-  const callOf = (method: Call['method'], path: string): Call => ({
-    name: `${method} ${path}`,
-    route: routeOf(path),
-    method,
-    url: new URL(root + path),
-  });
+  const callOf = (method: Call['method'], path: string): Call => {
+    return { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
+  };
   return {
     base: root,
     requestCount: sender.count,

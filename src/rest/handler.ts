@@ -61,19 +61,16 @@ export function createRestHandler({
     return taskOf(exchange, viewer, asked);
   };
 
-  /** What the upstream says of a record that is not here: it may be new, or somebody else's which the viewer may see there. */
-  async function ifMissing(exchange: Exchange, viewer: Viewer, given: HttpResponse): Promise<HttpResponse> {
-    const relay = given.status === 404 && isRead(exchange) ? relayFor?.(viewer) : undefined;
-    return relay ? relay(exchange) : given;
-  }
-
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
     const { route } = asked;
     const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
       try {
         const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
         if ('status' in input) return input;
-        return await ifMissing(exchange, viewer, await run(route, input, createContext(viewer)));
+        const response = await run(route, input, createContext(viewer));
+        // What is not here may be new upstream, or somebody's whose records the viewer may see there.
+        const relay = response.status === 404 && !route.isMutation ? relayFor?.(viewer) : undefined;
+        return relay ? await relay(exchange) : response;
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);

@@ -71,14 +71,8 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     maxAge: config.CACHE_MAX_AGE,
   });
   const { sql } = database;
-  const mirror = await openMirrorService(config, {
-    ...times,
-    pool,
-    sql,
-    feed,
-    logger,
-    onChanged: responseCache.invalidate,
-  });
+  const onChanged = responseCache.invalidate;
+  const mirror = await openMirrorService(config, { ...times, pool, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);

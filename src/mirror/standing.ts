@@ -1,0 +1,66 @@
+/** How fresh an account is, as far as this process knows: it reads it, and so may others over the same database. */
+
+export interface Standing {
+  /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
+  readonly refreshedAt: number | undefined;
+  /** Whether something was written upstream, through here, that no run has read yet. */
+  readonly isOutdated: boolean;
+  /** Notes that something was written upstream. */
+  noteWrite(): void;
+  /** Notes that all lists were read. @param hasChanges whether rows here have changed by that. */
+  set(time: number, hasChanges: boolean): void;
+  /** Asks the database, where another process may have noted more. Returns whether it has. */
+  ask(): Promise<boolean>;
+  /** Asks the database if that was not done since it may have changed. */
+  learn(): Promise<void>;
+  /** Takes note that the database may say otherwise than is known here. */
+  doubt(): void;
+}
+
+/**
+ * @param read what the database says.
+ * @param onChanged told of what has changed here, whoever brought it.
+ */
+export function createStanding(read: () => Promise<number | undefined>, onChanged: () => void): Standing {
+  let refreshedAt: number | undefined;
+  let writtenAt = 0;
+  let isKnown = false;
+  let learning: Promise<unknown> | undefined;
+
+  async function ask(): Promise<boolean> {
+    const time = await read();
+    isKnown = true;
+    if (time === refreshedAt) return false;
+    refreshedAt = time;
+    onChanged();
+    return true;
+  }
+
+  return {
+    get refreshedAt() {
+      return refreshedAt;
+    },
+    get isOutdated() {
+      return (refreshedAt ?? 0) < writtenAt;
+    },
+    noteWrite() {
+      writtenAt = Date.now();
+    },
+    set(time, hasChanges) {
+      isKnown = true;
+      if (hasChanges || refreshedAt === undefined) onChanged();
+      refreshedAt = time;
+    },
+    ask,
+    async learn() {
+      if (isKnown) return;
+      learning ??= ask().finally(() => {
+        learning = undefined;
+      });
+      await learning;
+    },
+    doubt() {
+      isKnown = false;
+    },
+  };
+}
