@@ -237,6 +237,23 @@ describe('a record of one account', () => {
     expect(await references()).toEqual(['1 of 1: (5) -', '2 of 2: 5 -']);
   });
 
+  it('is not removed by a run that finds it gone, if another account has taken it over meanwhile', async () => {
+    world.dttDevices.set(5, { ...one, ownerId: 1 });
+    await pull(1);
+    world.dttDevices.set(5, { ...one, ownerId: 2 });
+    const upstream = upstreamOf(world, 1);
+    // It is asked for once more, since the list lacks it.
+    const overtaken = {
+      ...upstream,
+      async get(path: string) {
+        if (path === '/dtt/5') await pull(2);
+        return upstream.get(path);
+      },
+    };
+    await sync({ pool: database.pool, upstream: overtaken });
+    expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 5, ownerId: 2 }]);
+  });
+
   it('is left out of another that lists it, and counted, if it does not say whose it is', async () => {
     session(1, 1, 5);
     await pull(1);
