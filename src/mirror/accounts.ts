@@ -91,9 +91,8 @@ export function createAccounts(options: AccountsOptions): Accounts {
   /** Those that were let go of, until what they were about is over. */
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRuns);
-  let requests = 0;
   const outcomes = createOutcomes(logger);
-
+  let requests = 0;
   const unsubscribe = feed.subscribe((change) => doubt(accounts, change));
 
   function enter(id: number): MirroredAccount {
@@ -114,7 +113,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
   }
 
   function figures(): MirrorFigures {
-    const skipped = [...accounts.values()].reduce((sum, account) => sum + account.skipped, 0);
+    const skipped = [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
     return { accounts: accounts.size, skipped, requests };
   }
 

@@ -108,6 +108,15 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
 /** Makes an empty database a mirror, or checks that it is one, adds the account to it, and takes the account's lease. */
 function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
   return inTransaction(pool, async (client) => {
+    // Nobody has to wait for an account that is here.
+    const { rowCount: isHere } = await client.query(
+      'SELECT FROM "Mirror" WHERE source = $1 AND EXISTS (SELECT FROM "MirroredAccount" WHERE "userId" = $2)',
+      [source, account.id],
+    );
+    if (isHere === 1) {
+      const lent = await takeLease(client, lease);
+      return lent && { ...lent, isNew: false };
+    }
     // Two first runs at once would both find the database empty.
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
     await checkMirror(client, source);

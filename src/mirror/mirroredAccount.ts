@@ -13,8 +13,6 @@ export interface ListsReport {
   /** When it began, in milliseconds since the epoch. */
   readonly began: number;
   readonly hasChanges: boolean;
-  /** How many records the upstream has that could not be understood, or are not the account's. */
-  readonly skipped: number;
 }
 
 /** What is done to an account, each by one run at a time in all processes. */
@@ -29,6 +27,8 @@ export interface AccountRuns {
   details(upstream: Upstream, signal: AbortSignal): Promise<void>;
   /** When the lists that are here were read, in milliseconds since the epoch, as the database has it. */
   refreshedAt(): Promise<number | undefined>;
+  /** How many records the upstream has that could not be understood, or are not the account's. */
+  skipped(): number;
 }
 
 export interface MirroredAccountOptions {
@@ -57,8 +57,8 @@ export interface MirroredAccount {
   /** Has its activations take turns. */
   readonly activateInTurn: InTurn;
   readonly standing: Standing;
-  /** How many records upstream the last run left out. */
-  readonly skipped: number;
+  /** How many records of the upstream are left out. */
+  skipped(): number;
   /** How many records the first run has read so far. */
   readonly progress: number;
   /** Whether nobody here could read it upstream. */
@@ -91,7 +91,6 @@ interface Self extends MirroredAccountOptions {
   readonly closing: AbortController;
   flights: Flights;
   askedAt: number;
-  skipped: number;
   progress: number;
   /** Begins the next run; undefined while one is under way, and while nobody asks. */
   timer: NodeJS.Timeout | undefined;
@@ -113,7 +112,6 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     flights,
     closing: new AbortController(),
     askedAt: Date.now(),
-    skipped: 0,
     progress: 0,
     timer: undefined,
     awakening: undefined,
@@ -125,9 +123,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     budget: options.budget,
     activateInTurn: options.activateInTurn,
     standing,
-    get skipped() {
-      return self.skipped;
-    },
+    skipped: runs.skipped,
     get progress() {
       return self.progress;
     },
@@ -183,7 +179,6 @@ async function run(self: Self): Promise<boolean> {
     if (!report) return await follow(self);
     self.onSaid(credential, 'valid');
     standing.set(report.began, report.hasChanges);
-    self.skipped = report.skipped;
     self.onSuccess();
     startDetails(self);
     return true;

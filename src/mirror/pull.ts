@@ -109,7 +109,8 @@ async function sortPage(
   page: readonly Item[],
 ): Promise<{ changed: MirrorRecord[]; unclear: number[] }> {
   const { kind, mirror, full, tally, pending } = current;
-  const { readable, unclear } = readPage(current, page);
+  const { readable, incomplete } = readPage(current, page);
+  const unclear = await findUnclear(current, incomplete);
   for (const record of readable) current.onListed?.(record);
   const differing = await mirror.differing(kind, readable);
   const changed = readable.filter(({ row }) => differing.has(row.id));
@@ -144,9 +145,15 @@ async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): 
 /**
  * Fetches the details that are pending, newest first. A record that cannot be read by its id stays as the list has it,
  * and is tried again by the next run; one that the upstream does not have by its id is given up.
+ * @param failed the ids of those that an earlier run could not read; they are left out, and others are added.
  * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
  */
-export async function pullPending(context: PullContext, kind: Kind, options: PullOptions): Promise<void> {
+export async function pullPending(
+  context: PullContext,
+  kind: Kind,
+  options: PullOptions,
+  failed = new Set<number>(),
+): Promise<void> {
   const current: Pull = {
     ...context,
     ...options,
@@ -155,7 +162,6 @@ export async function pullPending(context: PullContext, kind: Kind, options: Pul
     pending: new Set(),
     unreadable: false,
   };
-  const failed = new Set<number>();
   for (;;) {
     context.signal.throwIfAborted();
     const ids = await context.mirror.pending(kind, { limit: batchSize, without: [...failed] });
@@ -212,10 +218,13 @@ async function writeDetails(
 }
 
 /** Reads the items of a page: the records that they are, and the ids of those that have to be asked for. */
-function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecord[]; unclear: number[] } {
+function readPage(
+  current: Pull,
+  page: readonly Item[],
+): { readable: MirrorRecord[]; incomplete: Identified[] } {
   const { kind, listed } = current;
   const readable: MirrorRecord[] = [];
-  const unclear: number[] = [];
+  const incomplete: Identified[] = [];
   for (const { id, item } of page) {
     if (id !== undefined) listed.add(id);
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
@@ -225,7 +234,7 @@ function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecor
       if (!kind.summary) tellOf(current, record);
     }
     // A list that leaves out fields is no fault, as long as the record by id has them.
-    else if (id !== undefined && !kind.summary) unclear.push(id);
+    else if (id !== undefined && !kind.summary) incomplete.push({ id, item });
     else {
       const where = id === undefined ? 'a record' : `record ${id}`;
       // It may be any that the list seems to lack.
@@ -233,7 +242,23 @@ function readPage(current: Pull, page: readonly Item[]): { readable: MirrorRecor
       skip(current, `${kind.list}, ${where}`, firstIssue(error));
     }
   }
-  return { readable, unclear };
+  return { readable, incomplete };
+}
+
+/** An item that says its id, and not all that the record has. */
+type Identified = Item & { readonly id: number };
+
+/** The ids of those items that may be otherwise here: what a list leaves out of the others is not asked for again and again. */
+async function findUnclear(current: Pull, items: readonly Identified[]): Promise<number[]> {
+  const { kind, mirror, full, tally } = current;
+  const glimpsed = items.flatMap(({ item }) => kind.glimpse?.safeParse(item).data ?? []);
+  // What is active may change in what the list leaves out.
+  const settled = full ? [] : glimpsed.filter(({ row }) => !row.isActive);
+  const differing = await mirror.differing(kind, settled);
+  const same = new Set(settled.map(({ row }) => row.id).filter((id) => !differing.has(id)));
+  tally.fetched += same.size;
+  tally.unchanged += same.size;
+  return items.map(({ id }) => id).filter((id) => !same.has(id));
 }
 
 /** Writes records, and those that it asks for by id. Returns the ids that the upstream has no record for. */

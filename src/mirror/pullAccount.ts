@@ -26,6 +26,8 @@ export interface PullAccountOptions {
   readonly named?: Named;
   readonly signal: AbortSignal;
   readonly listener?: SyncListener;
+  /** The ids of records whose details an earlier run could not read, by kind: they are not asked for again. */
+  readonly unreadable?: Map<string, Set<number>>;
 }
 
 /** What a run has done so far, for its steps to go on counting. */
@@ -99,7 +101,8 @@ export async function pullDetails(
 ): Promise<Pulled> {
   const run = createRun(options, mirror, account, progress);
   for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) {
-    await pullPending(run.context, kind, countingOf(run, kind));
+    const failed = getOrAdd(options.unreadable ?? new Map<string, Set<number>>(), kind.name, () => new Set());
+    await pullPending(run.context, kind, countingOf(run, kind), failed);
     run.listener?.finished?.(kind.name, run.tallyOf(kind.name));
   }
   return pulledOf(progress);
@@ -229,7 +232,7 @@ async function pullSessions(run: Run): Promise<void> {
   const { mirror, full } = run.context;
   const mayStop = mirror.sessionsComplete && !full;
   let isComplete = mirror.sessionsComplete;
-  const isWhole = await pullKind(run, run.kinds.dttSessions, {
+  await pullKind(run, run.kinds.dttSessions, {
     async onPage(changed) {
       if (changed === 0) return mayStop;
       if (isComplete) await mirror.setSessionsComplete(false);
@@ -237,7 +240,8 @@ async function pullSessions(run: Run): Promise<void> {
       return false;
     },
   });
-  if (isWhole !== isComplete) await mirror.setSessionsComplete(isWhole);
+  // Also if some had to be left out: to look for them at every run would take a request for each hundred sessions.
+  if (!isComplete) await mirror.setSessionsComplete(true);
 }
 
 /** Pulls the list of a kind. Returns whether nothing had to be skipped. */

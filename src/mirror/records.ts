@@ -86,6 +86,8 @@ export interface Kind {
   readonly item: string;
   /** How a record reads in a list that leaves out fields, which only the record by id has. */
   readonly summary?: z.ZodType<MirrorRecord>;
+  /** How a record reads in a list that leaves out whatever it likes: enough to tell whether it has changed. */
+  readonly glimpse?: z.ZodType<MirrorRecord>;
   /** How a record reads by its id, and in a list that leaves out nothing. */
   readonly record: z.ZodType<MirrorRecord>;
 }
@@ -290,6 +292,17 @@ const lockTemplates = (ownerId: OwnerId): Kind => ({
     .transform((row) => toRecord(row)),
 });
 
+/** What changes of a lock session. */
+const lockSessionFields = {
+  id: recordId,
+  name: text.nullish(),
+  lockState: name,
+  duration: duration,
+  startDate: instant,
+  endDate: instant.nullish(),
+  isActive: z.boolean(),
+};
+
 const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
@@ -298,19 +311,18 @@ const lockSessions = (ownerId: OwnerId): Kind => ({
   list: '/lkbx/sessions',
   documented: false,
   item: '/lkbx/sessions/',
+  glimpse: z
+    .object(lockSessionFields)
+    .partial()
+    .required({ id: true })
+    .transform((row) => toRecord(row)),
   record: z
     .object({
-      id: recordId,
+      ...lockSessionFields,
       bubbleId: name,
       publicId: name,
       ownerId,
-      name: text.nullish(),
-      lockState: name,
-      duration: duration,
-      startDate: instant,
-      endDate: instant.nullish(),
       createdAt: instant.nullish(),
-      isActive: z.boolean(),
       LockSegment: segments(
         z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
       ),
@@ -372,10 +384,7 @@ const dttSessions = (accountId: number): Kind => ({
   }),
 });
 
-/**
- * Every kind of record, in an order in which what is referred to comes first, and what takes longest last.
- * @param accountId the user to whom all but imported templates must belong.
- */
+/** Every kind of record. @param accountId the user to whom all but imported templates must belong. */
 export function kindsOf(accountId: number) {
   const ownerId = numeric(z.literal(accountId, { error: `is not the account's, which is ${accountId}` }));
   return {

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Account } from './account.ts';
 import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
+import { kindsOf } from './records.ts';
 import { describeChanges } from './report.ts';
 import { sync, syncDetails } from './sync.ts';
 
@@ -19,38 +20,80 @@ export interface RunsOptions {
   readonly inTurn: LimitFunction;
 }
 
+const sessions = kindsOf(0).dttSessions.name;
+
+/** How long, in milliseconds, details that could not be read are not asked for again. */
+const unreadableLasts = 60 * 60_000;
+
 export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions): AccountRuns {
   let isInStep = false;
-  /** How many records the last run left out. */
-  let leftOut = 0;
+  const leftOut = createLeftOut(logger);
   /** As the last run found it. */
   let account: Account | undefined;
+  let unreadable = new Map<string, Set<number>>();
+  let unreadableSince = Date.now();
   return {
     async lists(upstream, signal, advanced) {
-      const fetched = new Map<string, number>();
-      const listener = {
-        advanced(kind: string, count: number) {
-          fetched.set(kind, count);
-          advanced([...fetched.values()].reduce((sum, each) => sum + each, 0));
-        },
-      };
+      const listener = createCounter(advanced);
       const report = await inTurn(() => sync({ pool, upstream, userId, signal, listener, listsOnly: true }));
       if (!report) return undefined;
-      // What they say has ids and values in it: `dovetail sync` prints them.
-      const { requests, notes, skipped } = report;
       account = report.account;
-      if (skipped !== leftOut) logger.warn({ records: skipped }, 'records of the upstream are left out');
-      leftOut = skipped;
+      // What they say has ids and values in it: `dovetail sync` prints them.
+      const { requests, notes, tallies } = report;
+      leftOut.ofLists([...tallies].map(([kind, { skipped }]) => [kind, skipped]));
       if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
       if (!isInStep) logger.info({ ...(next !== undefined && { next }) }, 'mirror in step');
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: report.began.getTime(), hasChanges: changes !== undefined, skipped };
+      return { began: report.began.getTime(), hasChanges: changes !== undefined };
     },
     async details(upstream, signal) {
-      if (account) await syncDetails({ pool, upstream, account, signal });
+      if (!account) return;
+      if (Date.now() - unreadableSince > unreadableLasts) {
+        unreadable = new Map();
+        unreadableSince = Date.now();
+      }
+      await syncDetails({ pool, upstream, account, signal, unreadable });
+      leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
     },
     refreshedAt: () => readRefreshedAt(pool, userId),
+    skipped: leftOut.count,
+  };
+}
+
+/** Adds up how many records of each kind were read. */
+function createCounter(advanced: (records: number) => void) {
+  const fetched = new Map<string, number>();
+  return {
+    advanced(kind: string, count: number): void {
+      fetched.set(kind, count);
+      advanced([...fetched.values()].reduce((sum, each) => sum + each, 0));
+    },
+  };
+}
+
+/** How many records are left out, told whenever that changes and not at every run. */
+function createLeftOut(logger: Logger) {
+  const lists = new Map<string, number>();
+  let details = 0;
+  let told = 0;
+  const count = () => [...lists.values()].reduce((sum, each) => sum + each, details);
+  function tell(): void {
+    if (count() !== told) logger.warn({ records: count() }, 'records of the upstream are left out');
+    told = count();
+  }
+  return {
+    count,
+    ofLists(skipped: readonly (readonly [kind: string, count: number])[]): void {
+      // Of sessions a run reads the newest alone: those that an earlier one left out are so still.
+      for (const [kind, now] of skipped)
+        lists.set(kind, kind === sessions ? Math.max(now, lists.get(kind) ?? 0) : now);
+      tell();
+    },
+    ofDetails(skipped: number): void {
+      details = skipped;
+      tell();
+    },
   };
 }

@@ -10,7 +10,7 @@ import {
   pullDetails,
   pullLists,
 } from './pullAccount.ts';
-import { AnotherAccount, type Upstream } from './upstream.ts';
+import { AnotherAccount } from './upstream.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
@@ -71,17 +71,20 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   }
 }
 
-/** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
-export async function syncDetails(options: {
-  readonly pool: pg.Pool;
-  readonly upstream: Upstream;
-  readonly account: Account;
-  readonly signal: AbortSignal;
-}): Promise<void> {
+/**
+ * Reads the details that are still to be read of an account whose lists are here.
+ * @returns how many records had to be skipped; undefined while another run is under way.
+ */
+export async function syncDetails(
+  options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable'> & {
+    readonly pool: pg.Pool;
+    readonly account: Account;
+  },
+): Promise<number | undefined> {
   const { pool, upstream, account } = options;
   const mirror = await openMirror({ pool, source: upstream.base, account });
   try {
-    if (mirror) await pullDetails(options, mirror, account);
+    return mirror && (await pullDetails(options, mirror, account)).skipped;
   } finally {
     await mirror?.release();
   }

@@ -45,14 +45,12 @@ export function createRestHandler({
     const [path = '', query = ''] = exchange.target.slice(restPath.length).split(/\?(.*)/s);
     if (!viewer) {
       if (docsPath !== undefined && path === '' && isOpened(exchange)) return redirect(docsPath);
-      const challenge = challengeFor(problemOf(request.headers.authorization));
-      return restErrorResponse(401, messages.unauthorized, challenge);
+      return unauthorized(request);
     }
     const match = matchPath(byPath, path);
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);
-    const parameters = new URLSearchParams(query);
-    const asked = route && { route, id: match?.id, parameters };
+    const asked = route && { route, id: match?.id, parameters: new URLSearchParams(query) };
     const relay = asked && covers(asked, viewer) ? undefined : relayFor?.(viewer);
     if (relay) return taskOfRelay(exchange, relay);
     if (!match) return restErrorResponse(404, messages.notFound);
@@ -69,7 +67,7 @@ export function createRestHandler({
         if ('status' in input) return input;
         const response = await run(route, input, createContext(viewer));
         // What is not here may be new upstream, or somebody's whose records the viewer may see there.
-        const relay = response.status === 404 && !route.isMutation ? relayFor?.(viewer) : undefined;
+        const relay = response.status === 404 && !route.isMutation && relayFor?.(viewer);
         return relay ? await relay(exchange) : response;
       } catch (error) {
         exchange.report(error);
@@ -115,6 +113,10 @@ function taskOfRelay(exchange: Exchange, relay: Relay): Task {
     mayHaveWritten: () => !isRead(exchange),
   } as const;
   return { cacheKey: undefined, prepare: () => work };
+}
+
+function unauthorized({ headers }: IncomingMessage): HttpResponse {
+  return restErrorResponse(401, messages.unauthorized, challengeFor(problemOf(headers.authorization)));
 }
 
 /** What the response of a read depends on beside the viewer, so that nothing else fills the cache. */
