@@ -37,6 +37,7 @@ export const messages = {
   accountArriving: 'The account is being read from the upstream',
   accountUnread:
     'The account was not read from the upstream yet, and is once a request comes with a token of the upstream',
+  accountOutdated: 'What was written upstream could not be read again yet',
   accountUnreachable:
     'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
   upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',

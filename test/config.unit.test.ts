@@ -55,6 +55,9 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     UPSTREAM_URL: undefined,
     UPSTREAM_TOKEN: undefined,
     UPSTREAM_INTERVAL: 60,
+    UPSTREAM_RATE: 60,
+    UPSTREAM_TOKEN_TTL: 60,
+    RELAY: 'on',
   };
 
   it.each([
@@ -124,6 +127,8 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['TRUST_PROXY', 0, 16],
     ['METRICS_PORT', 0, 65_535],
     ['UPSTREAM_INTERVAL', 1, 86_400],
+    ['UPSTREAM_RATE', 0, 1_000_000],
+    ['UPSTREAM_TOKEN_TTL', 1, 3_600],
   ])('takes for %s an integer from %i to %i, and no other', (name, min, max) => {
     for (const border of [min, max])
       expect(readConfig({ [name]: String(border) })).toEqual({ ...defaults, [name]: border });

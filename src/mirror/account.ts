@@ -18,12 +18,23 @@ export interface Named {
   readonly lockSessions?: readonly number[];
 }
 
+/** Finds out whose account the token of an upstream opens. */
+export type Learn = (upstream: Upstream, named?: Named, signal?: AbortSignal) => Promise<Learnt>;
+
+/**
+ * The user whose token it is, as the one operation says that is about nobody else. Where many have tokens nothing else
+ * will do: whose records a token can read may be somebody else's, who is linked with its user.
+ * @throws {UpstreamError} when it does not.
+ */
+export const readAccount: Learn = async (upstream, _named, signal) =>
+  parseAccount('/users/me', await upstream.get('/users/me', signal));
+
 /**
  * The user whose token it is, by whichever operation tells.
  * @param named records that may name their owner.
  * @throws {UpstreamError} when none does.
  */
-export async function learnAccount(upstream: Upstream, named?: Named, signal?: AbortSignal): Promise<Learnt> {
+export const learnAccount: Learn = async (upstream, named, signal) => {
   const whole = await getOptional(upstream, '/users/me', signal);
   if (whole !== undefined) return parseAccount('/users/me', whole);
   const users = z
@@ -42,7 +53,7 @@ export async function learnAccount(upstream: Upstream, named?: Named, signal?: A
       'Name a record with --lkbx, --lock-template or --lock-session.',
     { failure: 'does not tell whose account it is' },
   );
-}
+};
 
 async function ownersOfRecords(
   upstream: Upstream,

@@ -1,11 +1,13 @@
 /** The accounts of a mirror that this process knows of, each kept fresh while somebody asks about it. */
 
+import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Change, ChangeFeed } from '../database/changeFeed.ts';
+import type { Learn } from './account.ts';
 import { createActivationTurns } from './activationTurns.ts';
-import { createBudget } from './budget.ts';
+import { type Budget, createBudget, longestPause } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
@@ -24,6 +26,8 @@ export interface AccountsOptions {
   /** For how long after somebody asked an account is kept fresh, in milliseconds. */
   readonly idle: number;
   readonly logger: Logger;
+  /** How it is found out whose token it is. */
+  readonly learn: Learn;
   /** What to do once an account is in step, for whoever reads the log; undefined for nothing. */
   readonly next: string | undefined;
   /** Told of a user whose rows have changed here, before that is said to anybody. */
@@ -57,8 +61,11 @@ export interface Accounts {
   close(): Promise<void>;
 }
 
-/** How many accounts are read at the same time: when many come at once, the first are soon done. */
-const maxRuns = 16;
+/** How many accounts' budgets are remembered. */
+const maxBudgets = 10_000;
+
+/** How many requests that nobody waits for are under way at the same time. */
+const maxRequests = 32;
 
 /** The row of a user says that an account has come, gone or changed its name. */
 function doubt(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
@@ -67,10 +74,26 @@ function doubt(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): 
   for (const account of changed) account?.standing.doubt();
 }
 
+/** How long, in milliseconds, the same failure is not logged again. */
+const logInterval = 1_000;
+
+/** The budgets of accounts, also of those that were let go of, since the upstream does not forget them at once. */
+function createBudgets(rate: number, onSent: () => unknown): (userId: number) => Budget {
+  const budgets = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestPause });
+  return (userId) => {
+    const budget = budgets.get(userId) ?? createBudget(rate, onSent);
+    budgets.set(userId, budget);
+    return budget;
+  };
+}
+
+const leftOut = ({ skipped }: MirrorFigures) => (skipped > 0 ? `, ${skipped} records left out` : '');
+
 /** Takes note of how runs go, and logs those that fail. */
 function createOutcomes(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
+  let logged = { what: '', at: 0 };
   return {
     succeed(): void {
       lastSuccess = new Date().toISOString();
@@ -79,6 +102,9 @@ function createOutcomes(logger: Logger) {
       const isUpstream = error instanceof UpstreamError;
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
+      // An upstream that is away is so for all accounts, and for every token that is new.
+      if (isUpstream && logged.what === what && Date.now() - logged.at < logInterval) return;
+      logged = { what, at: Date.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     },
     status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
@@ -88,22 +114,23 @@ function createOutcomes(logger: Logger) {
 export function createAccounts(options: AccountsOptions): Accounts {
   const { pool, feed, logger } = options;
   const accounts = new Map<number, MirroredAccount>();
-  /** Those that were let go of, until what they were about is over. */
+  // Those that were let go of, until what they were about is over.
   const leaving = new Set<Promise<void>>();
-  const inTurn = pLimit(maxRuns);
+  const inTurn = pLimit(maxRequests);
   const outcomes = createOutcomes(logger);
   let requests = 0;
+  const budgetOf = createBudgets(options.rate, () => requests++);
   const unsubscribe = feed.subscribe((change) => doubt(accounts, change));
-
   function enter(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
     const account = createMirroredAccount({
       ...options,
       id,
-      budget: createBudget(options.rate, () => requests++),
+      inTurn,
+      budget: budgetOf(id),
       activateInTurn: createActivationTurns(pool.options.connectionString, id),
-      runs: createRuns({ pool, userId: id, logger, next: options.next, inTurn }),
+      runs: createRuns({ ...options, userId: id }),
       onChanged: () => options.onChanged(id),
       onSuccess: outcomes.succeed,
       onFailure: outcomes.fail,
@@ -121,9 +148,9 @@ export function createAccounts(options: AccountsOptions): Accounts {
     enter,
     fail: outcomes.fail,
     async of(userId) {
-      const known = accounts.get(userId);
-      const account = known ?? ((await isMirrored(pool, userId)) ? enter(userId) : undefined);
-      await account?.standing.learn();
+      if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
+      const account = enter(userId);
+      await account.standing.learn();
       return account;
     },
     leave(userId) {
@@ -134,11 +161,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       leaving.add(closing);
     },
     figures,
-    status() {
-      const { skipped } = figures();
-      const left = skipped > 0 ? `, ${skipped} records left out` : '';
-      return `${outcomes.status()}${left}`;
-    },
+    status: () => `${outcomes.status()}${leftOut(figures())}`,
     async close() {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);

@@ -1,5 +1,6 @@
 /** Activation of a template of a mirrored account: first where the account lives, then in the mirror. */
 
+import type { GraphQLError } from 'graphql';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
@@ -34,19 +35,22 @@ export interface ActivationOptions {
   readonly logger: Logger;
   /** A client of the upstream for what a viewer asks, of which nothing else makes use; undefined if nobody can ask there. */
   upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; inTurn: InTurn } | undefined>;
+  /** Why nobody can ask there: clients bring no token, or that of the settings is not accepted. */
+  readonly unreachable: GraphQLError;
 }
 
 export function createActivation({
   pool,
   logger,
   upstreamFor,
+  unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
   return async (viewer, templateId, activateHere) => {
     const found = await upstreamFor(viewer);
     if (!found) return undefined;
     if (templateId < 1) throw notOwned();
     const { upstream, inTurn } = found;
-    if (!upstream) throw clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable);
+    if (!upstream) throw unreachable;
     return inTurn(async () => {
       const scheduleTypeChanged = await activateThere(upstream, viewer.id, templateId);
       return { here: await activateHere(), scheduleTypeChanged };

@@ -2,17 +2,20 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What a request is for: somebody waits for it, the lists are to be read again, or details are still to be read. */
-export type Priority = 'demand' | 'refresh' | 'details';
+/** What a request is for: somebody waits for it, the lists are to be read again or for the first time, or details are. */
+export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 
 /** How much of the budget each may use. What the less urgent leave is there at once for what is more urgent. */
-const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8 };
+const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
 
 /** A minute, in milliseconds, and a little more: requests do not all take equally long to get there. */
 const window = 60_500;
 
+/** How long, in milliseconds, nothing is sent at the most: an hour, whatever an upstream says. */
+export const longestPause = 60 * 60_000;
+
 export interface Budget {
-  /** Counts a request that is sent whatever the budget says. */
+  /** Counts a request that is sent whatever the budget says: there has to be room for more of its like. */
   note(): void;
   /** How many requests on demand may be sent now. */
   available(): number;
@@ -32,51 +35,69 @@ export interface Budget {
 export function createBudget(
   rate: number,
   onSent: () => unknown = () => {},
-  wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = (milliseconds, signal) =>
-    sleep(milliseconds, undefined, { ...(signal && { signal }) }),
+  wait: (milliseconds: number, signal?: AbortSignal) => Promise<unknown> = waitFor,
 ): Budget {
-  /** When the requests of the last minute were sent, the oldest first. */
-  let sent: number[] = [];
+  const sent = createLastMinute();
+  /** Those of them that nobody here can hold back. */
+  const noted = createLastMinute();
   let pausedUntil = 0;
-  const note = () => {
-    onSent();
-    if (rate > 0) sent.push(Date.now());
-  };
+  const remainingPause = () => Math.max(pausedUntil - Date.now(), 0);
 
-  /** How many requests were sent in the last minute. */
-  function spent(now: number): number {
-    const since = sent.findIndex((time) => time > now - window);
-    sent = since === -1 ? [] : sent.slice(since);
-    return sent.length;
+  /** How many requests a minute there may be in all, for one of the priority to be sent. */
+  function mostFor(priority: Priority): number {
+    if (priority === 'demand') return rate;
+    // Whoever asks goes on asking, a little more now and then.
+    const left = rate - noted.times().length * 1.5;
+    return Math.max(Math.floor(Math.min(rate * shares[priority], left)), 1);
   }
 
   function delayFor(count: number, priority: Priority = 'demand'): number {
-    const now = Date.now();
-    const pause = Math.max(pausedUntil - now, 0);
-    if (rate === 0) return pause;
-    const most = Math.max(Math.floor(rate * shares[priority]), 1);
-    const tooMany = spent(now) + count - most;
-    if (tooMany <= 0) return pause;
+    const times = sent.times();
+    const tooMany = rate === 0 ? 0 : times.length + count - mostFor(priority);
+    if (tooMany <= 0) return remainingPause();
     // As many of the oldest have to be over; more than there are take a minute of their own.
-    const last = sent[tooMany - 1];
-    return Math.max(pause, last === undefined ? window : last + window - now);
+    const last = times[tooMany - 1];
+    return Math.max(remainingPause(), last === undefined ? window : last + window - Date.now());
+  }
+
+  function count(): void {
+    onSent();
+    if (rate > 0) sent.add();
   }
 
   return {
     delayFor,
-    available() {
-      const now = Date.now();
-      if (pausedUntil > now) return 0;
-      return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - spent(now), 0);
+    note() {
+      count();
+      if (rate > 0) noted.add();
     },
-    note,
+    available() {
+      if (remainingPause() > 0) return 0;
+      return rate === 0 ? Number.POSITIVE_INFINITY : Math.max(rate - sent.times().length, 0);
+    },
     async take(priority, signal) {
       for (let delay = delayFor(1, priority); delay > 0; delay = delayFor(1, priority))
         await wait(delay, signal);
-      note();
+      count();
     },
     pauseUntil(time) {
-      pausedUntil = Math.max(pausedUntil, time);
+      pausedUntil = Math.max(pausedUntil, Math.min(time, Date.now() + longestPause));
+    },
+  };
+}
+
+const waitFor = (milliseconds: number, signal?: AbortSignal) =>
+  sleep(milliseconds, undefined, { ...(signal && { signal }) });
+
+/** When something happened in the last minute, in milliseconds since the epoch, the oldest first. */
+function createLastMinute() {
+  let times: number[] = [];
+  return {
+    add: () => void times.push(Date.now()),
+    times(): readonly number[] {
+      const first = times.findIndex((time) => time > Date.now() - window);
+      times = first === -1 ? [] : times.slice(first);
+      return times;
     },
   };
 }

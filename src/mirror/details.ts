@@ -4,7 +4,6 @@ import pMap from 'p-map';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import type { DetailedModel } from '../schema/context.ts';
-import { noteDenied } from './pending.ts';
 import { concurrency, fetchRecord } from './pull.ts';
 import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
 import { takeTurn } from './turn.ts';
@@ -51,7 +50,8 @@ export function createDetails(): Details {
     const before = await readVersion(pool, kind, id);
     if (before === undefined) return 'settled';
     const fetched = await fetchRecord(upstream, kind, id, signal);
-    if (typeof fetched === 'string') return 'unusable';
+    // One that is denied may be so for a moment: a run finds out.
+    if (typeof fetched !== 'object') return 'unusable';
     const outcome = await inTransaction(pool, async (client) => {
       if (kind.table === 'DttTemplate') await takeTurn(client);
       // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
@@ -59,10 +59,6 @@ export function createDetails(): Details {
       if (version === undefined) return 'settled';
       // A list that was read meanwhile may know better.
       if (version !== before) return 'outdated';
-      if (fetched === undefined) {
-        await noteDenied(client, kind, [id], accountId);
-        return 'settled';
-      }
       return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
     });
     if (outcome !== 'outdated') return outcome;

@@ -1,5 +1,6 @@
 /** Removes an account from a mirror, with all that it alone has. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
@@ -32,8 +33,28 @@ const owned = {
 /** How many accounts are named to whoever has named another. */
 const named = 10;
 
-/** @throws {SetupError} for a database that is no mirror, and for an account that it does not have. */
-export function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise<Forgotten> {
+/** How long, in milliseconds, gateways have to hear that an account is to be forgotten. */
+const longestDelivery = 1_000;
+
+/** For how long, in seconds, none of them reads it again: until it is gone. */
+const turn = 60;
+
+/**
+ * Removes an account. First of all gateways hear that it is not here: no response may have a part of its rows.
+ * @throws {SetupError} for a database that is no mirror, and for an account that it does not have.
+ */
+export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise<Forgotten> {
+  await inTransaction(pool, async (client) => {
+    const { id } = await findAccount(client, which);
+    await client.query(
+      `UPDATE "MirroredAccount" SET "refreshedAt" = NULL, "heldBy" = 'forget', "heldUntil" = now() + $2 * interval '1 s'
+       WHERE "userId" = $1`,
+      [id, turn],
+    );
+    // Which is announced, as every change of a user is.
+    await client.query('UPDATE "User" SET username = username WHERE id = $1', [id]);
+  });
+  await sleep(longestDelivery);
   return inTransaction(pool, async (client) => {
     const account = await findAccount(client, which);
     await takeTurn(client);

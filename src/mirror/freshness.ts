@@ -38,7 +38,9 @@ export async function admit(
   }
   if (refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
   await makeFresh(exchange, account, waits);
-  return undefined;
+  // It may have been forgotten meanwhile.
+  if (account.standing.refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
+  return account.standing.isOutdated ? askAgain(exchange, messages.accountOutdated) : undefined;
 }
 
 /** How many requests a refresh takes, at the least. */
@@ -81,11 +83,12 @@ async function awaitArrival(
   const message = account.isUnreachable
     ? messages.accountUnread
     : `${messages.accountArriving}: ${account.progress} records so far`;
-  return errorResponse(
-    exchange.endpoint,
-    { code: 'SERVICE_UNAVAILABLE', message },
-    { 'Retry-After': String(retryAfter) },
-  );
+  return askAgain(exchange, message);
+}
+
+function askAgain(exchange: Exchange, message: string): HttpResponse {
+  const headers = { 'Retry-After': String(retryAfter) };
+  return errorResponse(exchange.endpoint, { code: 'SERVICE_UNAVAILABLE', message }, headers);
 }
 
 /** How old, in milliseconds, what is here may be. */

@@ -9,7 +9,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
-import { noteDenied, notePending, type PendingQuery, readPending } from './pending.ts';
+import { noteDenied, notePending, type PendingQuery, readPending, readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { findDiffering, upsert } from './rows.ts';
 import type { Counts } from './tally.ts';
@@ -34,6 +34,8 @@ export interface Mirror {
   write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
   /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
+  /** Those of the records whose details are pending still. */
+  stillPending(kind: Kind, ids: readonly number[]): Promise<Set<number>>;
   /** Notes of records that their details are pending. */
   notePending(kind: Kind, ids: readonly number[]): Promise<void>;
   /** Notes of records that the upstream does not give their details to the account. */
@@ -80,6 +82,7 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
     differing: (kind, records) => findDifferingOrAll(pool, kind, records, account.id),
     write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
+    stillPending: (kind, ids) => readStillPending(pool, kind, ids),
     pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
     notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),
     noteDenied: (kind, ids) => transaction((client) => noteDenied(client, kind, ids, account.id)),
@@ -125,8 +128,7 @@ function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
       account.id,
     ]);
     if (known === 0) {
-      await takeName(client, account);
-      await upsert(client, 'User', [account], untoldOfUser);
+      await upsert(client, 'User', [await withFreeName(client, account)], untoldOfUser);
       await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     }
     const taken = await takeLease(client, lease);
@@ -174,13 +176,32 @@ export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean
 }
 
 async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<Counts> {
-  const differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
+  let differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
   if (differing.size > 0) {
-    await takeName(client, user);
-    await upsert(client, 'User', [user]);
+    const row = await withFreeName(client, user);
+    differing = await findDiffering(client, { table: 'User' }, [{ row }]);
+    if (differing.size > 0) await upsert(client, 'User', [row]);
   }
   const created = isNew ? 1 : 0;
   return { created, updated: differing.size, unchanged: 1 - created - differing.size };
+}
+
+/**
+ * The account with a name that it can have: here no two names differ by case alone, as upstream they may. One that another
+ * account has is taken from it.
+ */
+async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
+  const { id, username } = account;
+  await takeTurn(client);
+  const { rows } = await client.query<{ username: string }>(
+    'SELECT username FROM "User" WHERE lower(username) = lower($2) AND id <> $1',
+    [id, username],
+  );
+  const [other] = rows;
+  if (!other) return account;
+  if (other.username !== username) return { ...account, username: `${username} (id ${id})` };
+  await takeName(client, account);
+  return account;
 }
 
 /**
@@ -188,13 +209,12 @@ async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Prom
  * says so, and counts as not refreshed.
  */
 async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
-  await takeTurn(client);
   await client.query(
     `WITH renamed AS (
        UPDATE "User" AS stale SET username = (
          SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
          WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
-       WHERE lower(username) = lower($2) AND id <> $1 RETURNING id)
+       WHERE username = $2 AND id <> $1 RETURNING id)
      UPDATE "MirroredAccount" SET "refreshedAt" = NULL WHERE "userId" IN (SELECT id FROM renamed)`,
     [id, username],
   );

@@ -1,12 +1,13 @@
 /** One account of the mirror in this process: who can read it upstream, and what keeps it fresh while somebody asks. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LimitFunction } from 'p-limit';
 import type { InTurn } from './activationTurns.ts';
 import type { Budget, Priority } from './budget.ts';
 import { createFlights, type Flights } from './flights.ts';
 import { createStanding, type Standing } from './standing.ts';
 import type { Credential, Said } from './tokens.ts';
-import { AnotherAccount, createUpstream, type Timing, Unauthorized, type Upstream } from './upstream.ts';
+import { AnotherAccount, createUpstream, type Timing, type Upstream } from './upstream.ts';
 
 /** What a run through the lists has found. */
 export interface ListsReport {
@@ -37,6 +38,8 @@ export interface MirroredAccountOptions {
   readonly timing: Partial<Timing>;
   readonly budget: Budget;
   readonly activateInTurn: InTurn;
+  /** Has the requests of all accounts that nobody waits for take turns. */
+  readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
   /** From the end of a run to the start of the next, in milliseconds. */
   readonly interval: number;
@@ -94,6 +97,8 @@ interface Self extends MirroredAccountOptions {
   progress: number;
   /** Begins the next run; undefined while one is under way, and while nobody asks. */
   timer: NodeJS.Timeout | undefined;
+  /** Whether it is being found out whether the next run is due. */
+  isTicking: boolean;
   awakening: Promise<boolean> | undefined;
   /** The reading of details, and what has it make way for whatever else there is to do. */
   details: Promise<void>;
@@ -114,6 +119,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     askedAt: Date.now(),
     progress: 0,
     timer: undefined,
+    isTicking: false,
     awakening: undefined,
     details: Promise.resolve(),
     stopDetails: () => {},
@@ -157,9 +163,21 @@ function upstreamFor(
   priority: Priority,
   timing: Partial<Timing>,
 ): Upstream | undefined {
-  const { base, budget } = self;
-  const token = (credential ?? newestOf(self))?.token;
-  return token === undefined ? undefined : createUpstream({ base, token, timing, budget, priority });
+  const { base, budget, onSaid } = self;
+  const used = credential ?? newestOf(self);
+  if (!used) return undefined;
+  // What somebody waits for does not wait for others.
+  const inTurn = priority === 'demand' ? undefined : self.inTurn;
+  const onRefused = (route: string) => onSaid(used, route === '/users/me' ? 'invalid' : 'doubtful');
+  return createUpstream({
+    base,
+    token: used.token,
+    timing,
+    budget,
+    priority,
+    onRefused,
+    ...(inTurn && { inTurn }),
+  });
 }
 
 /** Reads the lists, and returns whether that succeeded. */
@@ -170,7 +188,8 @@ async function run(self: Self): Promise<boolean> {
   clearTimeout(self.timer);
   self.timer = undefined;
   const credential = newestOf(self);
-  const upstream = upstreamFor(self, credential, 'refresh', timing);
+  const priority = standing.refreshedAt === undefined ? 'arrival' : 'refresh';
+  const upstream = upstreamFor(self, credential, priority, timing);
   if (!credential || !upstream || closing.signal.aborted) return false;
   try {
     const report = await runs.lists(upstream, closing.signal, (records) => {
@@ -185,7 +204,6 @@ async function run(self: Self): Promise<boolean> {
   } catch (error) {
     if (closing.signal.aborted) return false;
     self.onFailure(error);
-    if (error instanceof Unauthorized) self.onSaid(credential, 'invalid');
     if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
     return false;
   } finally {
@@ -220,7 +238,9 @@ async function tick(self: Self): Promise<void> {
   self.timer = undefined;
   if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
   // Another process may have done it.
+  self.isTicking = true;
   await standing.ask().catch(self.onFailure);
+  self.isTicking = false;
   if (closing.signal.aborted) return;
   const age = Date.now() - (standing.refreshedAt ?? 0);
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
@@ -229,8 +249,8 @@ async function tick(self: Self): Promise<void> {
 
 /** Begins a run where none is to come by itself. */
 function awake(self: Self): Promise<boolean> | undefined {
-  const { flights, credentials, timer } = self;
-  if (timer !== undefined || flights.current || credentials.size === 0) return self.awakening;
+  const { flights, credentials, timer, isTicking } = self;
+  if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
   self.awakening = flights.begin().finally(() => {
     self.awakening = undefined;
   });

@@ -40,6 +40,19 @@ export async function readPending(
   return rows.map(({ id }) => id);
 }
 
+/** Those of the records whose details are pending. */
+export async function readStillPending(
+  client: pg.Pool | pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+): Promise<Set<number>> {
+  const { rows } = await client.query<{ id: number }>(
+    `SELECT id FROM "${table}" WHERE id = ANY($1) AND "detailsPending"`,
+    [ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
 const pendingTemplates = `SELECT template.id FROM "DttTemplate" AS template
   JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
   JOIN "User" AS account ON account.id = entry."userId"

@@ -28,6 +28,8 @@ export interface PullContext {
   /** Whether to ask by id for what the mirror has already. */
   readonly full: boolean;
   readonly signal: AbortSignal;
+  /** Whether a record that the upstream lists and denies by its id is given up; it is unless told otherwise. */
+  readonly mayDeny?: (kind: Kind, id: number) => boolean;
   /** Told of every record that is skipped. */
   onSkipped(where: string, why: string): void;
   /** Told of every record that the upstream lists and does not give out by its id. */
@@ -197,11 +199,19 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
 
 async function writeDetails(
   current: Pull,
-  found: readonly MirrorRecord[],
-  denied: readonly number[],
+  fetched: readonly MirrorRecord[],
+  absent: readonly number[],
   failed: Set<number>,
 ): Promise<void> {
+  // A fault of a moment must not make details null: they are pending for as long as it may be one.
+  const denied = absent.filter((id) => current.mayDeny?.(current.kind, id) ?? true);
   const { kind, mirror, tally, fresh } = current;
+  // Somebody who could not wait may have had them fetched since.
+  const pending = await mirror.stillPending(
+    kind,
+    fetched.map(({ row }) => row.id),
+  );
+  const found = fetched.filter(({ row }) => pending.has(row.id));
   const known = found.filter(({ row }) => !fresh.has(row.id));
   const differing = await mirror.differing(kind, known.map(withoutNote));
   await mirror.write(kind, found, ({ row }, why) => {
@@ -212,8 +222,8 @@ async function writeDetails(
   for (const { row } of known)
     if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
   if (denied.length > 0) await mirror.noteDenied(kind, denied);
-  for (const id of denied) failed.add(id);
-  tally.skipped += denied.length;
+  for (const id of absent) failed.add(id);
+  tally.skipped += absent.length;
   for (const id of denied) current.onDenied(`${kind.item}${id}`);
 }
 
@@ -310,7 +320,10 @@ export async function fetchRecord(
   signal?: AbortSignal,
 ): Promise<MirrorRecord | string | undefined> {
   try {
-    const { data: record, error } = kind.record.safeParse(await upstream.get(`${kind.item}${id}`, signal));
+    const data = await upstream.get(`${kind.item}${id}`, signal);
+    // As good as saying that there is none.
+    if (data === null) return undefined;
+    const { data: record, error } = kind.record.safeParse(data);
     if (record?.row.id === id) return record;
     return record ? `id: is ${record.row.id}` : firstIssue(error);
   } catch (error) {

@@ -28,6 +28,8 @@ export interface PullAccountOptions {
   readonly listener?: SyncListener;
   /** The ids of records whose details an earlier run could not read, by kind: they are not asked for again. */
   readonly unreadable?: Map<string, Set<number>>;
+  /** As in `PullContext`. */
+  readonly mayDeny?: PullContext['mayDeny'];
 }
 
 /** What a run has done so far, for its steps to go on counting. */
@@ -109,14 +111,24 @@ export async function pullDetails(
 }
 
 function createRun(
-  { upstream, full = false, named = {}, signal, listener }: PullAccountOptions,
+  { upstream, full = false, named = {}, signal, listener, mayDeny }: PullAccountOptions,
   mirror: Mirror,
   account: Account,
   { tallies, notes, fresh }: Progress,
 ): Run {
   const { onAbsent, onSkipped, onDenied, onAltered } = notes;
   return {
-    context: { upstream, mirror, full, signal, onAbsent, onSkipped, onDenied, onAltered },
+    context: {
+      upstream,
+      mirror,
+      full,
+      signal,
+      ...(mayDeny && { mayDeny }),
+      onAbsent,
+      onSkipped,
+      onDenied,
+      onAltered,
+    },
     account,
     kinds: kindsOf(account.id),
     named,

@@ -50,6 +50,9 @@ const notReturned = new Set([
   'server',
   'strict-transport-security',
   'vary',
+  'age',
+  'x-request-id',
+  'x-content-type-options',
 ]);
 
 /** Hands a request on, and the response back. */
@@ -82,6 +85,8 @@ export async function relay(
   const { request, target } = exchange;
   const { method = 'GET' } = request;
   exchange.operation = 'relayed';
+  // That of what is here.
+  delete exchange.headers.Age;
   const fail = (status: number, message: string) =>
     errorResponse('rest', { code: 'BAD_GATEWAY', status, message });
   const place = placeOf(base, target);
@@ -129,8 +134,10 @@ function headersOf(raw: readonly string[]): Record<string, string> {
 }
 
 function returned({ headers, status }: Response, body: Buffer): Record<string, string | number> {
+  const ofThisConnection = new Set((headers.get('connection') ?? '').toLowerCase().split(/\s*,\s*/));
   const kept = [...headers].filter(
-    ([name]) => !notReturned.has(name) && !name.startsWith('access-control-') && !name.startsWith('alt-'),
+    ([name]) =>
+      !notReturned.has(name) && !ofThisConnection.has(name) && !/^(access-control|alt|ratelimit)/.test(name),
   );
   // A response without a body says nothing of its length.
   const said = headers.get('content-length');
@@ -139,7 +146,7 @@ function returned({ headers, status }: Response, body: Buffer): Record<string, s
       ? {}
       : { 'Content-Length': body.length || Number(said) };
   return {
-    'Cache-Control': 'private, no-store',
+    'cache-control': 'private, no-store',
     ...Object.fromEntries(kept),
     ...length,
     Vary: 'Authorization',

@@ -1,12 +1,12 @@
 /** The runs that keep an account in step, and what the log says of them. */
 
-import type { LimitFunction } from 'p-limit';
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Account } from './account.ts';
+import type { Account, Learn } from './account.ts';
 import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
-import { kindsOf } from './records.ts';
+import { type Kind, kindsOf } from './records.ts';
 import { describeChanges } from './report.ts';
 import { sync, syncDetails } from './sync.ts';
 
@@ -16,8 +16,7 @@ export interface RunsOptions {
   readonly logger: Logger;
   /** What to do once the account is in step, for whoever reads the log. */
   readonly next: string | undefined;
-  /** Has the runs of all accounts take turns. */
-  readonly inTurn: LimitFunction;
+  readonly learn: Learn;
 }
 
 const sessions = kindsOf(0).dttSessions.name;
@@ -25,17 +24,18 @@ const sessions = kindsOf(0).dttSessions.name;
 /** How long, in milliseconds, details that could not be read are not asked for again. */
 const unreadableLasts = 60 * 60_000;
 
-export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions): AccountRuns {
+export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): AccountRuns {
   let isInStep = false;
   const leftOut = createLeftOut(logger);
   /** As the last run found it. */
   let account: Account | undefined;
   let unreadable = new Map<string, Set<number>>();
   let unreadableSince = Date.now();
+  const mayDeny = createDenials();
   return {
     async lists(upstream, signal, advanced) {
       const listener = createCounter(advanced);
-      const report = await inTurn(() => sync({ pool, upstream, userId, signal, listener, listsOnly: true }));
+      const report = await sync({ pool, upstream, userId, learn, signal, listener, listsOnly: true });
       if (!report) return undefined;
       account = report.account;
       // What they say has ids and values in it: `dovetail sync` prints them.
@@ -54,11 +54,22 @@ export function createRuns({ pool, userId, logger, next, inTurn }: RunsOptions):
         unreadable = new Map();
         unreadableSince = Date.now();
       }
-      await syncDetails({ pool, upstream, account, signal, unreadable });
+      await syncDetails({ pool, upstream, account, signal, unreadable, mayDeny });
       leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
     },
     refreshedAt: () => readRefreshedAt(pool, userId),
     skipped: leftOut.count,
+  };
+}
+
+/** Gives up a record whose details were denied by two runs, the one long after the other. */
+function createDenials() {
+  const since = new LRUCache<string, number>({ max: 10_000 });
+  return ({ table }: Kind, id: number): boolean => {
+    const key = `${table} ${id}`;
+    const first = since.get(key) ?? Date.now();
+    since.set(key, first);
+    return Date.now() - first >= unreadableLasts;
   };
 }
 

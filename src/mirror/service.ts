@@ -8,11 +8,11 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
-import { SetupError } from '../errors.ts';
+import { clientError, messages, SetupError } from '../errors.ts';
 import { type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { learnAccount } from './account.ts';
+import { type Learn, learnAccount, readAccount } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
@@ -98,8 +98,10 @@ export async function openMirrorService(
   const base = config.UPSTREAM_URL.replace(/\/+$/, '');
   await checkMirror(options.pool, base);
   const own = config.UPSTREAM_TOKEN;
+  const learn = own === undefined ? readAccount : learnAccount;
   const accounts = createAccounts({
     ...options,
+    learn,
     base,
     timing,
     interval: config.UPSTREAM_INTERVAL * 1_000,
@@ -110,7 +112,7 @@ export async function openMirrorService(
     next: own === undefined ? undefined : tokenStep('your_name', config),
     onSaid: (credential, said) => tokens?.tell(credential, said),
   });
-  const check = createCheck(base, accounts, { ...checkTiming, ...timing });
+  const check = createCheck(base, accounts, learn, { ...checkTiming, ...timing });
   const waits = { ...usualWaits, ...options.waits };
   const parts: Parts = {
     ...options,
@@ -205,7 +207,7 @@ function createRelays({ accounts, base, config, waits }: Parts, tokens: Upstream
       const { budget, standing, refresh } = accounts.enter(viewer.id);
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
-      if (response.status === 401) tokens?.tell(credential, 'invalid');
+      if (response.status === 401) tokens?.tell(credential, 'doubtful');
       else if (!isRead(exchange)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         standing.noteWrite();
@@ -228,24 +230,34 @@ function createUpstreamAccount(
     return { upstream, budget: account.budget, inTurn: account.activateInTurn };
   }
   return {
-    activate: createActivation({ pool, logger, upstreamFor }),
+    activate: createActivation({
+      pool,
+      logger,
+      upstreamFor,
+      unreachable: tokens
+        ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
+        : clientError('BAD_GATEWAY', messages.upstreamUnusable),
+    }),
     fetchDetails: createDemand({ pool, logger, upstreamFor }),
   };
 }
 
-/** Asks the upstream whose token it is, within the budget of whose it was if it was anybody's. */
+/** Whether the interface says that the token opens nothing, and not something on the way to it. */
+const isForbidden = (error: unknown) =>
+  error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
+
+/** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
 type Check = (token: string, userId?: number) => Promise<Checked>;
 
-function createCheck(base: string, accounts: Accounts, timing: Partial<Timing>): Check {
+function createCheck(base: string, accounts: Accounts, learn: Learn, timing: Partial<Timing>): Check {
   return async (token, userId) => {
-    const budget = userId === undefined ? undefined : accounts.enter(userId).budget;
-    const upstream = createUpstream({ base, token, timing, priority: 'demand', ...(budget && { budget }) });
+    // Not held up by the budget, which would leave a token that was revoked to those who spend it.
+    if (userId !== undefined) accounts.enter(userId).budget.note();
     try {
-      const { row } = await learnAccount(upstream);
+      const { row } = await learn(createUpstream({ base, token, timing }));
       return { kind: 'valid', userId: row.id };
     } catch (error) {
-      if (error instanceof Unauthorized || (error instanceof UpstreamRejection && error.status === 403))
-        return { kind: 'invalid' };
+      if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
       accounts.fail(error);
       return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : 5 };
     }

@@ -1,7 +1,7 @@
 /** One run of the synchronisation: learns whose account it is, and brings the mirror to what the upstream has. */
 
 import type pg from 'pg';
-import { type Account, learnAccount } from './account.ts';
+import { type Account, type Learn, learnAccount } from './account.ts';
 import { openMirror } from './mirror.ts';
 import {
   createProgress,
@@ -17,6 +17,8 @@ export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly signal?: AbortSignal;
   /** Whose account it has to be, if that is known. */
   readonly userId?: number;
+  /** How it is found out whose account it is, if not by whichever operation tells. */
+  readonly learn?: Learn;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
   /** As in `MirrorOptions`. */
@@ -35,14 +37,14 @@ export interface SyncReport extends Pulled {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, named, lease } = options;
+  const { pool, upstream, named, lease, learn = learnAccount } = options;
   const before = upstream.requestCount();
   const began = new Date();
   // The first failure ends the run, and with it the other requests under way.
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
-    const { row: account, notes } = await learnAccount(upstream, named, signal);
+    const { row: account, notes } = await learn(upstream, named, signal);
     if (options.userId !== undefined && account.id !== options.userId)
       throw new AnotherAccount('The token opens another account than it did.', {
         failure: 'answers another user for a token',
@@ -76,7 +78,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
  * @returns how many records had to be skipped; undefined while another run is under way.
  */
 export async function syncDetails(
-  options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable'> & {
+  options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable' | 'mayDeny'> & {
     readonly pool: pg.Pool;
     readonly account: Account;
   },

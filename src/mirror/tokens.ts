@@ -4,7 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
@@ -16,8 +16,11 @@ export type Checked =
   /** It cannot say now. @param retryAfter in seconds. */
   | { readonly kind: 'away'; readonly retryAfter: number };
 
-/** What the upstream says to a token that stands for somebody: that it goes on to, that it does not, or for somebody else. */
-export type Said = 'valid' | 'invalid' | 'another';
+/**
+ * What the upstream says to a token that stands for somebody: that it goes on to, that it does not, or for somebody else;
+ * or that it refuses it for something, which may be all that it means.
+ */
+export type Said = 'valid' | 'invalid' | 'another' | 'doubtful';
 
 /** Whose token a request has, null for nobody's; or why that cannot be told now. */
 export type Authentication =
@@ -69,6 +72,13 @@ const refusalLasts = 10_000;
 
 /** How many tokens that nobody has brought before are checked at the same time. */
 const maxFirstChecks = 16;
+
+/** The same from one address, and how many more may wait there. */
+const maxChecksOfAddress = 4;
+const longestLine = 100;
+
+/** How long, in milliseconds, the upstream is not asked again about new tokens from an address after it could not say. */
+const awayLasts = 1_000;
 
 /** How many tokens from one address may turn out to be invalid in a minute. */
 const maxFailures = 20;
@@ -122,7 +132,10 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
     tell(credential, said) {
       const entry = known.of(credential.viewer);
-      if (entry) hear(options, known, entry, said);
+      if (!entry) return;
+      hear(options, known, entry, said);
+      // Not when the token is used the next time: streams may be open with it.
+      if (said === 'doubtful') confirm(entry).catch(() => {});
     },
 
     close() {
@@ -175,13 +188,17 @@ function createKnownTokens({ onEnd, idle }: Pick<UpstreamTokensOptions, 'onEnd' 
 
 /** Takes note of what the upstream says to a token. */
 function hear(
-  { onOther }: Pick<UpstreamTokensOptions, 'onOther'>,
+  { onOther, ttl }: Pick<UpstreamTokensOptions, 'onOther' | 'ttl'>,
   known: KnownTokens,
   entry: Entry,
   said: Said,
 ): void {
   if (said === 'valid') {
     entry.confirmed = Date.now();
+    return;
+  }
+  if (said === 'doubtful') {
+    entry.confirmed = Math.min(entry.confirmed, Date.now() - ttl);
     return;
   }
   if (said === 'another') onOther();
@@ -226,6 +243,7 @@ function createFirstChecks(
   const failures = new RateLimiterMemory({ keyPrefix: 'check', points: maxFailures, duration: 60 });
   const underWay = new Map<string, Promise<Authentication>>();
   const inTurn = pLimit(maxFirstChecks);
+  const lines = createLines();
 
   async function meet(token: string, address: string): Promise<Authentication> {
     // Some from the address may have been invalid while this one waited.
@@ -233,7 +251,10 @@ function createFirstChecks(
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
     const checked = await check(token);
-    if (checked.kind === 'away') return { error: 'upstreamAway', retryAfter: checked.retryAfter };
+    if (checked.kind === 'away') {
+      lines.noteAway(address);
+      return { error: 'upstreamAway', retryAfter: checked.retryAfter };
+    }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId);
       onBegin(credential);
@@ -246,10 +267,32 @@ function createFirstChecks(
 
   return (token: string, address: string): Promise<Authentication> => {
     const digest = digestOf(token);
-    const checking =
-      underWay.get(digest) ?? inTurn(() => meet(token, address)).finally(() => underWay.delete(digest));
+    const known = underWay.get(digest);
+    if (known) return known;
+    const soon = Math.ceil(retryDelay / 1_000);
+    if (lines.isAway(address)) return Promise.resolve({ error: 'upstreamAway', retryAfter: soon });
+    const line = lines.of(address);
+    if (line.pendingCount >= longestLine)
+      return Promise.resolve({ error: 'tooManyRequests', retryAfter: soon });
+    const checking = line(() => inTurn(() => meet(token, address))).finally(() => underWay.delete(digest));
     underWay.set(digest, checking);
     return checking;
+  };
+}
+
+/** What waits for a first check, a line for each address: whoever brings many tokens waits behind themselves. */
+function createLines() {
+  const lines = new LRUCache<string, LimitFunction>({ max: maxTokens });
+  const away = new LRUCache<string, true>({ max: maxTokens, ttl: awayLasts });
+  return {
+    of(address: string): LimitFunction {
+      const line = lines.get(address) ?? pLimit(maxChecksOfAddress);
+      lines.set(address, line);
+      return line;
+    },
+    /** Notes that the upstream could not say of a token from there whose it is. */
+    noteAway: (address: string) => void away.set(address, true),
+    isAway: (address: string) => away.has(address),
   };
 }
 

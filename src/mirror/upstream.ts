@@ -152,6 +152,10 @@ export interface UpstreamOptions {
   readonly budget?: Budget;
   /** What the requests are for. */
   readonly priority?: Priority;
+  /** Has requests take turns with those of other accounts. */
+  readonly inTurn?: <T>(send: () => Promise<T>) => Promise<T>;
+  /** Told of every response that refuses the token. */
+  readonly onRefused?: (route: string) => void;
   /** Told of every attempt that failed and is repeated. */
   readonly onRetry?: (retry: Retry) => void;
 }
@@ -180,20 +184,19 @@ interface Call {
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { base, token, timing, budget = createBudget(0), priority = 'refresh', onRetry } = options;
+  const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onRefused } = options;
+  const { inTurn = (send) => send() } = options;
   const root = base.replace(/\/+$/, '');
-  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...timing };
+  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote = quoteWithout(token);
   const sender = createSender(token, quote, budget);
 
-  const callOf = (method: Call['method'], path: string): Call => {
-    return { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
-  };
   return {
     base: root,
     requestCount: sender.count,
-    get: (path, signal) => repeat(callOf('GET', path), signal),
-    post: (path, body, signal) => repeat({ ...callOf('POST', path), body: JSON.stringify(body) }, signal),
+    get: (path, signal) => repeat(callOf(root, 'GET', path), signal),
+    post: (path, body, signal) =>
+      repeat({ ...callOf(root, 'POST', path), body: JSON.stringify(body) }, signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */
@@ -220,10 +223,15 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const wait = priority === 'demand' ? budget.delayFor(1) : 0;
     if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
     await budget.take(priority, signal);
+    return inTurn(() => send(call, signal));
+  }
+
+  async function send(call: Call, signal?: AbortSignal): Promise<unknown> {
     const deadline = AbortSignal.timeout(timeout);
     try {
       const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const text = await readBody(call, response);
+      if (response.status === 401) onRefused?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response) : 0;
       if (pause > 0) budget.pauseUntil(Date.now() + pause);
       if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause);
@@ -231,14 +239,24 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     } catch (error) {
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
-      if (deadline.aborted) {
-        const late = `${call.name}: no response within ${timeout / 1000} s`;
-        throw new Unavailable(late, failureOf(call, 'did not respond in time'));
-      }
-      throw new Unavailable(`${call.name}: ${reasonOf(error)}`, failureOf(call, 'cannot be reached'));
+      throw deadline.aborted ? tooLate(call, timeout) : outOfReach(call, error);
     }
   }
 }
+
+function callOf(root: string, method: Call['method'], path: string): Call {
+  return { name: `${method} ${path}`, route: routeOf(path), method, url: new URL(root + path) };
+}
+
+/** @param timeout in milliseconds. */
+const tooLate = (call: Call, timeout: number) =>
+  new Unavailable(
+    `${call.name}: no response within ${timeout / 1000} s`,
+    failureOf(call, 'did not respond in time'),
+  );
+
+const outOfReach = (call: Call, error: unknown) =>
+  new Unavailable(`${call.name}: ${reasonOf(error)}`, failureOf(call, 'cannot be reached'));
 
 /** @param failure what is told of it. */
 const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });

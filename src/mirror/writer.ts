@@ -2,7 +2,14 @@
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import { addImports, inLibrary, removeTemplates, takeTemplates, withOwners } from './library.ts';
+import {
+  addImports,
+  inLibrary,
+  removeTemplates,
+  takeTemplates,
+  withOwners,
+  withoutOutdated,
+} from './library.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { dereference, refer, withReferences } from './references.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
@@ -79,7 +86,8 @@ async function replaceRecords(
   const { known } = claimed;
   const records = await asWritten(client, kind, claimed.records, accountId);
   const differing = await findDiffering(client, kind, records);
-  const changed = records.filter(({ row }) => differing.has(row.id));
+  const otherwise = records.filter(({ row }) => differing.has(row.id));
+  const changed = table === 'DttTemplate' ? await withoutOutdated(client, otherwise) : otherwise;
   const isNew = records.filter(({ row }) => !known.has(row.id)).map(({ row }) => row.id);
 
   if (changed.length > 0) await replaceRows(client, kind, changed, accountId);

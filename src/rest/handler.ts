@@ -8,7 +8,7 @@ import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
-import type { Task } from '../http/task.ts';
+import type { Query, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type Route, routes as shippedRoutes } from './routes.ts';
@@ -64,11 +64,7 @@ export function createRestHandler({
     const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
       try {
         const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
-        if ('status' in input) return input;
-        const response = await run(route, input, createContext(viewer));
-        // What is not here may be new upstream, or somebody's whose records the viewer may see there.
-        const relay = response.status === 404 && !route.isMutation && relayFor?.(viewer);
-        return relay ? await relay(exchange) : response;
+        return 'status' in input ? input : await run(route, input, createContext(viewer));
       } catch (error) {
         exchange.report(error);
         return failureOf(route, 500, messages.internal);
@@ -81,13 +77,16 @@ export function createRestHandler({
     }
     const input = readInput(asked, viewer);
     if ('status' in input) return input;
-    const work = {
+    const work: Query = {
       kind: 'query',
       async run() {
         const response = await respond(input);
         return { response, isCacheable: response.status === 200 };
       },
-    } as const;
+      // What is not here may be new upstream, or somebody's whose records the viewer may see there.
+      finish: async (response) =>
+        response.status === 404 ? (relayFor?.(viewer)?.(exchange) ?? response) : response,
+    };
     return { cacheKey: keyOf(route, input), prepare: () => work };
   }
 }

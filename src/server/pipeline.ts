@@ -160,9 +160,11 @@ export async function runWork(
   cache: ResponseCache,
 ): Promise<HttpResponse | StreamedResponse> {
   if (work.kind === 'query') {
-    return viewer && cacheKey !== undefined
-      ? cache.compute(viewer.id, cacheKey, work.run)
-      : (await work.run()).response;
+    const response =
+      viewer && cacheKey !== undefined
+        ? await cache.compute(viewer.id, cacheKey, work.run)
+        : (await work.run()).response;
+    return work.finish ? work.finish(response) : response;
   }
   try {
     return await work.run();

@@ -34,6 +34,7 @@ beforeAll(async () => {
     standIns: [
       ['https://example.com/api/v1', `${url}/api/v1`],
       ['UPSTREAM_TOKEN=…', `UPSTREAM_TOKEN=${token}`],
+      ['TOKEN=…', `TOKEN=${token}`],
       ['your_name', 'demo'],
       // The shell sees to what `curl` is told; other programs are told here.
       ['openapi-typescript http://localhost:4000', `openapi-typescript ${url}`],

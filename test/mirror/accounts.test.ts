@@ -288,13 +288,23 @@ describe('the name of an account', () => {
     rename(1, 'Amy');
     await pull(1, 2);
     rename(1, 'Bea');
-    rename(2, 'AMY');
+    rename(2, 'Amy');
     await pull(2);
-    expect(await names()).toEqual(['Amy (id 1)', 'AMY']);
+    expect(await names()).toEqual(['Amy (id 1)', 'Amy']);
     expect(await readRefreshedAt(database.pool, 1)).toBeUndefined();
     expect(await readRefreshedAt(database.pool, 2)).toBeDefined();
     await pull(1);
-    expect(await names()).toEqual(['Bea', 'AMY']);
+    expect(await names()).toEqual(['Bea', 'Amy']);
+  });
+
+  it('that differs from another by case alone says so here, and takes nothing from that', async () => {
+    rename(1, 'Amy');
+    rename(2, 'AMY');
+    for (let round = 0; round < 2; round++) {
+      await pull(1, 2);
+      expect(await names()).toEqual(['Amy', 'AMY (id 2)']);
+      for (const id of [1, 2]) expect(await readRefreshedAt(database.pool, id)).toBeDefined();
+    }
   });
 
   it('is taken likewise by an account that is new, though a third has the name that says so', async () => {

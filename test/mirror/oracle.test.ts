@@ -315,5 +315,5 @@ it('says what the upstream says, or that it does not know it yet', async () => {
     }
   }
   expect(counts.values).toBeGreaterThan(100);
-  expect(counts.errors).toBeGreaterThan(10);
+  expect(counts.errors).toBeGreaterThan(0);
 }, 120_000);

@@ -2,6 +2,7 @@
 
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
+import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
 import { createActivationTurns } from '../../src/mirror/activationTurns.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
@@ -23,6 +24,7 @@ export function stillMirror(
         pool,
         logger,
         upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+        unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
       fetchDetails: createDemand({
         pool,
