@@ -21,6 +21,14 @@ export interface Named {
 /** Finds out whose account the token of an upstream opens. */
 export type Learn = (upstream: Upstream, named?: Named, signal?: AbortSignal) => Promise<Learnt>;
 
+/** The id of the user whose token it is: nothing else of them has to be understood to know whose it is. */
+export async function readAccountId(upstream: Upstream): Promise<number> {
+  const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me'));
+  if (data) return data.id;
+  const failure = { failure: incomprehensible, method: 'GET', route: '/users/me' };
+  throw new UpstreamError(`GET /users/me: ${firstIssue(error)}`, failure);
+}
+
 /**
  * The user whose token it is, as the one operation says that is about nobody else. Where many have tokens nothing else
  * will do: whose records a token can read may be somebody else's, who is linked with its user.

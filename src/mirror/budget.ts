@@ -8,6 +8,9 @@ export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
 /** How much of the budget each may use. What the less urgent leave is there at once for what is more urgent. */
 const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
 
+/** How much of it refreshes have also where requests that nobody can hold back take all of it. */
+const ownOfRefresh = 0.15;
+
 /** A minute, in milliseconds, and a little more: requests do not all take equally long to get there. */
 const window = 60_500;
 
@@ -40,8 +43,13 @@ export function createBudget(
   const sent = createLastMinute();
   /** Those of them that nobody here can hold back. */
   const noted = createLastMinute();
+  const refreshed = createLastMinute();
   let pausedUntil = 0;
   const remainingPause = () => Math.max(pausedUntil - Date.now(), 0);
+
+  /** Whether refreshes have not had what is theirs, however much else was sent. */
+  const isDue = (priority: Priority) =>
+    priority === 'refresh' && refreshed.times().length < Math.ceil(rate * ownOfRefresh);
 
   /** How many requests a minute there may be in all, for one of the priority to be sent. */
   function mostFor(priority: Priority): number {
@@ -54,7 +62,7 @@ export function createBudget(
   function delayFor(count: number, priority: Priority = 'demand'): number {
     const times = sent.times();
     const tooMany = rate === 0 ? 0 : times.length + count - mostFor(priority);
-    if (tooMany <= 0) return remainingPause();
+    if (tooMany <= 0 || (count === 1 && isDue(priority))) return remainingPause();
     // As many of the oldest have to be over; more than there are take a minute of their own.
     const last = times[tooMany - 1];
     return Math.max(remainingPause(), last === undefined ? window : last + window - Date.now());
@@ -79,6 +87,7 @@ export function createBudget(
       for (let delay = delayFor(1, priority); delay > 0; delay = delayFor(1, priority))
         await wait(delay, signal);
       count();
+      if (rate > 0 && priority === 'refresh') refreshed.add();
     },
     pauseUntil(time) {
       pausedUntil = Math.max(pausedUntil, Math.min(time, Date.now() + longestPause));

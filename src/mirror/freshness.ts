@@ -1,12 +1,12 @@
 /** Lets a request about an account through once the account is here, and as fresh as it has to be. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import type { Relay } from './relay.ts';
+import { within } from './within.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export interface Waits {
@@ -105,14 +105,4 @@ export function freshnessOf(header: string | undefined): number | undefined {
   if (/(^|,)\s*no-cache\s*(,|$)/i.test(header)) return 0;
   const seconds = header.match(/(?:^|,)\s*max-age\s*=\s*"?(\d+)"?\s*(?:,|$)/i)?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1_000;
-}
-
-/** Waits for something, but no longer than so many milliseconds. */
-export async function within(milliseconds: number, what: Promise<unknown>): Promise<void> {
-  const stop = new AbortController();
-  await Promise.race([
-    what.catch(() => {}),
-    sleep(milliseconds, undefined, { signal: stop.signal, ref: false }).catch(() => {}),
-  ]);
-  stop.abort();
 }

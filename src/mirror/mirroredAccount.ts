@@ -5,6 +5,7 @@ import type { LimitFunction } from 'p-limit';
 import type { InTurn } from './activationTurns.ts';
 import type { Budget, Priority } from './budget.ts';
 import { createFlights, type Flights } from './flights.ts';
+import { allParts, type Part } from './pullAccount.ts';
 import { createStanding, type Standing } from './standing.ts';
 import type { Credential, Said } from './tokens.ts';
 import { AnotherAccount, createUpstream, type Timing, type Upstream } from './upstream.ts';
@@ -14,15 +15,22 @@ export interface ListsReport {
   /** When it began, in milliseconds since the epoch. */
   readonly began: number;
   readonly hasChanges: boolean;
+  /** Whether it has read some of the lists alone. */
+  readonly isPart: boolean;
 }
 
 /** What is done to an account, each by one run at a time in all processes. */
 export interface AccountRuns {
-  /** Reads all lists; undefined while another process does. @param advanced told how many records were read. */
+  /**
+   * Reads lists; undefined while another process does.
+   * @param advanced told how many records were read.
+   * @param parts which, if not all.
+   */
   lists(
     upstream: Upstream,
     signal: AbortSignal,
     advanced: (records: number) => void,
+    parts: readonly Part[] | undefined,
   ): Promise<ListsReport | undefined>;
   /** Reads details that are still to be read, until there are none or the signal is aborted. */
   details(upstream: Upstream, signal: AbortSignal): Promise<void>;
@@ -70,8 +78,8 @@ export interface MirroredAccount {
   touch(): Promise<boolean> | undefined;
   /** Settles when the run that is under way is over, or the next if none is; undefined if none will be. */
   arrival(): Promise<boolean> | undefined;
-  /** Reads the lists by a run that begins from now on. Returns whether that succeeded. */
-  refresh(): Promise<boolean>;
+  /** Reads the lists by a run that begins from now on: these at least, if not all. Returns whether that succeeded. */
+  refresh(parts?: readonly Part[]): Promise<boolean>;
   add(credential: Credential): void;
   remove(credential: Credential): void;
   /** A client of the upstream for what a viewer asks, with their own token or another of the same account. */
@@ -94,6 +102,8 @@ interface Self extends MirroredAccountOptions {
   readonly closing: AbortController;
   flights: Flights;
   askedAt: number;
+  /** What the next run is to read at least; all if it is empty. */
+  wanted: readonly Part[];
   progress: number;
   /** Begins the next run; undefined while one is under way, and while nobody asks. */
   timer: NodeJS.Timeout | undefined;
@@ -117,6 +127,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     flights,
     closing: new AbortController(),
     askedAt: Date.now(),
+    wanted: [],
     progress: 0,
     timer: undefined,
     isTicking: false,
@@ -141,7 +152,10 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       return awake(self);
     },
     arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
-    refresh: flights.begin,
+    refresh(parts = allParts) {
+      self.wanted = [...self.wanted, ...parts];
+      return flights.begin();
+    },
     add: (credential) => void credentials.add(credential),
     remove: (credential) => void credentials.delete(credential),
     upstreamFor: (credential, priority, timing) => upstreamFor(self, credential, priority, timing),
@@ -187,17 +201,21 @@ async function run(self: Self): Promise<boolean> {
   await self.details;
   clearTimeout(self.timer);
   self.timer = undefined;
+  const wanted = new Set(self.wanted);
+  self.wanted = [];
+  const isWhole = wanted.size === 0 || wanted.size === allParts.length || standing.refreshedAt === undefined;
   const credential = newestOf(self);
   const priority = standing.refreshedAt === undefined ? 'arrival' : 'refresh';
   const upstream = upstreamFor(self, credential, priority, timing);
   if (!credential || !upstream || closing.signal.aborted) return false;
   try {
-    const report = await runs.lists(upstream, closing.signal, (records) => {
+    const advanced = (records: number) => {
       self.progress = records;
-    });
+    };
+    const report = await runs.lists(upstream, closing.signal, advanced, isWhole ? undefined : [...wanted]);
     if (!report) return await follow(self);
     self.onSaid(credential, 'valid');
-    standing.set(report.began, report.hasChanges);
+    standing.set(report.began, report);
     self.onSuccess();
     startDetails(self);
     return true;
@@ -244,13 +262,21 @@ async function tick(self: Self): Promise<void> {
   if (closing.signal.aborted) return;
   const age = Date.now() - (standing.refreshedAt ?? 0);
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
-  else await flights.begin();
+  else {
+    self.wanted = allParts;
+    await flights.begin();
+  }
 }
 
-/** Begins a run where none is to come by itself. */
+/** Begins a run where none is to come by itself, unless what is here is fresh: another process may see to it. */
 function awake(self: Self): Promise<boolean> | undefined {
-  const { flights, credentials, timer, isTicking } = self;
+  const { flights, credentials, standing, timer, isTicking, interval } = self;
   if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
+  const age = Date.now() - (standing.refreshedAt ?? 0);
+  if (age < interval) {
+    self.timer = setTimeout(() => tick(self), interval - age).unref();
+    return undefined;
+  }
   self.awakening = flights.begin().finally(() => {
     self.awakening = undefined;
   });

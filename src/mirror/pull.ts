@@ -10,7 +10,14 @@ import type { Mirror } from './mirror.ts';
 import { pendingRecord, withoutNote } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { add, type Tally } from './tally.ts';
-import { isMissing, isNotOffered, type Upstream, UpstreamRejection } from './upstream.ts';
+import {
+  Exhausted,
+  isMissing,
+  isNotOffered,
+  type Upstream,
+  UpstreamError,
+  UpstreamRejection,
+} from './upstream.ts';
 
 /** How many records are asked for at the same time. */
 export const concurrency = 4;
@@ -172,13 +179,23 @@ export async function pullPending(
   }
 }
 
+/** How many records in a row may fail before the upstream counts as away. */
+const maxFailures = 3;
+
 /** @param failed is where ids go of records that cannot be read. */
 async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<number>): Promise<void> {
   const { tally, signal, onAdvanced } = current;
   const found: MirrorRecord[] = [];
   const denied: number[] = [];
+  let failures = 0;
   const fetch = async (id: number) => {
-    const record = await fetchOne(current, id);
+    const record = await fetchOne(current, id).catch((error: unknown) => {
+      // One record that is refused, or that the upstream cannot do, is no reason to leave out the others.
+      if (!(error instanceof UpstreamError) || error instanceof Exhausted || ++failures > maxFailures)
+        throw error;
+      skip(current, `${current.kind.item}${id}`, 'it cannot be had');
+    });
+    if (record !== undefined) failures = 0;
     if (record === 'missing') denied.push(id);
     else if (record === undefined) failed.add(id);
     else {

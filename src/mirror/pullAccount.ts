@@ -12,6 +12,19 @@ import { getOptional, type Upstream } from './upstream.ts';
 /** How many bad records, and how many bad values, are reported one by one. */
 const maxReports = 20;
 
+/** What the lists of an account are about, in the order in which they are read: what is referred to comes first. */
+export const allParts = [
+  'user',
+  'dttDevices',
+  'dttTemplates',
+  'lkbxDevices',
+  'locks',
+  'ossmDevices',
+  'dttSessions',
+] as const;
+
+export type Part = (typeof allParts)[number];
+
 /** Told how a run goes on. */
 export interface SyncListener {
   /** @param expected how many there may be in the end, where there is an idea of it. */
@@ -26,6 +39,8 @@ export interface PullAccountOptions {
   readonly named?: Named;
   readonly signal: AbortSignal;
   readonly listener?: SyncListener;
+  /** Which lists to read; all unless told otherwise. */
+  readonly parts?: readonly Part[];
   /** The ids of records whose details an earlier run could not read, by kind: they are not asked for again. */
   readonly unreadable?: Map<string, Set<number>>;
   /** As in `PullContext`. */
@@ -79,16 +94,20 @@ export async function pullLists(
   progress = createProgress(),
 ): Promise<Pulled> {
   const run = createRun(options, mirror, account, progress);
-  const { kinds, named } = run;
-  await pullUser(run);
-  await pullKind(run, kinds.dttDevices);
-  await pullTemplates(run);
-  await pullKind(run, kinds.lkbxDevices, { idsWithoutList: async () => named.lkbxDevices ?? [] });
-  await pullLocks(run);
-  await pullKind(run, kinds.ossmDevices);
-  await pullSessions(run);
+  for (const part of allParts) if (!options.parts || options.parts.includes(part)) await pullPart[part](run);
   return pulledOf(progress);
 }
+
+const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
+  user: pullUser,
+  dttDevices: (run) => pullKind(run, run.kinds.dttDevices),
+  dttTemplates: pullTemplates,
+  lkbxDevices: (run) =>
+    pullKind(run, run.kinds.lkbxDevices, { idsWithoutList: async () => run.named.lkbxDevices ?? [] }),
+  locks: pullLocks,
+  ossmDevices: (run) => pullKind(run, run.kinds.ossmDevices),
+  dttSessions: pullSessions,
+};
 
 /**
  * Fetches all details that are pending, those of templates first.

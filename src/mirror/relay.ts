@@ -40,6 +40,10 @@ const notSent = new Set([
   'x-request-id',
 ]);
 
+/** Headers that say where a client is, and by which way its request came. */
+const isAboutTheWay =
+  /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-|proxy-)/;
+
 /** Of a response: also how the body was encoded, which is over, and what is the gateway's to say. */
 const notReturned = new Set([
   ...ofConnection,
@@ -125,8 +129,7 @@ function headersOf(raw: readonly string[]): Record<string, string> {
     const value = raw[index + 1] ?? '';
     if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
     // Where the client is, and what came before, is nobody's business.
-    if (notSent.has(name) || name === 'authorization' || /^(x-forwarded|forwarded|sec-|proxy-)/.test(name))
-      continue;
+    if (notSent.has(name) || name === 'authorization' || isAboutTheWay.test(name)) continue;
     headers[name] = name in headers ? `${headers[name]}, ${value}` : value;
   }
   for (const name of named) delete headers[name];

@@ -33,9 +33,20 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
   let unreadableSince = Date.now();
   const mayDeny = createDenials();
   return {
-    async lists(upstream, signal, advanced) {
+    async lists(upstream, signal, advanced, parts) {
       const listener = createCounter(advanced);
-      const report = await sync({ pool, upstream, userId, learn, signal, listener, listsOnly: true });
+      const known = account;
+      const isPart = parts !== undefined && known !== undefined;
+      const report = await sync({
+        pool,
+        upstream,
+        userId,
+        learn: isPart ? async () => ({ row: known, notes: [] }) : learn,
+        signal,
+        listener,
+        listsOnly: true,
+        ...(isPart && { parts }),
+      });
       if (!report) return undefined;
       account = report.account;
       // What they say has ids and values in it: `dovetail sync` prints them.
@@ -46,7 +57,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: report.began.getTime(), hasChanges: changes !== undefined };
+      return { began: report.began.getTime(), hasChanges: changes !== undefined, isPart };
     },
     async details(upstream, signal) {
       if (!account) return;

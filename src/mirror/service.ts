@@ -9,19 +9,28 @@ import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { clientError, messages, SetupError } from '../errors.ts';
-import { type Exchange, isRead } from '../http/exchange.ts';
+import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { type Learn, learnAccount, readAccount } from './account.ts';
+import { learnAccount, readAccount, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
-import { admit, type Waits, within } from './freshness.ts';
+import { admit, type Waits } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
+import { allParts, type Part } from './pullAccount.ts';
 import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
 import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
-import { createUpstream, Exhausted, type Timing, Unauthorized, UpstreamRejection } from './upstream.ts';
+import {
+  createUpstream,
+  Exhausted,
+  type Timing,
+  Unauthorized,
+  type Upstream,
+  UpstreamRejection,
+} from './upstream.ts';
+import { within } from './within.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
@@ -112,7 +121,7 @@ export async function openMirrorService(
     next: own === undefined ? undefined : tokenStep('your_name', config),
     onSaid: (credential, said) => tokens?.tell(credential, said),
   });
-  const check = createCheck(base, accounts, learn, { ...checkTiming, ...timing });
+  const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
   const waits = { ...usualWaits, ...options.waits };
   const parts: Parts = {
     ...options,
@@ -208,14 +217,23 @@ function createRelays({ accounts, base, config, waits }: Parts, tokens: Upstream
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
       if (response.status === 401) tokens?.tell(credential, 'doubtful');
-      else if (!isRead(exchange)) {
+      // What was refused in so many words has changed nothing.
+      else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         standing.noteWrite();
-        await within(waits.write, refresh());
+        await within(waits.write, refresh(partsOf(exchange.path)));
       }
       return response;
     };
   };
+}
+
+/** What a write to a path may have changed. */
+function partsOf(path: string): readonly Part[] {
+  const below = path.slice(restPath.length);
+  if (/^\/dtt\/(templates|settings)(\/|$)/.test(below)) return ['dttTemplates'];
+  if (/^\/lkbx\/sessions?(\/|$)/.test(below)) return ['lkbxDevices', 'locks'];
+  return allParts;
 }
 
 /** What resolvers have done upstream. */
@@ -249,13 +267,14 @@ const isForbidden = (error: unknown) =>
 /** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
 type Check = (token: string, userId?: number) => Promise<Checked>;
 
-function createCheck(base: string, accounts: Accounts, learn: Learn, timing: Partial<Timing>): Check {
+function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
+  const idOf = async (upstream: Upstream) =>
+    isStrict ? readAccountId(upstream) : (await learnAccount(upstream)).row.id;
   return async (token, userId) => {
     // Not held up by the budget, which would leave a token that was revoked to those who spend it.
     if (userId !== undefined) accounts.enter(userId).budget.note();
     try {
-      const { row } = await learn(createUpstream({ base, token, timing }));
-      return { kind: 'valid', userId: row.id };
+      return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing })) };
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
       accounts.fail(error);

@@ -7,8 +7,8 @@ export interface Standing {
   readonly isOutdated: boolean;
   /** Notes that something was written upstream. */
   noteWrite(): void;
-  /** Notes that all lists were read. @param hasChanges whether rows here have changed by that. */
-  set(time: number, hasChanges: boolean): void;
+  /** Notes that lists were read: some of them or all, and whether rows here have changed by that. */
+  set(time: number, read: { readonly hasChanges: boolean; readonly isPart: boolean }): void;
   /** Asks the database, where another process may have noted more. Returns whether it has. */
   ask(): Promise<boolean>;
   /** Asks the database if that was not done since it may have changed. */
@@ -24,6 +24,7 @@ export interface Standing {
 export function createStanding(read: () => Promise<number | undefined>, onChanged: () => void): Standing {
   let refreshedAt: number | undefined;
   let writtenAt = 0;
+  let readAt = 0;
   let isKnown = false;
   let learning: Promise<unknown> | undefined;
 
@@ -41,14 +42,17 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
       return refreshedAt;
     },
     get isOutdated() {
-      return (refreshedAt ?? 0) < writtenAt;
+      return Math.max(refreshedAt ?? 0, readAt) < writtenAt;
     },
     noteWrite() {
       writtenAt = Date.now();
     },
-    set(time, hasChanges) {
-      isKnown = true;
+    set(time, { hasChanges, isPart }) {
       if (hasChanges || refreshedAt === undefined) onChanged();
+      // What was written is among it.
+      readAt = time;
+      if (isPart) return;
+      isKnown = true;
       refreshedAt = time;
     },
     ask,

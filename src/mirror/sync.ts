@@ -54,7 +54,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     try {
       const progress = createProgress();
       const lists = await pullLists({ ...options, signal }, mirror, account, progress);
-      await mirror.setRefreshed(began);
+      if (!options.parts) await mirror.setRefreshed(began);
       const result = options.listsOnly
         ? lists
         : await pullDetails({ ...options, signal }, mirror, account, progress);

@@ -8,6 +8,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
+import { within } from './within.ts';
 
 /** What the upstream says of a token. */
 export type Checked =
@@ -85,6 +86,9 @@ const maxFailures = 20;
 
 /** How long, in milliseconds, a token counts as valid while the upstream is away. */
 const longestAway = 60 * 60_000;
+
+/** How long, in milliseconds, a request waits for the token that it came with to be checked again. */
+const longestCheck = 1_000;
 
 /** How long, in milliseconds, the upstream counts as away for a token once it was. */
 const retryDelay = 5_000;
@@ -226,7 +230,8 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
         entry.checking = undefined;
       });
     }
-    const checked = (await entry.checking) ?? { kind: 'away' };
+    // An upstream that does not respond must not hold up what is here: the check goes on.
+    const checked = (await within(longestCheck, entry.checking)) ?? { kind: 'away' };
     if (entry.end.signal.aborted) return 'invalid';
     // It was valid a while ago, and nobody can say that it no longer is.
     return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';

@@ -167,9 +167,9 @@ describe('a token of the upstream', () => {
   });
 
   it('that nobody used for a while is forgotten', async () => {
-    const { gateway, service } = await open({ idle: 200 });
+    const { gateway, service } = await open({ idle: 2_000 });
     await arrive(gateway, alice);
-    await new Promise((settle) => setTimeout(settle, 600));
+    await new Promise((settle) => setTimeout(settle, 4_500));
     const before = service.count({ path: '/users/me' });
     await arrive(gateway, alice);
     expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
