@@ -26,8 +26,8 @@ afterAll(async () => {
 it.each([
   [['user', 'create', 'me'], 'permission denied for table User'],
   [['user', 'tier', 'demo', 'free'], 'permission denied for table User'],
-  [['token', 'create', '--user', 'demo', '--name', 'x'], '.*permission denied for table User.*'],
-  [['demo', '--reset'], '.*permission denied for table User.*'],
+  [['token', 'create', '--user', 'demo', '--name', 'x'], 'permission denied for table User'],
+  [['demo', '--reset'], 'permission denied for table User'],
 ])('a role that may only read is told so by %j, in a line', async (args, reason) => {
   const { code, stdout, stderr } = await runHere(args, { DATABASE_URL: url });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
