@@ -20,7 +20,7 @@ export async function withDatabase(
 ): Promise<void> {
   const config = readConfig(process.env);
   if (!makes) await rejectMissing(config);
-  const database = await joinDatabase(config, migrationTeller(config));
+  const database = await joinDatabase(config, migrationTeller(config, makes));
   try {
     await run(database, config);
   } catch (error) {
@@ -33,10 +33,10 @@ export async function withDatabase(
 /** @throws {SetupError} where the settings name no server, and there is no database in the folder that they name. */
 async function rejectMissing({ DATABASE_URL, DATA_DIR }: Place): Promise<void> {
   if (DATABASE_URL !== undefined || (await hasDatabase(DATA_DIR))) return;
-  throw new SetupError(
-    `There is no database in ${resolve(DATA_DIR)}. Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.`,
-  );
+  throw new SetupError(`There is no database in ${resolve(DATA_DIR)}. ${whereToLook}`);
 }
+
+const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.';
 
 /** Which database it is, for whoever may have meant another. */
 export function placeText({ DATABASE_URL, DATA_DIR }: Place): string {
@@ -61,12 +61,18 @@ export function sayWaiting(): void {
   process.stderr.write('Waiting for another process that migrates the database.\n');
 }
 
-/** Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one. */
-export function migrationTeller({ DATABASE_URL, DATA_DIR }: Place): MigrationListener {
+/**
+ * Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one.
+ * @param makes whether one without any tables of ours is migrated too.
+ */
+export function migrationTeller(place: Place, makes = true): MigrationListener {
+  const { DATABASE_URL, DATA_DIR } = place;
   const name = DATABASE_URL === undefined ? resolve(DATA_DIR) : withoutPassword(DATABASE_URL);
   return {
     waiting: sayWaiting,
-    pending({ length }) {
+    pending({ length }, isNew) {
+      if (isNew && !makes)
+        throw new SetupError(`Nothing of Dovetail's is in ${placeText(place)}. ${whereToLook}`);
       const migrations = length === 1 ? '1 migration' : `${length} migrations`;
       process.stderr.write(`Applying ${migrations} to the database in ${name} first.\n`);
     },

@@ -36,8 +36,8 @@ const longestMigration = 30 * 60_000;
 export interface MigrationListener {
   /** That another process migrates the database, which is waited for. */
   waiting?(): void;
-  /** Which migrations are about to be applied, if any are. */
-  pending?(names: readonly string[]): void;
+  /** Which migrations are about to be applied, if any are, and whether the database has none yet. Nothing is done if it throws. */
+  pending?(names: readonly string[], isNew: boolean): void;
   /** What they found that did not fit, and what has become of it: told once all are applied. */
   repaired?(what: string): void;
 }
@@ -61,7 +61,10 @@ export async function migrate(
     if (connection.connectionString !== undefined) await rejectOccupied(client, migrations);
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    listener.pending?.(pending.map(({ name }) => name));
+    listener.pending?.(
+      pending.map(({ name }) => name),
+      pending.length === migrations.length,
+    );
     // Whatever the role's defaults are.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await takeLock(client, listener);
