@@ -85,13 +85,16 @@ export function createCors(
 /** What a header is called: anything else no page could send. */
 const usualName = /^[\w-]{1,64}$/;
 
+/** Where a page is that was a file and is served. */
+const served = 'http://localhost:5173';
+
 /**
  * The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name: a
  * browser says `null` of a file.
  */
 function hintFor(origin: string, origins: readonly string[] = []): string {
   if (origin === 'null')
-    return ': it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=http://localhost:5173, and open the page there';
+    return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${[...origins, served].join()}, and open ${served}`;
   if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
   return `: CORS_ORIGINS=${[...origins, origin].join()} would allow them`;
 }

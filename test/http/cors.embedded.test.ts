@@ -163,8 +163,15 @@ describe('a page of an origin that is not named', () => {
     expect(await response.json()).toEqual({
       ok: false,
       error:
-        '"null" is not an origin whose pages may use this gateway: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=http://localhost:5173, and open the page there',
+        '"null" is not an origin whose pages may use this gateway: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=http://localhost:5173, and open http://localhost:5173',
     });
+    const named = await openTestGateway(await openBeside(closed.database), {
+      settings: { CORS_ORIGINS: app },
+      logLevel: 'warn',
+    });
+    await preflight(named, '/graphql', 'null');
+    expect(named.log.join()).toContain(`set CORS_ORIGINS=${app},http://localhost:5173, and open`);
+    await named.close();
   });
 
   it.each(['https://', 'x', 'file://', 'chrome-extension://abc'])(
