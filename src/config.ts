@@ -1,7 +1,7 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
-import { SetupError, withoutPassword } from './errors.ts';
+import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
   /** What the variable is for, as docs/configuration.md says it. */
@@ -9,6 +9,8 @@ interface Setting<T> {
   /** What the variable takes, as the complaint about a wrong value says it. */
   readonly takes: string;
   readonly schema: z.ZodType<T>;
+  /** What to do about a wrong value, where its looks tell that. */
+  readonly advice?: (value: string) => string | undefined;
   /** Whether the value must never be shown. */
   readonly secret?: boolean;
 }
@@ -40,14 +42,17 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: setting(
-    'PostgreSQL (15 or later) to use instead of the embedded one',
-    'a URL such as postgresql://user:password@host:5432/database',
-    z
-      .url()
-      .regex(/^postgres(ql)?:\/\//)
-      .optional(),
-  ),
+  DATABASE_URL: {
+    ...setting(
+      'PostgreSQL (15 or later) to use instead of the embedded one',
+      'a URL such as postgresql://user:password@host:5432/database',
+      z
+        .url()
+        .regex(/^postgres(ql)?:\/\//)
+        .optional(),
+    ),
+    advice: (value: string) => (hasCutPassword(value) ? encodedPassword : undefined),
+  },
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',
     'a path',
@@ -211,10 +216,11 @@ const renamed: Readonly<Record<string, Name>> = {
  * @param called what whoever gave it calls the setting: its variable, or the flag that stands for it.
  */
 export function complaintAbout(name: Name, value: string, called: string = name): string | undefined {
-  const { schema, takes, secret }: Setting<unknown> = settings[name];
+  const { schema, takes, secret, advice }: Setting<unknown> = settings[name];
   if (schema.safeParse(value).success) return undefined;
   const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
-  return `${called} is ${got}, but takes ${takes}.`;
+  const next = advice?.(value);
+  return `${called} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
 }
 
 /** The name of a setting: that of its variable. */

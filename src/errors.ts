@@ -196,3 +196,15 @@ export function withoutPassword(text: string): string {
     )
     .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }
+
+/** What to do about a password in a URL that ends it. */
+export const encodedPassword =
+  'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
+
+/** Whether it looks as though a character of a URL's password had ended the part for the host: an @ comes behind that. */
+export function hasCutPassword(url: string): boolean {
+  const [, authority = '', rest = ''] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
+  if (!rest.startsWith('?')) return /^[^?]*@/.test(rest);
+  // There may well be an @ in a query, but no text in the place of a port.
+  return rest.includes('@') && /:\D/.test(authority);
+}

@@ -221,6 +221,15 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       `DATABASE_URL is ${JSON.stringify(shown)}, but`,
     );
   });
+
+  it.each(['postgresql://me:hun#ter@h/d', 'postgresql://me:hun/ter@h/d', 'postgresql://me:hun?ter@h/d'])(
+    'says how a password is written that ends a URL: %s',
+    (wrong) => {
+      expect(complaintAbout({ DATABASE_URL: wrong })).toBe(
+        'DATABASE_URL is "postgresql://me:***@h/d", but takes a URL such as postgresql://user:password@host:5432/database. A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.',
+      );
+    },
+  );
 });
 
 describe('a variable that is nearly a setting', () => {

@@ -1,33 +1,50 @@
 /** `dovetail demo`: gives a database the demo account, also while a gateway runs. */
 
 import { Command } from 'commander';
+import { maxActiveTokens } from '../auth/tokens.ts';
+import { findTier } from '../auth/users.ts';
 import { commandLine } from '../config.ts';
+import type { Connected } from '../database/database.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { demoUsername } from '../demo/demoData.ts';
 import { checkOnlyDemo, resetDemo } from '../demo/resetDemo.ts';
 import { SetupError } from '../errors.ts';
-import { withDatabase } from './database.ts';
+import { type Place, withDatabase } from './database.ts';
 
 export const demoCommand = new Command('demo')
-  .description('load the demo account into a database without other users, and print its token')
+  .description(
+    'load the demo account into a database without other users, and print its token; on a server a new one, in place of the one printed before',
+  )
   .option('--reset', 'load it anew, without what was changed since; its tokens stay valid')
   .action(({ reset }: { reset?: true }) =>
-    withDatabase(async (database, config) => {
-      const { DATABASE_URL, DATA_DIR } = config;
-      await checkOnlyDemo(database.pool);
-      if (reset) await resetDemo(database.pool);
-      const onServer = DATABASE_URL !== undefined;
-      const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, {
-        keepsTokens: onServer && reset === true,
-      });
-      const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
-      // Without a folder to keep it in, each token is printed once.
-      const note = onServer && !reset ? ', in place of the one that was printed before' : '';
-      if (token === undefined)
-        throw new SetupError(
-          `${state}, but can have no new token: it has five already, or not the ultra tier any more. To see which: ${commandLine(config, `token list --user ${demoUsername}`)}`,
-        );
-      process.stderr.write(`${state}. Its token${note}:\n`);
-      process.stdout.write(`${token}\n`);
-    }),
+    withDatabase(
+      async (database, config) => {
+        const { DATABASE_URL, DATA_DIR } = config;
+        await checkOnlyDemo(database.pool);
+        if (reset) await resetDemo(database.pool);
+        const onServer = DATABASE_URL !== undefined;
+        const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, {
+          keepsTokens: onServer && reset === true,
+        });
+        const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
+        // Without a folder to keep it in, each token is printed once.
+        const note = onServer && !reset ? ', in place of the one that was printed before' : '';
+        if (token === undefined) throw new SetupError(`${state}, but ${await whyNoToken(database, config)}`);
+        process.stderr.write(`${state}. Its token${note}:\n`);
+        process.stdout.write(`${token}\n`);
+      },
+      { makes: true },
+    ),
   );
+
+/** Why the demo account can have no new token, and what to do about it. */
+async function whyNoToken({ sql }: Connected, place: Place): Promise<string> {
+  const isUltra = (await findTier(sql, demoUsername)) === 'ultra';
+  const [reason, next] = isUltra
+    ? [
+        `it has ${maxActiveTokens}, the most that there may be. Revoke one of them`,
+        `token list --user ${demoUsername}`,
+      ]
+    : ['only the tier ultra may have any. Move it there', `user tier ${demoUsername} ultra`];
+  return `it can have no new token: ${reason}: ${commandLine(place, next)}`;
+}

@@ -50,6 +50,14 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
     for (const line of findMisspelt(process.env)) process.stderr.write(`${line}\n`);
   });
 
+// What npm calls it. Whatever flags come with it, they are those of serve.
+program
+  .command('start', { hidden: true })
+  .allowUnknownOption()
+  .allowExcessArguments()
+  .helpOption(false)
+  .action(() => program.error("error: unknown command 'start'\n(Did you mean serve?)"));
+
 const wrongUsage = 2;
 
 /** Configures a command and those below it, which do not inherit this. */

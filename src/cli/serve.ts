@@ -22,6 +22,18 @@ A flag goes before the variable in its brackets. All other settings are variable
 docs/configuration.md lists them, and npx dovetail doctor says which are wrong.`,
 );
 
+serveCommand.configureOutput({
+  outputError(text, write) {
+    // npm takes flags for its own: of `npm start --port 4001` only the number arrives.
+    const isNumberAlone = text.startsWith('error: too many arguments');
+    write(
+      isNumberAlone
+        ? `${text.trimEnd()} Flags of npm start come behind two dashes: npm start -- --port 4001\n`
+        : text,
+    );
+  },
+});
+
 const options = flags.map(([flag, name]) => {
   const { description, takes, schema } = settings[name];
   const usual = schema.safeParse(undefined).data;

@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import { createUser, type ListedUser, listUsers, setTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
-import { withDatabase } from './database.ts';
+import { placeText, withDatabase } from './database.ts';
 import { table } from './table.ts';
 
 export const userCommand = new Command('user').description('manage users');
@@ -17,18 +17,21 @@ userCommand
   .option('--tier <tier>', 'their subscription tier; only ultra may have tokens', ultra)
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
-    withDatabase(async ({ sql }, config) => {
-      const id = await createUser(sql, name, tier);
-      const next =
-        tier === ultra
-          ? `token create --user ${shellWord(name)} --name laptop`
-          : `user tier ${shellWord(name)} ${ultra}`;
-      const why = tier === ultra ? 'Next' : 'Only ultra may have tokens';
-      process.stderr.write(
-        `Created user ${id}, ${name}, of the tier ${tier}. ${why}: ${commandLine(config, next)}\n`,
-      );
-      if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
-    }),
+    withDatabase(
+      async ({ sql }, config) => {
+        const id = await createUser(sql, name, tier);
+        const next =
+          tier === ultra
+            ? `token create --user ${shellWord(name)} --name laptop`
+            : `user tier ${shellWord(name)} ${ultra}`;
+        const why = tier === ultra ? 'Next' : 'Only ultra may have tokens';
+        process.stderr.write(
+          `Created user ${id}, ${name}, of the tier ${tier}, in ${placeText(config)}. ${why}: ${commandLine(config, next)}\n`,
+        );
+        if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
+      },
+      { makes: true },
+    ),
   );
 
 userCommand
@@ -38,6 +41,7 @@ userCommand
   .action(({ json }: { json?: true }) =>
     withDatabase(async ({ sql }, config) => {
       const users = await listUsers(sql);
+      process.stderr.write(`Users of ${placeText(config)}:\n`);
       process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
       if (users.length === 0)
         process.stderr.write(`There are none. Create one: ${commandLine(config, 'user create me')}\n`);

@@ -4,6 +4,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { errorText, SetupError } from '../errors.ts';
+import { findOccupants } from './occupants.ts';
+import { lackOfSchema } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
@@ -34,8 +36,8 @@ const longestMigration = 30 * 60_000;
 export interface MigrationListener {
   /** That another process migrates the database, which is waited for. */
   waiting?(): void;
-  /** Which migrations are about to be applied, if any are. */
-  pending?(names: readonly string[]): void;
+  /** Which migrations are about to be applied, if any are, and whether the database has none yet. Nothing is done if it throws. */
+  pending?(names: readonly string[], isNew: boolean): void;
   /** What they found that did not fit, and what has become of it: told once all are applied. */
   repaired?(what: string): void;
 }
@@ -56,9 +58,13 @@ export async function migrate(
   let pending: Migration[] = [];
   try {
     await client.connect();
+    if (connection.connectionString !== undefined) await rejectOccupied(client, migrations);
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    listener.pending?.(pending.map(({ name }) => name));
+    listener.pending?.(
+      pending.map(({ name }) => name),
+      pending.length === migrations.length,
+    );
     // Whatever the role's defaults are.
     await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
     await takeLock(client, listener);
@@ -71,6 +77,7 @@ export async function migrate(
     for (const repair of repairs) listener.repaired?.(repair);
     return pending.map(({ name }) => name);
   } catch (error) {
+    if (error instanceof SetupError) throw error;
     throw sqlStateOf(error) === insufficientPrivilege
       ? await lackOfRights(client, error, pending)
       : new SetupError(
@@ -117,8 +124,25 @@ async function apply(client: pg.ClientBase, { name, sql, findings }: Migration):
   return repairs;
 }
 
-/** `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema. */
-function rejectSchemaParameter({ connectionString }: pg.ClientConfig): void {
+/** Rejects a server's database that is somebody else's. That of the embedded engine never is. */
+async function rejectOccupied(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  const found = await findOccupants(client, isAmong(migrations));
+  if (found) throw new SetupError(`DATABASE_URL cannot be used: ${found.says}. ${found.advice}`);
+}
+
+const isAmong = (migrations: readonly Migration[]) => (name: string) =>
+  migrations.some((migration) => migration.name === name);
+
+/** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
+export async function readOccupants(client: pg.Client, folder = checkedIn) {
+  return findOccupants(client, isAmong(await readMigrations(folder)));
+}
+
+/**
+ * `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema.
+ * @throws {SetupError} where the URL has it.
+ */
+export function rejectSchemaParameter({ connectionString }: pg.ClientConfig): void {
   const schema = connectionString && new URL(connectionString).searchParams.get('schema');
   if (schema && schema !== 'public') {
     throw new SetupError(
@@ -137,6 +161,10 @@ async function lackOfRights(
   pending: readonly Migration[],
 ): Promise<SetupError> {
   await client.query('ROLLBACK');
+  const isNew = pending.length > 0 && (await readApplied(client)).size === 0;
+  const lack = isNew ? await lackOfSchema(client) : undefined;
+  if (lack)
+    return new SetupError(`DATABASE_URL cannot be used: ${lack.says}. ${lack.advice}`, { cause: error });
   const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
   const role = JSON.stringify(rows[0]?.role);
   return new SetupError(

@@ -27,3 +27,22 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
   );
   return rows;
 }
+
+/** What is said of a role that may not make the tables of a database without any; undefined of one that may. */
+export async function lackOfSchema(
+  client: pg.ClientBase,
+): Promise<{ says: string; advice: string } | undefined> {
+  const { rows } = await client.query<{ role: string; schema: string | null; grant: string; may: boolean }>(
+    `SELECT current_user AS role, current_schema() AS schema,
+       format('GRANT CREATE ON SCHEMA %I TO %I', coalesce(current_schema(), 'public'), current_user) AS grant,
+       coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may`,
+  );
+  const [found] = rows;
+  if (!found || found.may) return undefined;
+  const { role, schema, grant } = found;
+  const place = schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`;
+  return {
+    says: `the role ${JSON.stringify(role)} may not create tables${place}`,
+    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: ${grant};`,
+  };
+}

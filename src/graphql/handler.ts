@@ -76,10 +76,22 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
 
   return async (exchange, viewer) => {
     if (explorer && asksForPage(exchange)) return explorer(exchange);
+    if (asksForWebSocket(exchange)) return requestFailure(426, noWebSockets, webSocketHeaders);
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     return Buffer.isBuffer(body) ? taskOfPost(exchange, body, viewer) : body;
   };
+}
+
+const noWebSockets =
+  'There are no WebSockets here: subscriptions are server-sent events, for a POST with Accept: text/event-stream';
+
+/** A 426 has to name what there is (RFC 9110, section 15.5.22). */
+const webSocketHeaders = { Upgrade: 'HTTP/1.1', Connection: 'Upgrade, close' };
+
+/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). Other upgrades are offers, which may be passed over. */
+function asksForWebSocket({ request: { method, headers } }: Exchange): boolean {
+  return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
 }
 
 /** The body of a request that is no read, or the response to one that cannot be read. */

@@ -12,10 +12,23 @@ import type { HttpResponse } from './response.ts';
  */
 export type Cors = (exchange: Exchange) => HttpResponse | undefined;
 
-/** How many refused origins are told of: a stranger can make up any number. */
+/** The headers that a page may send, beside those that every page may. */
+const allowedHeaders = [
+  'Authorization',
+  'Content-Type',
+  'If-None-Match',
+  'X-Request-Id',
+  'traceparent',
+  'tracestate',
+];
+
+/** How many refused origins and headers are told of: a stranger can make up any number. */
 const maxTold = 100;
 
-/** @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them. */
+/**
+ * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them, and of each
+ * header that no page may send.
+ */
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
@@ -26,11 +39,27 @@ export function createCors(
   /** Which origins are named is for the log: anybody may send a preflight. */
   function refuse(origin: string): string {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
-    if (!told.has(origin) && told.size < maxTold) {
-      told.add(origin);
-      onRefused(what + hintFor(origin, origins));
-    }
+    tellOnce(origin, what + hintFor(origin, origins));
     return what + hintFor(origin);
+  }
+
+  function tellOnce(refused: string, message: string): void {
+    if (told.has(refused) || told.size >= maxTold) return;
+    told.add(refused);
+    onRefused(message);
+  }
+
+  /** A browser goes by the list that it is sent, and tells nobody but its console which header is not in it. */
+  function tellOfHeaders(asked: string): void {
+    for (const name of asked.split(',').map((each) => each.trim()))
+      if (
+        usualName.test(name) &&
+        !allowedHeaders.some((allowed) => allowed.toLowerCase() === name.toLowerCase())
+      )
+        tellOnce(
+          `header ${name}`,
+          `${JSON.stringify(name)} is not a header that pages may send: they may send ${allowedHeaders.join(', ')}`,
+        );
   }
 
   return ({ request, response, endpoint }) => {
@@ -48,12 +77,24 @@ export function createCors(
       const message = refuse(origin);
       return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
     }
+    if (isPreflight) tellOfHeaders(request.headers['access-control-request-headers'] ?? '');
     return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
   };
 }
 
-/** The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name. */
+/** What a header is called: anything else no page could send. */
+const usualName = /^[\w-]{1,64}$/;
+
+/** Where a page is that was a file and is served. */
+const served = 'http://localhost:5173';
+
+/**
+ * The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name: a
+ * browser says `null` of a file.
+ */
 function hintFor(origin: string, origins: readonly string[] = []): string {
+  if (origin === 'null')
+    return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${[...origins, served].join()}, and open ${served}`;
   if (!/^https?:/.test(origin) || hostOf(origin) === undefined) return '';
   return `: CORS_ORIGINS=${[...origins, origin].join()} would allow them`;
 }
@@ -65,14 +106,7 @@ function createHeaders(origins: readonly string[]) {
     origin: [...origins],
     preflightContinue: true,
     methods: ['GET', 'HEAD', 'POST'],
-    allowedHeaders: [
-      'Authorization',
-      'Content-Type',
-      'If-None-Match',
-      'X-Request-Id',
-      'traceparent',
-      'tracestate',
-    ],
+    allowedHeaders,
     exposedHeaders: [
       'ETag',
       'Retry-After',

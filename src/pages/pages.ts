@@ -44,8 +44,16 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
   return (exchange) => {
     const { path } = exchange;
     const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
-    if (!page) return textResponse(404, 'Nothing is here: / leads to all there is.');
+    if (!page) return textResponse(404, nothingAt(path));
     exchange.operation = page === docs ? '/docs' : path;
     return page(exchange);
   };
+}
+
+/** @param path that a client wrote, and is not repeated. */
+function nothingAt(path: string): string {
+  const meant = /^\/+(api\/+)?graphql\/*$/i.test(path)
+    ? 'GraphQL is at /graphql, without a slash behind it; '
+    : '';
+  return `Nothing is here: ${meant}/ leads to all there is.`;
 }

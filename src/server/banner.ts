@@ -76,9 +76,9 @@ function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): strin
     : [
         'Nobody has an account in this database yet. There are three ways to one:',
         '',
-        '  the demo account',
+        '  the demo account, which takes a database without users',
         `    ${commandLine(config, 'demo')}`,
-        '  an account of your own, empty until you fill it with SQL, and its token',
+        '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
         `    ${commandLine(config, 'user create me --tier ultra')}`,
         `    ${createToken('me')}`,
         '  a mirror of an account that lives elsewhere, in a database without others',

@@ -11,7 +11,7 @@ import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from 
 import { useBrowser } from './browser.ts';
 
 const browser = useBrowser();
-const [block] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).filter(
+const [block, live] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).filter(
   ({ language }) => language === 'html',
 );
 
@@ -42,8 +42,8 @@ afterAll(async () => {
 });
 
 /** Opens the page of the documents for a gateway. */
-async function openPage(gateway: TestGateway, token: string) {
-  html = (block?.text ?? '').replace('http://localhost:4000', gateway.url).replace('YOUR_API_TOKEN', token);
+async function openPage(gateway: TestGateway, token: string, text = block?.text ?? '') {
+  html = text.replace('http://localhost:4000', gateway.url).replace('YOUR_API_TOKEN', token);
   return browser.open(origin, [gateway.url]);
 }
 
@@ -55,6 +55,22 @@ it('shows what the documented page asked for', async () => {
 
 it('shows why it was refused', async () => {
   const { page } = await openPage(open, 'dvt_none');
+  await page.getByText('Unauthorized').waitFor();
+});
+
+it('shows the documented subscription as it changes', async () => {
+  const { page, complaints } = await openPage(open, alice.token, live?.text);
+  await page.getByText('none is active').waitFor();
+  const [id] = alice.dttTemplates;
+  await open.database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
+  const active = await open.database.client.dttTemplate.findUniqueOrThrow({ where: { id } });
+  await page.getByText(active.name, { exact: true }).waitFor();
+  expect(complaints).toEqual([]);
+  await page.close();
+});
+
+it('shows why a subscription was refused', async () => {
+  const { page } = await openPage(open, 'dvt_none', live?.text);
   await page.getByText('Unauthorized').waitFor();
 });
 

@@ -54,6 +54,22 @@ describe('dovetail serve', () => {
   });
 
   it.each([
+    [
+      'a flag that npm took for its own',
+      ['serve', '4001'],
+      "error: too many arguments for 'serve'. Expected 0 arguments but got 1. Flags of npm start come behind two dashes: npm start -- --port 4001\n",
+    ],
+    [
+      'what npm calls it',
+      ['start', '--port', '4001'],
+      "error: unknown command 'start'\n(Did you mean serve?)\n",
+    ],
+  ])('says what is meant, given %s', async (_, args, stderr) => {
+    expect(await runHere(args, {})).toEqual({ code: 2, stdout: '', stderr });
+    expect(serve).not.toHaveBeenCalled();
+  });
+
+  it.each([
     [['--port', 'http'], '--port is "http", but takes an integer from 0 to 65535.'],
     [['--port', ''], '--port is "", but takes an integer from 0 to 65535.'],
     [['--workers', '0'], '--workers is "0", but takes an integer from 1 to 256, or auto.'],

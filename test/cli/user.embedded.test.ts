@@ -1,7 +1,8 @@
 /** `dovetail user` and `dovetail demo`. */
 
-import { readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -24,6 +25,7 @@ describe('dovetail user', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'ID  TIER  TOKENS  NAME\n' });
     expect(stderr).toBe(
       `Applying 1 migration to the database in ${folder} first.
+Users of the embedded database in ${folder}:
 There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
 `,
     );
@@ -33,7 +35,7 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     expect(await dovetail('user', 'create', 'zoe', '--tier', 'ultra')).toEqual({
       code: 0,
       stdout: '',
-      stderr: `Created user 1, zoe, of the tier ultra. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop\n`,
+      stderr: `Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop\n`,
     });
     expect((await dovetail('token', 'create', '--user', 'zoe', '--name', 'laptop')).stdout).toMatch(/^dvt_/);
     const created = await dovetail('user', 'create', 'Bob Two', '--tier', 'free', '--json');
@@ -66,12 +68,12 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     [
       1,
       ['demo'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
     ],
     [
       1,
       ['demo', '--reset'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR.',
+      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
     ],
   ])('exits %i for %j, and says why', async (code, args, message) => {
     expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
@@ -95,6 +97,25 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
         stderr:
           'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
       });
+  });
+});
+
+describe('a folder without a database', () => {
+  it.each([
+    [['user', 'list']],
+    [['user', 'tier', 'me', 'free']],
+    [['token', 'list', '--user', 'me']],
+    [['token', 'create', '--user', 'me', '--name', 'x']],
+    [['token', 'revoke', '1']],
+  ])('is told of, and has none afterwards: %j', async (args) => {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    expect(await runHere(args, { DATA_DIR: relative('.', join(folder, 'data')) })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `There is no database in ${folder}/data. Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.\n`,
+    });
+    expect(await readdir(folder)).toEqual([]);
   });
 });
 
@@ -122,11 +143,21 @@ describe('dovetail demo', () => {
     expect(await database.sql.count('DttSession', {})).toBe(60);
     expect(await findToken(database.sql, token)).toMatchObject({ id: before?.id });
 
+    await rm(join(folder, 'demo-token'));
+    await database.pool.query(`UPDATE "ApiToken" SET name = 'mine'`);
+    for (const name of 'abcd')
+      await runHere(['token', 'create', '--user', 'demo', '--name', name], { DATA_DIR: folder });
+    const but = 'it can have no new token:';
+    expect(await demo()).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `The demo account is there, but ${but} it has 5, the most that there may be. Revoke one of them: DATA_DIR=${folder} npx dovetail token list --user demo\n`,
+    });
     await database.pool.query(`DELETE FROM "ApiToken"; UPDATE "User" SET "subscriptionTier" = 'free'`);
     expect(await demo()).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The demo account is there, but can have no new token: it has five already, or not the ultra tier any more. To see which: DATA_DIR=${folder} npx dovetail token list --user demo\n`,
+      stderr: `The demo account is there, but ${but} only the tier ultra may have any. Move it there: DATA_DIR=${folder} npx dovetail user tier demo ultra\n`,
     });
   });
 });

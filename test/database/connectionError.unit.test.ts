@@ -23,7 +23,15 @@ describe('a server that cannot be used', () => {
     ],
     [
       failed('password authentication failed for user "me"', '28P01'),
-      'the server does not accept its password (password authentication failed for user "me"). Correct it.',
+      'the server does not accept its password (password authentication failed for user "me"). Correct it, or the name of the role. If there is no such role, make it: createuser -h h -p 5433 -U postgres -P me',
+    ],
+    [
+      failed('role "me" does not exist', '28000'),
+      'the server has no such role (role "me" does not exist). Correct its name in DATABASE_URL. If there is no such role, make it: createuser -h h -p 5433 -U postgres -P me',
+    ],
+    [
+      failed('The server does not support SSL connections'),
+      'the server does not offer TLS (The server does not support SSL connections). Leave sslmode out of DATABASE_URL, or switch TLS on at the server.',
     ],
     [
       failed('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
@@ -45,6 +53,23 @@ describe('a server that cannot be used', () => {
     const { message, cause } = connectionError(url, client, error);
     expect(message).toBe(`DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but ${reason}`);
     expect(cause).toBe(error);
+  });
+
+  it.each([
+    ['postgresql://me:h@un/ter@h/d', true],
+    ['postgresql://me:h@un#ter@h/d', true],
+    ['postgresql://me:12/34@h/d', true],
+    ['postgresql://me:hunter2@h/d', false],
+    ['postgresql://me:h@unter2@h/d', false],
+    ['postgresql://h/d?user=me@tenant', false],
+    ['postgresql://h:5432?user=me@tenant', false],
+  ])('is told of characters in a password that end it, of %s: %s', (given, isCut) => {
+    const { message } = connectionError(given, client, failed('getaddrinfo ENOTFOUND un', 'ENOTFOUND'));
+    const encode =
+      'cannot be reached: what it has for a host looks like a part of the password. A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
+    expect(message.endsWith(encode)).toBe(isCut);
+    expect(message.endsWith('unset it for the embedded database.')).toBe(!isCut);
+    expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
   });
 
   it('is told of one role for a new database where that role may make any', () => {

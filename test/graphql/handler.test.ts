@@ -1,5 +1,7 @@
 /** The GraphQL handler: how it takes requests, and the page that it shows to a browser. */
 
+import { type IncomingMessage, request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
@@ -17,6 +19,38 @@ const get = (parameters: Record<string, string>, headers: Record<string, string>
   fetch(`${gateway.url}/graphql?${new URLSearchParams(parameters)}`, {
     headers: { Authorization: `Bearer ${alice.token}`, ...headers },
   });
+
+describe('an upgrade', () => {
+  const upgrade = (protocol: string) =>
+    new Promise<IncomingMessage>((settle, fail) => {
+      const path = `/graphql?query=${encodeURIComponent('{ viewer { username } }')}`;
+      const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'Upgrade', Upgrade: protocol };
+      request(gateway.url + path, { headers }, settle)
+        .once('error', fail)
+        .end();
+    });
+
+  it('to a WebSocket is told what there is in its place', async () => {
+    const response = await upgrade('websocket');
+    expect(response.statusCode).toBe(426);
+    expect(response.headers).toMatchObject({ upgrade: 'HTTP/1.1', connection: 'Upgrade, close' });
+    expect(await json(response)).toEqual({
+      errors: [
+        {
+          message:
+            'There are no WebSockets here: subscriptions are server-sent events, for a POST with Accept: text/event-stream',
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    });
+  });
+
+  it('to anything else is passed over', async () => {
+    const response = await upgrade('h2c');
+    expect(response.statusCode).toBe(200);
+    expect(await json(response)).toEqual({ data: { viewer: { username: 'alice' } } });
+  });
+});
 
 describe('GET', () => {
   it('responds to a query, with variables and the name of an operation', async () => {

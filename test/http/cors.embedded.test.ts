@@ -157,7 +157,24 @@ describe('a page of an origin that is not named', () => {
     await gateway.close();
   });
 
-  it.each(['null', 'https://', 'x', 'file://', 'chrome-extension://abc'])(
+  it('is told to be served where it is a file, which has no origin', async () => {
+    const response = await preflight(closed, '/api/v1/users/me', 'null');
+    expect(response.status).toBe(403);
+    expect(await response.json()).toEqual({
+      ok: false,
+      error:
+        '"null" is not an origin whose pages may use this gateway: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=http://localhost:5173, and open http://localhost:5173',
+    });
+    const named = await openTestGateway(await openBeside(closed.database), {
+      settings: { CORS_ORIGINS: app },
+      logLevel: 'warn',
+    });
+    await preflight(named, '/graphql', 'null');
+    expect(named.log.join()).toContain(`set CORS_ORIGINS=${app},http://localhost:5173, and open`);
+    await named.close();
+  });
+
+  it.each(['https://', 'x', 'file://', 'chrome-extension://abc'])(
     'has no setting, if pages of it have no name: %s',
     async (origin) => {
       const response = await preflight(closed, '/api/v1/users/me', origin);
@@ -167,6 +184,26 @@ describe('a page of an origin that is not named', () => {
       });
     },
   );
+});
+
+it('a header that no page may send is told of in the log, once, with those that they may', async () => {
+  const gateway = await openTestGateway(await openBeside(closed.database), {
+    settings: { CORS_ORIGINS: app },
+    logLevel: 'warn',
+  });
+  for (const headers of ['authorization,x-my-header', 'X-Request-Id, x-my-header', 'a{}', ''])
+    await fetch(`${gateway.url}/graphql`, {
+      method: 'OPTIONS',
+      headers: {
+        Origin: app,
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': headers,
+      },
+    });
+  expect(gateway.log.map((line) => JSON.parse(line).msg)).toEqual([
+    '"x-my-header" is not a header that pages may send: they may send Authorization, Content-Type, If-None-Match, X-Request-Id, traceparent, tracestate',
+  ]);
+  await gateway.close();
 });
 
 it('the gateway’s own pages say where they are from, and need nobody’s leave', async () => {

@@ -127,6 +127,11 @@ describe('a path that is neither door’s', () => {
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],
     ['/nothing', 404, 'Nothing is here: / leads to all there is.\n'],
+    ...['/graphql/', '//graphql', '/api/graphql', '/GraphQL'].map((path): [string, number, string] => [
+      path,
+      404,
+      'Nothing is here: GraphQL is at /graphql, without a slash behind it; / leads to all there is.\n',
+    ]),
     ['/docsx', 404, 'Nothing is here: / leads to all there is.\n'],
   ])('needs no token: %s', async (path, status, text) => {
     const { url } = await open();

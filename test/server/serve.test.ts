@@ -218,9 +218,9 @@ describe('DATABASE_URL', () => {
     expect(gateway.output.stdout).toContain(`
   Nobody has an account in this database yet. There are three ways to one:
 
-    the demo account
+    the demo account, which takes a database without users
       ${place} npx dovetail demo
-    an account of your own, empty until you fill it with SQL, and its token
+    an account of your own and its token; docs/operations.md#users has the SQL that fills it
       ${place} npx dovetail user create me --tier ultra
       ${place} npx dovetail token create --user me --name laptop
     a mirror of an account that lives elsewhere, in a database without others

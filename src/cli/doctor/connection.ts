@@ -6,9 +6,9 @@ import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { oldestServer } from '../../database/database.ts';
-import { type Progress, readProgress, readRepairs } from '../../database/migrate.ts';
+import { type Progress, readOccupants, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
-import { findMissingRights, type MissingRight } from '../../database/rights.ts';
+import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
@@ -40,10 +40,12 @@ export async function askDatabase(
     // Without it, nothing else can be told.
     if (missing.some(({ table }) => table === '_prisma_migrations'))
       return [...known, { check: 'database rights', ...lackOf(missing, found.role) }];
+    const occupants = isServer ? await readOccupants(client) : undefined;
+    if (occupants) return [...known, { check: 'migrations', ...problem(occupants.says, occupants.advice) }];
     const progress = await readProgress(client);
     return [
       ...known,
-      { check: 'database rights', ...checkRights(found, progress, missing) },
+      { check: 'database rights', ...checkRights(found, progress, missing, await lackOfSchema(client)) },
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
@@ -57,7 +59,7 @@ export async function askDatabase(
   } catch (error) {
     // Of a server, as a start says it.
     const { says, advice } = isServer
-      ? reasonOf(client, error)
+      ? reasonOf(client, error, connection.connectionString)
       : {
           says: isSilence(error) ? silent.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
@@ -86,6 +88,8 @@ const standing = `
     current_user AS role, current_schema() AS schema,
     extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
 
+type Lack = NonNullable<Awaited<ReturnType<typeof lackOfSchema>>>;
+
 function checkVersion({ version, number }: Standing): Verdict {
   return number >= oldestServer * 10_000
     ? ok(version)
@@ -94,14 +98,16 @@ function checkVersion({ version, number }: Standing): Verdict {
 
 function checkRights(
   { isReplica, mayCreate, role, schema }: Standing,
-  { pending }: Progress,
+  { applied, pending }: Progress,
   missing: readonly MissingRight[],
+  lack: Lack | undefined,
 ): Verdict {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
   if (missing.length > 0) return lackOf(missing, role);
   if (mayCreate) return ok('tables can be created');
   if (pending.length === 0) return ok('tables cannot be created, and need not be');
+  if (applied === 0 && lack) return problem(lack.says, lack.advice);
   return problem(
     `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
     'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',

@@ -4,7 +4,8 @@ import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { engineFolder, findDamage, findEmbedded } from '../../database/embedded/embedded.ts';
-import { errorText, withoutPassword } from '../../errors.ts';
+import { rejectSchemaParameter } from '../../database/migrate.ts';
+import { errorText, SetupError, withoutPassword } from '../../errors.ts';
 import { askDatabase } from './connection.ts';
 import { type Finding, ok, problem, type Verdict } from './finding.ts';
 import { nearestExisting } from './folders.ts';
@@ -12,6 +13,8 @@ import { nearestExisting } from './folders.ts';
 export async function checkDatabase(config: Config): Promise<Finding[]> {
   const { DATABASE_URL, DATA_DIR } = config;
   if (DATABASE_URL !== undefined) {
+    const unusable = findUnusable(DATABASE_URL);
+    if (unusable) return [{ check: 'database', ...unusable }];
     return askDatabase({ connectionString: DATABASE_URL }, withoutPassword(DATABASE_URL), true);
   }
   const folder = resolve(DATA_DIR);
@@ -35,6 +38,17 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     return [...asked, privacy];
   } finally {
     await running.close();
+  }
+}
+
+/** What a start says of a URL before it connects, if it rejects it. */
+function findUnusable(url: string): Verdict | undefined {
+  try {
+    rejectSchemaParameter({ connectionString: url });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    return problem(error.message, 'Correct DATABASE_URL.');
   }
 }
 

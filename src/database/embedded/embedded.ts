@@ -187,6 +187,14 @@ function obstacleOf(error: unknown): string | undefined {
 const damaged = (dataDir: string, reason: string) =>
   `The database in ${dataDir} is damaged: move it away and start again (${reason.split('\n')[0]})`;
 
+/** Whether there is a database in the folder, open or not. */
+export function hasDatabase(dataDir: string): Promise<boolean> {
+  return readdir(join(dataDir, engineFolder)).then(
+    (files) => files.length > 0,
+    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
+  );
+}
+
 /** The address of the engine that another process has opened, or undefined if none has. */
 export async function findEmbedded(dataDir: string) {
   const folder = await reachableFolder(resolve(dataDir));

@@ -1,10 +1,12 @@
 /** What the doctor says of a database server. */
 
 import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { checkServer } from '../../../src/database/database.ts';
+import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
@@ -144,6 +146,45 @@ describe('dovetail doctor, of a server', () => {
       state: 'skipped',
       says: 'the pending migrations come first',
     });
+  });
+
+  it('says of ?schema= what a start says', async () => {
+    const url = `${urlOf({})}?schema=app`;
+    const error: unknown = await migrate({ connectionString: url }).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(SetupError);
+    const says = error instanceof Error ? error.message : '';
+    expect(says).toContain('?schema=app');
+    expect(problemsOf(await examineAt(url))).toEqual([
+      { check: 'database', state: 'problem', says, advice: 'Correct DATABASE_URL.' },
+    ]);
+  });
+
+  it('says of a role that may not make the first tables what a start says, and the advice mends it', async () => {
+    const name = `locked_${Date.now()}`;
+    await database.pool.query(`CREATE DATABASE ${name}`);
+    await database.pool.query(`CREATE ROLE "${name} Me" LOGIN PASSWORD 'postgres'`);
+    try {
+      const url = urlOf({ name, user: `${name} Me` });
+      const [problem, ...others] = problemsOf(await examineAt(url));
+      expect(others).toEqual([]);
+      expect(problem).toEqual({
+        check: 'database rights',
+        state: 'problem',
+        says: `the role "${name} Me" may not create tables in the schema "public"`,
+        advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA public TO "${name} Me";`,
+      });
+      await expect(migrate({ connectionString: url })).rejects.toThrow(
+        new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+      );
+      const owner = new pg.Client({ connectionString: urlOf({ name }) });
+      await owner.connect();
+      await owner.query(problem?.advice?.split(': ')[1] ?? '');
+      await owner.end();
+      expect(await migrate({ connectionString: url })).not.toEqual([]);
+    } finally {
+      await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await database.pool.query(`DROP ROLE "${name} Me"`);
+    }
   });
 
   it('counts the migrations that are pending, applies none, and knows those of a later version', async () => {
