@@ -31,16 +31,23 @@ export async function admit(
   account: MirroredAccount,
   { waits, relay }: { readonly waits: Waits; readonly relay: Relay | undefined },
 ): Promise<HttpResponse | undefined> {
-  const { refreshedAt, isOutdated } = account.standing;
-  if (relay && exchange.endpoint === 'rest' && (refreshedAt === undefined || isOutdated)) {
+  const { standing } = account;
+  const goOn = exchange.endpoint === 'rest' ? relay : undefined;
+  const isHere = () => standing.refreshedAt !== undefined && !standing.isOutdated;
+  if (goOn && !isHere()) {
     account.touch();
-    return relay(exchange);
+    return goOn(exchange);
   }
-  if (refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
-  await makeFresh(exchange, account, waits);
+  if (standing.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
   // It may have been forgotten meanwhile.
-  if (account.standing.refreshedAt === undefined) return awaitArrival(exchange, account, waits.arrival);
-  return account.standing.isOutdated ? askAgain(exchange, messages.accountOutdated) : undefined;
+  if (goOn && !isHere()) return goOn(exchange);
+  if (standing.refreshedAt === undefined) {
+    const response = await awaitArrival(exchange, account, waits.arrival);
+    if (response) return response;
+  }
+  if (standing.isOutdated) return askAgain(exchange, messages.accountOutdated);
+  exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
+  return undefined;
 }
 
 /** How many requests a refresh takes, at the least. */
@@ -65,7 +72,6 @@ async function makeFresh(
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     if (isAllowed && !account.isUnreachable) await within(longest.freshness, account.refresh());
   }
-  exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
 }
 
 /** Waits for an account to be here for the first time. Returns the response to a request that has to ask again. */
@@ -76,10 +82,7 @@ async function awaitArrival(
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();
   if (arriving) await within(longest, arriving);
-  if (account.standing.refreshedAt !== undefined) {
-    exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
-    return undefined;
-  }
+  if (account.standing.refreshedAt !== undefined) return undefined;
   const message = account.isUnreachable
     ? messages.accountUnread
     : `${messages.accountArriving}: ${account.progress} records so far`;

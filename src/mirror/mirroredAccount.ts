@@ -102,8 +102,8 @@ interface Self extends MirroredAccountOptions {
   readonly closing: AbortController;
   flights: Flights;
   askedAt: number;
-  /** What the next run is to read at least; all if it is empty. */
-  wanted: readonly Part[];
+  /** What is to be read by a run that begins from now on. */
+  readonly wanted: Set<Part>;
   progress: number;
   /** Begins the next run; undefined while one is under way, and while nobody asks. */
   timer: NodeJS.Timeout | undefined;
@@ -127,7 +127,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     flights,
     closing: new AbortController(),
     askedAt: Date.now(),
-    wanted: [],
+    wanted: new Set(),
     progress: 0,
     timer: undefined,
     isTicking: false,
@@ -153,7 +153,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     },
     arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
     refresh(parts = allParts) {
-      self.wanted = [...self.wanted, ...parts];
+      want(self, parts);
       return flights.begin();
     },
     add: (credential) => void credentials.add(credential),
@@ -194,32 +194,44 @@ function upstreamFor(
   });
 }
 
-/** Reads the lists, and returns whether that succeeded. */
+function want({ wanted }: Self, parts: Iterable<Part>): void {
+  for (const part of parts) wanted.add(part);
+}
+
+/** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: Self): Promise<boolean> {
   const { runs, standing, closing, timing, interval } = self;
+  if (standing.refreshedAt === undefined) want(self, allParts);
+  // The run before had not begun yet when they were asked for.
+  if (self.wanted.size === 0) return true;
   self.stopDetails();
   await self.details;
   clearTimeout(self.timer);
   self.timer = undefined;
-  const wanted = new Set(self.wanted);
-  self.wanted = [];
-  const isWhole = wanted.size === 0 || wanted.size === allParts.length || standing.refreshedAt === undefined;
   const credential = newestOf(self);
   const priority = standing.refreshedAt === undefined ? 'arrival' : 'refresh';
   const upstream = upstreamFor(self, credential, priority, timing);
   if (!credential || !upstream || closing.signal.aborted) return false;
+  const parts = [...self.wanted];
+  self.wanted.clear();
   try {
     const advanced = (records: number) => {
       self.progress = records;
     };
-    const report = await runs.lists(upstream, closing.signal, advanced, isWhole ? undefined : [...wanted]);
-    if (!report) return await follow(self);
+    const report = await runs.lists(
+      upstream,
+      closing.signal,
+      advanced,
+      parts.length < allParts.length ? parts : undefined,
+    );
+    if (!report) return await follow(self, parts);
     self.onSaid(credential, 'valid');
     standing.set(report.began, report);
     self.onSuccess();
     startDetails(self);
     return true;
   } catch (error) {
+    want(self, parts);
     if (closing.signal.aborted) return false;
     self.onFailure(error);
     if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
@@ -230,12 +242,16 @@ async function run(self: Self): Promise<boolean> {
 }
 
 /** Waits for the run of another process to be over, and returns whether it has brought anything. */
-async function follow({ standing, closing: { signal } }: Self): Promise<boolean> {
-  for (let waited = 0; waited < longestPoll; waited += pollInterval) {
-    await sleep(pollInterval, undefined, { signal });
-    if (await standing.ask()) return true;
+async function follow(self: Self, parts: readonly Part[]): Promise<boolean> {
+  const { standing, closing } = self;
+  let hasCome = false;
+  for (let waited = 0; waited < longestPoll && !hasCome; waited += pollInterval) {
+    await sleep(pollInterval, undefined, { signal: closing.signal });
+    hasCome = await standing.ask();
   }
-  return false;
+  // It may have begun before what was written here.
+  if (!hasCome || standing.isOutdated) want(self, parts);
+  return hasCome;
 }
 
 function startDetails(self: Self): void {
@@ -263,7 +279,7 @@ async function tick(self: Self): Promise<void> {
   const age = Date.now() - (standing.refreshedAt ?? 0);
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
   else {
-    self.wanted = allParts;
+    want(self, allParts);
     await flights.begin();
   }
 }
@@ -277,6 +293,7 @@ function awake(self: Self): Promise<boolean> | undefined {
     self.timer = setTimeout(() => tick(self), interval - age).unref();
     return undefined;
   }
+  want(self, allParts);
   self.awakening = flights.begin().finally(() => {
     self.awakening = undefined;
   });

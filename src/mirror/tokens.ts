@@ -108,6 +108,14 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
   const meet = createFirstChecks(options, known);
   const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
+  /** As soon as the upstream may be asked about it again. */
+  function confirmSoon(entry: Entry): void {
+    const wait = entry.asked + Math.min(ttl, retryDelay) - Date.now();
+    setTimeout(() => {
+      if (!entry.end.signal.aborted) confirm(entry).catch(() => {});
+    }, wait).unref();
+  }
+
   return {
     known(header) {
       const token = possibleTokenIn(header);
@@ -139,7 +147,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       if (!entry) return;
       hear(options, known, entry, said);
       // Not when the token is used the next time: streams may be open with it.
-      if (said === 'doubtful') confirm(entry).catch(() => {});
+      if (said === 'doubtful') confirmSoon(entry);
     },
 
     close() {
@@ -249,12 +257,14 @@ function createFirstChecks(
   const underWay = new Map<string, Promise<Authentication>>();
   const inTurn = pLimit(maxFirstChecks);
   const lines = createLines();
+  const soon = Math.ceil(retryDelay / 1_000);
 
   async function meet(token: string, address: string): Promise<Authentication> {
     // Some from the address may have been invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+    if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
     const checked = await check(token);
     if (checked.kind === 'away') {
       lines.noteAway(address);
@@ -274,8 +284,6 @@ function createFirstChecks(
     const digest = digestOf(token);
     const known = underWay.get(digest);
     if (known) return known;
-    const soon = Math.ceil(retryDelay / 1_000);
-    if (lines.isAway(address)) return Promise.resolve({ error: 'upstreamAway', retryAfter: soon });
     const line = lines.of(address);
     if (line.pendingCount >= longestLine)
       return Promise.resolve({ error: 'tooManyRequests', retryAfter: soon });

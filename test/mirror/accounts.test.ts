@@ -97,6 +97,35 @@ describe('a template that several accounts see', () => {
     ]);
   });
 
+  it.each([
+    ['a list', /^\/dtt\/templates\?/],
+    ['a record by its id', /^\/dtt\/templates\/7$/],
+  ])('keeps what was read since another account read it, in %s', async (_, path) => {
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+    const upstream = upstreamOf(world, 2);
+    let times = 0;
+    const slow = {
+      ...upstream,
+      async get(asked: string) {
+        const response = await upstream.get(asked);
+        if (path.test(asked) && times++ === 0) {
+          world.dttTemplates.set(7, { ownerId: 1, version: 2 });
+          await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+        }
+        return response;
+      },
+    };
+    await sync({ pool: database.pool, upstream: slow });
+    expect(times).toBeGreaterThan(0);
+    const [template] = await database.client.dttTemplate.findMany({ include: { segments: true } });
+    expect(template?.name).toBe('template 7, version 2');
+    // They are not here yet, or they are the new ones.
+    expect(template?.segments.map(({ duration }) => duration)).toEqual(template?.detailsPending ? [] : [2]);
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    await pull(1);
+    expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
+  });
+
   it('stays with those who import it when its owner lists it no more, and goes with the last of them', async () => {
     session(1, 1, 1, 7);
     session(2, 2, 1, 7);
@@ -357,6 +386,19 @@ describe('an account that is forgotten', () => {
     // It may come back.
     await pull(1);
     expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
+  });
+
+  it('counts as not here before anything of it is gone', async () => {
+    const counts = async () => ({
+      refreshedAt: await readRefreshedAt(database.pool, 1),
+      devices: await database.client.dttDevice.count({ where: { ownerId: 1 } }),
+    });
+    const forgetting = forgetAccount(database.pool, { id: 1 });
+    await expect.poll(counts, { interval: 5 }).toEqual({ refreshedAt: undefined, devices: 1 });
+    // Nor does a run bring it back meanwhile.
+    expect(await sync({ pool: database.pool, upstream: upstreamOf(world, 1) })).toBeUndefined();
+    await forgetting;
+    expect(await counts()).toEqual({ refreshedAt: undefined, devices: 0 });
   });
 
   it('can only be one that there is, and those that there are are named, ten at most', async () => {

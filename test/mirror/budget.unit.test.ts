@@ -79,6 +79,36 @@ describe('a budget', () => {
     expect(await timesOf(budget, 2, 'demand')).toEqual([3, 3]);
   });
 
+  it('leaves to what nobody can hold back what that used, and a half more', () => {
+    const budget = createBudget(60);
+    for (let times = 0; times < 11; times++) budget.note();
+    // 60 less 11 and a half of that again are 43, of which 11 are sent.
+    expect(budget.delayFor(32, 'arrival')).toBe(0);
+    expect(budget.delayFor(33, 'arrival')).toBeGreaterThan(0);
+    expect(budget.delayFor(32, 'details')).toBe(0);
+    expect(budget.delayFor(33, 'details')).toBeGreaterThan(0);
+  });
+
+  it('has room for refreshes though what nobody can hold back takes all of it', async () => {
+    const budget = createQuickBudget(60);
+    for (let times = 0; times < 60; times++) budget.note();
+    expect(await timesOf(budget, 9, 'refresh')).toEqual(Array(9).fill(0));
+    expect(budget.delayFor(1, 'refresh')).toBe(60_500);
+    expect(budget.delayFor(1, 'details')).toBe(60_500);
+    expect(budget.available()).toBe(0);
+  });
+
+  it('pauses for an hour at most, and waits for that once', async () => {
+    const wait = vi.fn(async (milliseconds: number) => {
+      vi.setSystemTime(Date.now() + milliseconds);
+    });
+    const budget = createBudget(60, undefined, wait);
+    budget.pauseUntil(Date.now() + 365 * 24 * 60 * 60_000);
+    budget.pauseUntil(Date.now() + 1_000);
+    await budget.take('refresh');
+    expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([60 * 60_000]);
+  });
+
   it('stops waiting when it is told to', async () => {
     const budget = createBudget(1);
     await budget.take('demand');

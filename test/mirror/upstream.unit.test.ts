@@ -1,7 +1,9 @@
 /** How an upstream is asked, and what is made of its responses. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBudget } from '../../src/mirror/budget.ts';
 import { readList } from '../../src/mirror/list.ts';
 import {
   createUpstream,
@@ -56,6 +58,30 @@ describe('the client of an upstream', () => {
       ['GET', 'application/json', undefined, undefined],
       ['POST', 'application/json', 'application/json', '17'],
     ]);
+  });
+
+  it('holds no turn while it waits for its budget, or to ask again', async () => {
+    const inTurn = pLimit(1);
+    const { base } = server;
+    const paused = createBudget(0);
+    paused.pauseUntil(Date.now() + 60 * 60_000);
+    const spent = createBudget(1);
+    spent.note();
+    const stop = new AbortController();
+    const timing = { ...shortTiming, delay: 60_000, maxDelay: 60_000 };
+    server.misbehave = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
+    const waiting = [
+      createUpstream({ base, token, timing, inTurn, budget: paused }).get('/dtt', stop.signal),
+      createUpstream({ base, token, timing, inTurn, budget: spent, priority: 'details' }).get(
+        '/dtt',
+        stop.signal,
+      ),
+      createUpstream({ base, token, timing, inTurn }).get('/broken', stop.signal),
+    ].map((each) => each.catch(() => 'stopped'));
+    await vi.waitFor(() => expect(server.requests).toEqual(['GET /broken']));
+    expect(await createUpstream({ base, token, timing, inTurn }).get('/dtt')).toBe('good');
+    stop.abort();
+    expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
   });
 
   it('stops at once when the token is not accepted', async () => {

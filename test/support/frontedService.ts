@@ -1,7 +1,8 @@
 /** A stand-in for the live service with a gateway in front of it, to which clients bring the service's tokens. */
 
+import { expect } from 'vitest';
 import { type MirrorOptions, openMirrorService } from '../../src/mirror/service.ts';
-import { openTestGateway, type TestDatabase, type TestGateway } from './gateway.ts';
+import { openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
 
 export interface FrontedService {
@@ -70,3 +71,33 @@ export async function openFrontedService(
     },
   };
 }
+
+/** A GraphQL request with headers of its own. */
+export const ask = (
+  gateway: TestGateway,
+  token: string,
+  query: string,
+  headers: Record<string, string> = {},
+) =>
+  fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
+    body: JSON.stringify({ query }),
+  }).then(async (response) => ({
+    status: response.status,
+    headers: response.headers,
+    body: await response.json(),
+  }));
+
+/** Waits until the account is here. */
+export const arrive = (gateway: TestGateway, token: string) =>
+  expect
+    .poll(async () => (await ask(gateway, token, '{ viewer { username } }')).status, { timeout: 20_000 })
+    .toBe(200);
+
+export const patch = (gateway: TestGateway, token: string, path: string, body: unknown) =>
+  rest(gateway, token, path, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });

@@ -1,0 +1,50 @@
+/** What the accounts of a gateway have in common. */
+
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { readAccount } from '../../src/mirror/account.ts';
+import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
+import { UpstreamError } from '../../src/mirror/upstream.ts';
+
+let accounts: Accounts;
+let lines: string[];
+
+beforeEach(() => {
+  lines = [];
+  accounts = createAccounts({
+    // Nothing here asks it.
+    pool: new pg.Pool({ connectionString: 'postgres://127.0.0.1:9/none' }),
+    feed: { listening: true, reconnects: 0, subscribe: () => () => {}, close: async () => {} },
+    base: 'http://127.0.0.1:9/api/v1',
+    timing: {},
+    rate: 60,
+    interval: 60_000,
+    idle: 60_000,
+    logger: pino({}, { write: (line: string) => void lines.push(line) }),
+    learn: readAccount,
+    next: undefined,
+    onChanged() {},
+    onSaid() {},
+  });
+});
+afterEach(() => accounts.close());
+
+it('what an upstream has said of an account’s requests holds when its last token has come back', () => {
+  accounts.enter(1).budget.pauseUntil(Date.now() + 600_000);
+  for (let times = 0; times < 60; times++) accounts.enter(2).budget.note();
+  for (const id of [1, 2]) accounts.leave(id);
+  expect(accounts.figures().accounts).toBe(0);
+  expect(accounts.enter(1).budget.delayFor(1)).toBeGreaterThan(590_000);
+  expect(accounts.enter(2).budget.available()).toBe(0);
+  expect(accounts.enter(3).budget.delayFor(1)).toBe(0);
+});
+
+it('an upstream that is away is logged once for all who find that out', () => {
+  for (let times = 0; times < 400; times++)
+    accounts.fail(new UpstreamError('no', { failure: 'responded with 503' }));
+  expect(lines).toHaveLength(1);
+  accounts.fail(new UpstreamError('no', { failure: 'cannot be reached' }));
+  expect(lines).toHaveLength(2);
+  expect(accounts.status()).toContain('cannot be reached');
+});

@@ -1,0 +1,138 @@
+/** What keeps one account fresh, over runs that are functions, and a clock that the test sets. */
+
+import pLimit from 'p-limit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBudget } from '../../src/mirror/budget.ts';
+import {
+  type AccountRuns,
+  createMirroredAccount,
+  type ListsReport,
+  type MirroredAccount,
+} from '../../src/mirror/mirroredAccount.ts';
+
+const interval = 60_000;
+const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
+
+const lists = vi.fn<AccountRuns['lists']>();
+const refreshedAt = vi.fn<AccountRuns['refreshedAt']>();
+const onFailure = vi.fn();
+let account: MirroredAccount;
+
+/** What a run that begins now reports. */
+const succeed = async (isPart = false): Promise<ListsReport> => ({
+  began: Date.now(),
+  hasChanges: false,
+  isPart,
+});
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] });
+  vi.resetAllMocks();
+  lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
+  refreshedAt.mockImplementation(async () => account.standing.refreshedAt);
+  account = createMirroredAccount({
+    id: 1,
+    base: 'http://127.0.0.1:9/api/v1',
+    timing: {},
+    budget: createBudget(0),
+    activateInTurn: (run) => run(),
+    inTurn: pLimit(1),
+    runs: { lists, details: async () => {}, refreshedAt, skipped: () => 0 },
+    interval,
+    idle: 10 * interval,
+    onChanged() {},
+    onSuccess() {},
+    onFailure,
+    onSaid() {},
+  });
+  account.add(credential);
+});
+afterEach(async () => {
+  await account.close();
+  vi.useRealTimers();
+});
+
+/** Which lists each run was to read. */
+const parts = () => lists.mock.calls.map(([, , , which]) => which ?? 'all');
+
+describe('an account of the mirror', () => {
+  it('is read when somebody asks, and again after each interval while somebody does', async () => {
+    await account.touch();
+    expect(lists).toHaveBeenCalledTimes(1);
+    for (let times = 2; times <= 11; times++) {
+      await vi.advanceTimersByTimeAsync(interval);
+      expect(lists).toHaveBeenCalledTimes(times);
+    }
+    await vi.advanceTimersByTimeAsync(5 * interval);
+    expect(lists).toHaveBeenCalledTimes(11);
+    await account.touch();
+    expect(lists).toHaveBeenCalledTimes(12);
+  });
+
+  it('is read once by whoever asks while it is found out whether that is due', async () => {
+    await account.touch();
+    const { refreshedAt: before } = account.standing;
+    let settle = () => {};
+    refreshedAt.mockImplementation(
+      () =>
+        new Promise((resolve) => {
+          settle = () => resolve(before);
+        }),
+    );
+    await vi.advanceTimersByTimeAsync(interval);
+    expect(refreshedAt).toHaveBeenCalledTimes(1);
+    expect(account.touch()).toBeUndefined();
+    expect(lists).toHaveBeenCalledTimes(1);
+    settle();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(lists).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(interval - 1);
+    expect(lists).toHaveBeenCalledTimes(2);
+  });
+
+  it('is not read while what another process has read is fresh', async () => {
+    refreshedAt.mockImplementation(async () => Date.now());
+    await account.standing.learn();
+    expect(account.touch()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(5 * interval);
+    expect(lists).not.toHaveBeenCalled();
+  });
+
+  it('has the lists alone read that are wanted, once it is here, and those wanted together by one run', async () => {
+    await account.refresh(['locks']);
+    await account.refresh(['dttTemplates']);
+    const together = [account.refresh(['lkbxDevices']), account.refresh(['locks'])];
+    expect(await Promise.all(together)).toEqual([true, true]);
+    expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
+  });
+
+  it('has one more run read what is wanted while one is under way', async () => {
+    await account.refresh();
+    let settle = () => {};
+    lists.mockImplementationOnce(
+      () =>
+        new Promise((resolve) => {
+          settle = () => resolve({ began: Date.now(), hasChanges: false, isPart: true });
+        }),
+    );
+    const first = account.refresh(['locks']);
+    await vi.advanceTimersByTimeAsync(0);
+    const later = [account.refresh(['locks']), account.refresh(['dttTemplates'])];
+    settle();
+    expect(await Promise.all([first, ...later])).toEqual([true, true, true]);
+    expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
+  });
+
+  it('has the lists of a run that failed read by the next, whatever that is for', async () => {
+    await account.refresh();
+    lists.mockRejectedValueOnce(new Error('the upstream is away'));
+    account.standing.noteWrite();
+    expect(await account.refresh(['locks'])).toBe(false);
+    expect(onFailure).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(10);
+    account.standing.noteWrite();
+    expect(await account.refresh(['dttTemplates'])).toBe(true);
+    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
+    expect(account.standing.isOutdated).toBe(false);
+  });
+});

@@ -1,0 +1,144 @@
+/** What a gateway hands on to the upstream, and what it makes of the response. */
+
+import { request } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  arrive,
+  ask,
+  type FrontedOptions,
+  type FrontedService,
+  openFrontedService,
+  patch,
+} from '../support/frontedService.ts';
+import { openTestDatabase, rest, type TestDatabase } from '../support/gateway.ts';
+import { faults } from '../support/standIn/faults.ts';
+
+const alice = 'token-of-alice';
+
+let database: TestDatabase;
+let fronted: FrontedService | undefined;
+async function open(options: FrontedOptions = {}) {
+  fronted = await openFrontedService(database, {
+    ...options,
+    settings: { UPSTREAM_INTERVAL: '600', ...options.settings },
+  });
+  return fronted;
+}
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+afterEach(async () => {
+  await fronted?.close();
+  fronted = undefined;
+});
+
+describe('a request that is relayed', () => {
+  it.each([
+    ['never answered', faults.hang, 504, 'The upstream did not respond in time'],
+    ['answered with what is no JSON', faults.html, 502, undefined],
+    ['answered with an error', faults.error500, 500, 'Internal server error'],
+  ])('and %s is told so', async (_, fault, status, error) => {
+    const { gateway, service } = await open({ waits: { relay: 300 } });
+    await arrive(gateway, alice);
+    service.misbehave(fault, { path: /^\/unheard\/of$/ });
+    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect(response.status).toBe(status);
+    const text = await response.text();
+    if (error !== undefined) expect(JSON.parse(text)).toMatchObject({ ok: false, error });
+    else expect(response.headers.get('content-type')).toContain('text/html');
+  });
+
+  it.each(['/../../secret', '/..%2f..%2fsecret', '/%2e%2e/%2e%2e/secret', '/dtt/..;/..\\..\\secret'])(
+    'goes nowhere but below the base: %s',
+    async (path) => {
+      const { gateway, service } = await open();
+      await arrive(gateway, alice);
+      const status = await new Promise((settle, fail) => {
+        request(
+          `${gateway.url}/`,
+          { path: `/api/v1${path}`, headers: { Authorization: `Bearer ${alice}` } },
+          (response) => {
+            response.resume();
+            settle(response.statusCode);
+          },
+        )
+          .on('error', fail)
+          .end();
+      });
+      expect(status).toBe(404);
+      expect(service.requests.some((each) => each.path.includes('secret'))).toBe(false);
+    },
+  );
+});
+
+describe('the response to a request that is relayed', () => {
+  it('is that to this request, and to no other', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const template = service.world.templates.get(1);
+    if (!template) throw new Error('there is no template 1');
+    service.world.templates.set(777, { ...template, id: 777, name: 'before' });
+    service.account(1).ownTemplates.add(777);
+    const path = '/dtt/templates/777';
+    expect(
+      (
+        await fetch(`${gateway.url}/api/v1${path}`, {
+          method: 'HEAD',
+          headers: { Authorization: `Bearer ${alice}` },
+        })
+      ).status,
+    ).toBe(200);
+    expect(await rest(gateway, alice, path)).toMatchObject({
+      status: 200,
+      body: { data: { name: 'before' } },
+    });
+    Object.assign(service.world.templates.get(777) ?? {}, { name: 'after' });
+    const [one, other] = await Promise.all([
+      rest(gateway, alice, path),
+      rest(gateway, 'second-of-alice', path),
+    ]);
+    for (const response of [one, other]) {
+      expect(response.body).toMatchObject({ data: { name: 'after' } });
+      // It is as old as the upstream says, and that says nothing.
+      expect(response.headers.get('Age')).toBeNull();
+    }
+    service.account(1).ownTemplates.delete(777);
+    expect((await rest(gateway, alice, path)).status).toBe(404);
+    expect(service.count({ path })).toBe(5);
+  });
+
+  it('that says 401 for one path alone ends no token', async () => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    const refusal = { status: 401, body: { ok: false, error: 'This token may not do that' } };
+    service.misbehave({ instead: () => refusal }, { path: /^\/admin/ });
+    expect(await rest(gateway, alice, '/admin/x')).toMatchObject(refusal);
+    for (let times = 0; times < 3; times++) {
+      expect((await rest(gateway, alice, '/dtt')).status).toBe(200);
+      expect((await ask(gateway, alice, '{ viewer { username } }')).status).toBe(200);
+    }
+  });
+});
+
+describe('a write that is relayed', () => {
+  it.each([
+    ['/dtt/templates/1', { name: 'A new name' }, ['/dtt/templates', '/dtt/templates/1']],
+    ['/dtt/templates/999', { name: 'A new name' }, []],
+  ])('has the lists alone read again that it may have changed: %s', async (path, body, expected) => {
+    const { gateway, service } = await open();
+    await arrive(gateway, alice);
+    // Until the details are here.
+    await expect.poll(() => database.client.dttSession.count({ where: { detailsPending: true } })).toBe(0);
+    await expect.poll(() => database.client.dttTemplate.count({ where: { detailsPending: true } })).toBe(0);
+    service.forgetRequests();
+    await patch(gateway, alice, path, body);
+    const asked = service.requests
+      .filter(({ method }) => method === 'GET')
+      .map((each) => each.path.replace(/\?.*/, ''));
+    expect(asked.slice(0, 1)).toEqual(expected.slice(0, 1));
+    for (const each of asked) expect(expected).toContain(each);
+  });
+});

@@ -1,0 +1,91 @@
+/** Which headers go on to the upstream with a request, and which come back. */
+
+import { once } from 'node:events';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openExchange } from '../../src/http/exchange.ts';
+import { createBudget } from '../../src/mirror/budget.ts';
+import { relay } from '../../src/mirror/relay.ts';
+
+let server: Server;
+/** The headers of the last request that came, and those of the response to the next. */
+let received: Readonly<Record<string, unknown>>;
+let responded: Record<string, string> = {};
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    received = request.headers;
+    response.writeHead(200, responded).end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(() => server?.close());
+
+/** The response to a request with these headers, of an account that is 7 seconds old. */
+async function relayed(headers: Readonly<Record<string, string>>) {
+  const request = new IncomingMessage(new Socket());
+  Object.assign(request, { method: 'GET', url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
+  const exchange = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
+  exchange.headers.Age = '7';
+  // It listens on a port, and not on a pipe.
+  const { port } = server.address() as AddressInfo;
+  const base = `http://127.0.0.1:${port}/api/v1`;
+  const response = await relay(exchange, { base, token: 'alice', budget: createBudget(0), longest: 5_000 });
+  // As they are sent together.
+  return { own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
+}
+
+it('nothing of a request goes on that says where its client is, or by which way it came', async () => {
+  await relayed({
+    Accept: 'text/plain',
+    'X-Own': 'mine',
+    Connection: 'keep-alive, X-Hop',
+    'X-Hop': '1',
+    Authorization: 'Bearer other',
+    Cookie: 'a=b',
+    Forwarded: 'for=10.1.2.3',
+    'X-Forwarded-For': '10.1.2.3',
+    'X-Real-IP': '10.1.2.3',
+    'X-Client-IP': '10.1.2.3',
+    'X-Cluster-Client-IP': '10.1.2.3',
+    'True-Client-IP': '10.1.2.3',
+    'CF-Connecting-IP': '10.1.2.3',
+    'Fastly-Client-IP': '10.1.2.3',
+    Via: '1.1 proxy',
+  });
+  expect(received).toMatchObject({ accept: 'text/plain', 'x-own': 'mine', authorization: 'Bearer alice' });
+  expect(JSON.stringify(received)).not.toMatch(/10\.1\.2\.3|proxy|x-hop|a=b|other/);
+});
+
+it('the response says each thing once, and nothing that is about the way to the upstream or about the gateway', async () => {
+  responded = {
+    'Content-Type': 'text/plain',
+    'Cache-Control': 'public, max-age=3600',
+    'X-Own': 'theirs',
+    Connection: 'x-hop, keep-alive',
+    'X-Hop': 'secret',
+    'X-Request-Id': 'theirs',
+    Age: '5',
+    'Set-Cookie': 'a=b',
+    Server: 'theirs',
+  };
+  const { own, all } = await relayed({});
+  const names = Object.keys(all).map((name) => name.toLowerCase());
+  expect(names).toHaveLength(new Set(names).size);
+  expect(all).toMatchObject({
+    'content-type': 'text/plain',
+    'cache-control': 'public, max-age=3600',
+    'x-own': 'theirs',
+    'X-Request-Id': own['X-Request-Id'],
+  });
+  for (const name of ['age', 'x-hop', 'set-cookie', 'server']) expect(names).not.toContain(name);
+  expect(all['X-Request-Id']).not.toBe('theirs');
+});
+
+it('the response is no cache’s to have, unless the upstream says so', async () => {
+  responded = {};
+  const { all } = await relayed({});
+  expect(all).toMatchObject({ 'cache-control': 'private, no-store', Vary: 'Authorization' });
+});

@@ -1,0 +1,111 @@
+/** The runs of one account, over an upstream in memory that is wrong about some of its records. */
+
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readAccount } from '../../src/mirror/account.ts';
+import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
+import { createRuns } from '../../src/mirror/runs.ts';
+import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { addUser, createWorld, upstreamOf } from '../support/world.ts';
+
+/** How many sessions there are: more than are written at once. */
+const sessions = 30;
+const failed = { failure: 'failed' };
+const { signal } = new AbortController();
+
+let database: TestDatabase;
+let requests: string[];
+let upstream: Upstream;
+let runs: AccountRuns;
+/** What the upstream says of a record by its id in place of what it has. */
+let instead: (path: string) => unknown;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  const world = createWorld();
+  addUser(world, 1);
+  for (let id = 1; id <= sessions; id++)
+    world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+  requests = [];
+  instead = () => undefined;
+  const healthy = upstreamOf(world, 1, requests);
+  upstream = {
+    ...healthy,
+    async get(path) {
+      const response = await healthy.get(path);
+      const other = instead(path);
+      return other === undefined ? response : other;
+    },
+  };
+  const logger = pino({ level: 'silent' });
+  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, learn: readAccount });
+  vi.useFakeTimers({ toFake: ['Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** One run through the lists, and one through what details they leave. */
+async function refresh(): Promise<void> {
+  await runs.lists(upstream, signal, () => {}, undefined);
+  await runs.details(upstream, signal).catch(() => {});
+}
+
+const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
+const anHour = 60 * 60_000;
+
+/** What is thrown in place of a response. */
+const fail = (error: Error) => () => {
+  throw error;
+};
+const missing = fail(new UpstreamRejection('no', { ...failed, status: 404 }, 'not found'));
+
+describe('a record that cannot be had by its id', () => {
+  it.each([
+    ['is refused', fail(new Unauthorized('no', failed))],
+    ['is more than the upstream can do', fail(new Unavailable('no', failed))],
+    ['is denied', missing],
+    ['makes no sense', () => ({ id: 30 })],
+    ['is said not to be there by a success', () => null],
+  ])('as it %s keeps no other from coming, and is not asked for again for an hour', async (_, response) => {
+    // The newest, which comes first.
+    instead = (path) => (path === `/dtt/sessions/${sessions}` ? response() : undefined);
+    await refresh();
+    expect(await pending()).toBe(1);
+    for (let times = 0; times < 3; times++) {
+      vi.setSystemTime(Date.now() + 10 * 60_000);
+      await refresh();
+    }
+    const asked = () => requests.filter((path) => path === `/dtt/sessions/${sessions}`).length;
+    expect(asked()).toBe(1);
+    expect(runs.skipped()).toBe(1);
+    vi.setSystemTime(Date.now() + anHour);
+    instead = () => undefined;
+    await refresh();
+    expect([asked(), await pending(), runs.skipped()]).toEqual([2, 0, 0]);
+  });
+
+  it('is given up when that was so an hour later as well, and not for a fault of a moment', async () => {
+    instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) ? missing() : undefined);
+    await refresh();
+    vi.setSystemTime(Date.now() + anHour / 2);
+    await refresh();
+    expect(await pending()).toBe(sessions);
+    vi.setSystemTime(Date.now() + anHour / 2 + 1);
+    await refresh();
+    expect(await pending()).toBe(0);
+  });
+
+  it('is one of many while the upstream is away, which is not asked for each', async () => {
+    instead = (path) =>
+      /\/dtt\/sessions\/\d+$/.test(path) ? fail(new Unavailable('no', failed))() : undefined;
+    await refresh();
+    expect(requests.filter((path) => /\/dtt\/sessions\/\d+$/.test(path)).length).toBeLessThan(10);
+    expect(await pending()).toBe(sessions);
+  });
+});
