@@ -22,8 +22,8 @@ export interface Named {
 export type Learn = (upstream: Upstream, named?: Named, signal?: AbortSignal) => Promise<Learnt>;
 
 /** The id of the user whose token it is: nothing else of them has to be understood to know whose it is. */
-export async function readAccountId(upstream: Upstream): Promise<number> {
-  const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me'));
+export async function readAccountId(upstream: Upstream, signal?: AbortSignal): Promise<number> {
+  const { data, error } = z.object({ id: recordId }).safeParse(await upstream.get('/users/me', signal));
   if (data) return data.id;
   const failure = { failure: incomprehensible, method: 'GET', route: '/users/me' };
   throw new UpstreamError(`GET /users/me: ${firstIssue(error)}`, failure);

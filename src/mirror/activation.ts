@@ -72,7 +72,10 @@ export function createActivation({
       return scheduleTypeChanged || isRepeated;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
-      if (error instanceof Exhausted) throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy);
+      if (error instanceof Exhausted) {
+        const { retryAfter } = error;
+        throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy, { retryAfter });
+      }
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'activation failed');
       const away = error instanceof Unavailable;

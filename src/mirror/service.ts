@@ -165,7 +165,7 @@ function followOwn({ accounts, check, config }: Parts, token: string) {
   const { signal } = end;
   const following = (async () => {
     while (!signal.aborted) {
-      const checked = await check(token);
+      const checked = await check(token, undefined, signal);
       if (checked.kind === 'valid') {
         const account = accounts.enter(checked.userId);
         account.add({ token, viewer: { id: checked.userId, tokenId: undefined } });
@@ -265,19 +265,19 @@ const isForbidden = (error: unknown) =>
   error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
 
 /** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
-type Check = (token: string, userId?: number) => Promise<Checked>;
+type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<Checked>;
 
 function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
-  const idOf = async (upstream: Upstream) =>
-    isStrict ? readAccountId(upstream) : (await learnAccount(upstream)).row.id;
-  return async (token, userId) => {
+  const idOf = async (upstream: Upstream, signal: AbortSignal | undefined) =>
+    isStrict ? readAccountId(upstream, signal) : (await learnAccount(upstream, undefined, signal)).row.id;
+  return async (token, userId, signal) => {
     // Not held up by the budget, which would leave a token that was revoked to those who spend it.
     if (userId !== undefined) accounts.enter(userId).budget.note();
     try {
-      return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing })) };
+      return { kind: 'valid', userId: await idOf(createUpstream({ base, token, timing }), signal) };
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
-      accounts.fail(error);
+      if (!signal?.aborted) accounts.fail(error);
       return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : 5 };
     }
   };

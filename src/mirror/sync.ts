@@ -84,10 +84,14 @@ export async function syncDetails(
   },
 ): Promise<number | undefined> {
   const { pool, upstream, account } = options;
+  const end = new AbortController();
+  const signal = AbortSignal.any([options.signal, end.signal]);
   const mirror = await openMirror({ pool, source: upstream.base, account });
   try {
-    return mirror && (await pullDetails(options, mirror, account)).skipped;
+    return mirror && (await pullDetails({ ...options, signal }, mirror, account)).skipped;
   } finally {
+    // As in `sync`.
+    end.abort();
     await mirror?.release();
   }
 }

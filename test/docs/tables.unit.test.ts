@@ -41,7 +41,14 @@ it('lists the metrics, with their kinds and what they are', async () => {
   const { feed } = createFakeFeed();
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
-  const text = await createMetrics({ pool, responseCache, feed }).print();
+  const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
+  const text = await createMetrics({ pool, responseCache, feed, mirror }).print();
+  for (const line of [
+    'dovetail_mirror_accounts 2',
+    'dovetail_mirror_records_skipped 3',
+    'dovetail_upstream_requests_total 5',
+  ])
+    expect(text).toContain(`\n${line}\n`);
   await pool.end();
   const expected = [...text.matchAll(/^# HELP (dovetail_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(
     ([, name, help, kind]) => ({ name, kind, help }),

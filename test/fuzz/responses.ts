@@ -36,7 +36,7 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const known = new Set([200, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
+const known = new Set([200, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
 
 function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   const envelope = parse(body);

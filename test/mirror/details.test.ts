@@ -36,10 +36,12 @@ async function pullOnly(step: 'lists' | 'details', more: Partial<PullAccountOpti
   const { row: account } = await learnAccount(upstream);
   const opened = await openMirror({ pool: target.pool, source: upstream.base, account });
   if (!opened) throw new Error('another run is under way');
+  const end = new AbortController();
   try {
-    const options = { upstream, signal: new AbortController().signal, ...more };
+    const options = { upstream, signal: end.signal, ...more };
     return await (step === 'lists' ? pullLists : pullDetails)(options, opened, account);
   } finally {
+    end.abort();
     await opened.release();
   }
 }
