@@ -214,7 +214,7 @@ describe('the refresh of a mirror', () => {
     expect(status()).toMatch(/^last success 2\S+Z, last error 2\S+Z refused the token$/);
     const success = status().split(',', 1)[0];
     scene.proxy.misbehave = behave;
-    await expect.poll(() => status().split(',', 1)[0], { interval: 5 }).not.toBe(success);
+    await expect.poll(() => status().split(',', 1)[0], { interval: 5, timeout: 20_000 }).not.toBe(success);
   });
 
   it.each([

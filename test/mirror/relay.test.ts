@@ -131,8 +131,12 @@ describe('a write that is relayed', () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     // Until the details are here.
-    await expect.poll(() => database.client.dttSession.count({ where: { detailsPending: true } })).toBe(0);
-    await expect.poll(() => database.client.dttTemplate.count({ where: { detailsPending: true } })).toBe(0);
+    await expect
+      .poll(() => database.client.dttSession.count({ where: { detailsPending: true } }), { timeout: 20_000 })
+      .toBe(0);
+    await expect
+      .poll(() => database.client.dttTemplate.count({ where: { detailsPending: true } }), { timeout: 20_000 })
+      .toBe(0);
     service.forgetRequests();
     await patch(gateway, alice, path, body);
     const asked = service.requests
