@@ -131,8 +131,13 @@ describe('a write that is relayed', () => {
     const { gateway, service } = await open();
     await arrive(gateway, alice);
     // Until the details are here.
-    await expect.poll(() => database.client.dttSession.count({ where: { detailsPending: true } })).toBe(0);
-    await expect.poll(() => database.client.dttTemplate.count({ where: { detailsPending: true } })).toBe(0);
+    const pending = { where: { detailsPending: true } };
+    const { dttSession, dttTemplate } = database.client;
+    await expect
+      .poll(async () => (await dttSession.count(pending)) + (await dttTemplate.count(pending)), {
+        timeout: 10_000,
+      })
+      .toBe(0);
     service.forgetRequests();
     await patch(gateway, alice, path, body);
     const asked = service.requests
