@@ -198,6 +198,9 @@ function want({ wanted }: Self, parts: Iterable<Part>): void {
   for (const part of parts) wanted.add(part);
 }
 
+/** How old, in milliseconds, what is here may be. */
+const ageOf = ({ refreshedAt = 0 }: Standing) => Date.now() - refreshedAt;
+
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: Self): Promise<boolean> {
   const { runs, standing, closing, timing, interval } = self;
@@ -214,6 +217,7 @@ async function run(self: Self): Promise<boolean> {
   if (!credential || !upstream || closing.signal.aborted) return false;
   const parts = [...self.wanted];
   self.wanted.clear();
+  let untilNext = interval;
   try {
     const advanced = (records: number) => {
       self.progress = records;
@@ -225,7 +229,9 @@ async function run(self: Self): Promise<boolean> {
       parts.length < allParts.length ? parts : undefined,
     );
     if (!report) return await follow(self, parts);
-    self.onSaid(credential, 'valid');
+    // A run through some of the lists does not ask whose the token is.
+    if (!report.isPart) self.onSaid(credential, 'valid');
+    else untilNext = Math.max(interval - ageOf(standing), 0);
     standing.set(report.began, report);
     self.onSuccess();
     startDetails(self);
@@ -237,7 +243,7 @@ async function run(self: Self): Promise<boolean> {
     if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
     return false;
   } finally {
-    if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), interval).unref();
+    if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
   }
 }
 
@@ -276,7 +282,7 @@ async function tick(self: Self): Promise<void> {
   await standing.ask().catch(self.onFailure);
   self.isTicking = false;
   if (closing.signal.aborted) return;
-  const age = Date.now() - (standing.refreshedAt ?? 0);
+  const age = ageOf(standing);
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
   else {
     want(self, allParts);
@@ -288,7 +294,7 @@ async function tick(self: Self): Promise<void> {
 function awake(self: Self): Promise<boolean> | undefined {
   const { flights, credentials, standing, timer, isTicking, interval } = self;
   if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
-  const age = Date.now() - (standing.refreshedAt ?? 0);
+  const age = ageOf(standing);
   if (age < interval) {
     self.timer = setTimeout(() => tick(self), interval - age).unref();
     return undefined;

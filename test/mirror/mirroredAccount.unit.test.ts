@@ -16,6 +16,7 @@ const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 const lists = vi.fn<AccountRuns['lists']>();
 const refreshedAt = vi.fn<AccountRuns['refreshedAt']>();
 const onFailure = vi.fn();
+const onSaid = vi.fn();
 let account: MirroredAccount;
 
 /** What a run that begins now reports. */
@@ -43,7 +44,7 @@ beforeEach(() => {
     onChanged() {},
     onSuccess() {},
     onFailure,
-    onSaid() {},
+    onSaid,
   });
   account.add(credential);
 });
@@ -104,6 +105,23 @@ describe('an account of the mirror', () => {
     const together = [account.refresh(['lkbxDevices']), account.refresh(['locks'])];
     expect(await Promise.all(together)).toEqual([true, true]);
     expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
+  });
+
+  it('is read as a whole when that is due, however often some of its lists are', async () => {
+    await account.touch();
+    for (let times = 1; times <= 9; times++) {
+      await vi.advanceTimersByTimeAsync(interval / 3);
+      account.touch();
+      await account.refresh(['dttTemplates']);
+    }
+    expect(parts().filter((which) => which === 'all')).toHaveLength(4);
+  });
+
+  it('has a token confirmed by a run that asks whose it is, and by no other', async () => {
+    await account.refresh();
+    expect(onSaid).toHaveBeenCalledTimes(1);
+    await account.refresh(['dttTemplates']);
+    expect(onSaid).toHaveBeenCalledTimes(1);
   });
 
   it('has one more run read what is wanted while one is under way', async () => {
