@@ -17,10 +17,15 @@ const allowedHeaders = [
   'Authorization',
   'Content-Type',
   'If-None-Match',
+  'Cache-Control',
   'X-Request-Id',
   'traceparent',
   'tracestate',
 ];
+
+/** The methods of the two APIs, and those that an upstream may have beside them. */
+export const usualMethods = ['GET', 'HEAD', 'POST'];
+export const relayedMethods = [...usualMethods, 'PUT', 'PATCH', 'DELETE'];
 
 /** How many refused origins and headers are told of: a stranger can make up any number. */
 const maxTold = 100;
@@ -28,13 +33,15 @@ const maxTold = 100;
 /**
  * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them, and of each
  * header that no page may send.
+ * @param methods that pages may use, if not those of the two APIs alone.
  */
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
+  methods: readonly string[] = usualMethods,
 ): Cors {
   const told = new Set<string>();
-  const setHeaders = origins && createHeaders(origins);
+  const setHeaders = origins && createHeaders(origins, methods);
 
   /** Which origins are named is for the log: anybody may send a preflight. */
   function refuse(origin: string): string {
@@ -101,11 +108,11 @@ function hintFor(origin: string, origins: readonly string[] = []): string {
 
 const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
 
-function createHeaders(origins: readonly string[]) {
+function createHeaders(origins: readonly string[], methods: readonly string[]) {
   return corsHeaders({
     origin: [...origins],
     preflightContinue: true,
-    methods: ['GET', 'HEAD', 'POST'],
+    methods: [...methods],
     allowedHeaders,
     exposedHeaders: [
       'ETag',
@@ -117,6 +124,7 @@ function createHeaders(origins: readonly string[]) {
       'Deprecation',
       'Sunset',
       'Link',
+      'Age',
     ],
     // Two hours are the most that browsers believe.
     maxAge: 7200,

@@ -13,7 +13,7 @@ import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createCors } from '../http/cors.ts';
+import { createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
 import { createLoadShedder } from '../http/loadShedding.ts';
@@ -101,7 +101,8 @@ export function createGatewayServer(options: ServerOptions): Server {
 function createPipeline(options: ServerOptions): Respond {
   const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
-  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message));
+  const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
+  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
   const limitRate = createRateLimits(config, database);
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
   const shed = createLoadShedder(database.pool, {

@@ -146,3 +146,19 @@ describe('a write that is relayed', () => {
     for (const each of asked) expect(expected).toContain(each);
   });
 });
+
+it('a page of a named origin may send what is relayed, and read how old a response is', async () => {
+  const origin = 'https://app.example.com';
+  const { gateway } = await open({ settings: { CORS_ORIGINS: origin } });
+  const preflight = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
+    method: 'OPTIONS',
+    headers: { Origin: origin, 'Access-Control-Request-Method': 'PATCH' },
+  });
+  expect(preflight.headers.get('Access-Control-Allow-Methods')).toBe('GET,HEAD,POST,PUT,PATCH,DELETE');
+  await arrive(gateway, alice);
+  const response = await fetch(`${gateway.url}/api/v1/dtt`, {
+    headers: { Origin: origin, Authorization: `Bearer ${alice}` },
+  });
+  expect(response.headers.get('Access-Control-Expose-Headers')).toContain('Age');
+  expect(response.headers.get('Age')).toMatch(/^\d+$/);
+});
