@@ -46,7 +46,7 @@ export async function admit(
     if (response) return response;
   }
   if (standing.isOutdated) return askAgain(exchange, messages.accountOutdated);
-  exchange.headers.Age = String(Math.floor(ageOf(account) / 1_000));
+  exchange.headers.Age = String(Math.floor(standing.age / 1_000));
   return undefined;
 }
 
@@ -68,7 +68,7 @@ async function makeFresh(
   const awakening = account.touch();
   if (awakening) await within(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
-  if (account.standing.isOutdated || (wanted !== undefined && ageOf(account) > wanted)) {
+  if (account.standing.isOutdated || (wanted !== undefined && account.standing.age > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     if (isAllowed && !account.isUnreachable) await within(longest.freshness, account.refresh());
   }
@@ -92,11 +92,6 @@ async function awaitArrival(
 function askAgain(exchange: Exchange, message: string): HttpResponse {
   const headers = { 'Retry-After': String(retryAfter) };
   return errorResponse(exchange.endpoint, { code: 'SERVICE_UNAVAILABLE', message }, headers);
-}
-
-/** How old, in milliseconds, what is here may be. */
-function ageOf({ standing }: MirroredAccount): number {
-  return Math.max(Date.now() - (standing.refreshedAt ?? 0), 0);
 }
 
 /**

@@ -198,9 +198,6 @@ function want({ wanted }: Self, parts: Iterable<Part>): void {
   for (const part of parts) wanted.add(part);
 }
 
-/** How old, in milliseconds, what is here may be. */
-const ageOf = ({ refreshedAt = 0 }: Standing) => Date.now() - refreshedAt;
-
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: Self): Promise<boolean> {
   const { runs, standing, closing, timing, interval } = self;
@@ -231,7 +228,7 @@ async function run(self: Self): Promise<boolean> {
     if (!report) return await follow(self, parts);
     // A run through some of the lists does not ask whose the token is.
     if (!report.isPart) self.onSaid(credential, 'valid');
-    else untilNext = Math.max(interval - ageOf(standing), 0);
+    else untilNext = Math.max(interval - standing.age, 0);
     standing.set(report.began, report);
     self.onSuccess();
     startDetails(self);
@@ -282,7 +279,7 @@ async function tick(self: Self): Promise<void> {
   await standing.ask().catch(self.onFailure);
   self.isTicking = false;
   if (closing.signal.aborted) return;
-  const age = ageOf(standing);
+  const { age } = standing;
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
   else {
     want(self, allParts);
@@ -294,7 +291,7 @@ async function tick(self: Self): Promise<void> {
 function awake(self: Self): Promise<boolean> | undefined {
   const { flights, credentials, standing, timer, isTicking, interval } = self;
   if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
-  const age = ageOf(standing);
+  const { age } = standing;
   if (age < interval) {
     self.timer = setTimeout(() => tick(self), interval - age).unref();
     return undefined;

@@ -152,9 +152,9 @@ async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): 
 }
 
 /**
- * Fetches the details that are pending, newest first. A record that cannot be read by its id stays as the list has it,
- * and is tried again by the next run; one that the upstream does not have by its id is given up.
- * @param failed the ids of those that an earlier run could not read; they are left out, and others are added.
+ * Fetches the details that are pending, newest first. A record that cannot be read by its id, or that the upstream does not
+ * have by its id and that `mayDeny` does not give up, stays as the list has it.
+ * @param failed the ids of those that are not asked for again; those that this run could not read are added.
  * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
  */
 export async function pullPending(

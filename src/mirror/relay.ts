@@ -2,14 +2,14 @@
 
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
-import { errorResponse } from '../http/errorResponse.ts';
+import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Budget } from './budget.ts';
+import { readResponseBody } from './responseBody.ts';
 
-/** The most that a request and a response may have, in bytes. */
+/** The most that a request may have, in bytes. */
 const maxRequest = 64 * 1024;
-const maxResponse = 4 * 1024 * 1024;
 
 /** What is relayed: methods that say what a client wants of a resource. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
@@ -91,13 +91,11 @@ export async function relay(
   exchange.operation = 'relayed';
   // That of what is here.
   delete exchange.headers.Age;
-  const fail = (status: number, message: string) =>
-    errorResponse('rest', { code: 'BAD_GATEWAY', status, message });
   const place = placeOf(base, target);
-  if (!place) return fail(404, messages.notFound);
-  if (!methods.has(method)) return fail(405, messages.methodNotAllowed);
+  if (!place) return restErrorResponse(404, messages.notFound);
+  if (!methods.has(method)) return restErrorResponse(405, messages.methodNotAllowed);
   const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
-  if (!body) return fail(413, messages.bodyTooLarge);
+  if (!body) return restErrorResponse(413, messages.bodyTooLarge);
 
   const deadline = AbortSignal.timeout(longest);
   budget.note();
@@ -111,12 +109,12 @@ export async function relay(
       // Not ended by a client that leaves: a write may have been done, and a read may have more who wait for it.
       signal: deadline,
     });
-    const content = await read(response);
-    if (!content) return fail(502, messages.upstreamTooLarge);
+    const content = await readResponseBody(response);
+    if (!content) return restErrorResponse(502, messages.upstreamTooLarge);
     return { status: response.status, headers: returned(response, content), body: content };
   } catch {
-    if (deadline.aborted) return fail(504, messages.upstreamTooSlow);
-    return fail(502, messages.upstreamUnreachable);
+    if (deadline.aborted) return restErrorResponse(504, messages.upstreamTooSlow);
+    return restErrorResponse(502, messages.upstreamUnreachable);
   }
 }
 
@@ -154,16 +152,4 @@ function returned({ headers, status }: Response, body: Buffer): Record<string, s
     ...length,
     Vary: 'Authorization',
   };
-}
-
-/** The body, undefined for one over the limit, of which no more than that is read. */
-async function read({ body }: Response): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body ?? []) {
-    size += chunk.length;
-    if (size > maxResponse) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }

@@ -3,6 +3,8 @@
 export interface Standing {
   /** When the lists that are here were read, in milliseconds since the epoch; undefined until all of them were. */
   readonly refreshedAt: number | undefined;
+  /** How old, in milliseconds, what is here may be: since the epoch, if nothing is. */
+  readonly age: number;
   /** Whether something was written upstream, through here, that no run has read yet. */
   readonly isOutdated: boolean;
   /** Notes that something was written upstream. */
@@ -40,6 +42,9 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
   return {
     get refreshedAt() {
       return refreshedAt;
+    },
+    get age() {
+      return Math.max(Date.now() - (refreshedAt ?? 0), 0);
     },
     get isOutdated() {
       return Math.max(refreshedAt ?? 0, readAt) < writtenAt;

@@ -73,22 +73,19 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   }
 }
 
-/**
- * Reads the details that are still to be read of an account whose lists are here.
- * @returns how many records had to be skipped; undefined while another run is under way.
- */
+/** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
   options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable' | 'mayDeny'> & {
     readonly pool: pg.Pool;
     readonly account: Account;
   },
-): Promise<number | undefined> {
+): Promise<void> {
   const { pool, upstream, account } = options;
   const end = new AbortController();
   const signal = AbortSignal.any([options.signal, end.signal]);
   const mirror = await openMirror({ pool, source: upstream.base, account });
   try {
-    return mirror && (await pullDetails({ ...options, signal }, mirror, account)).skipped;
+    if (mirror) await pullDetails({ ...options, signal }, mirror, account);
   } finally {
     // As in `sync`.
     end.abort();

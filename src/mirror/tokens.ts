@@ -246,9 +246,7 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
   };
 }
 
-/**
- * Checks tokens that nobody has brought before, each once for all who bring it, and a few at the same time.
- */
+/** Checks tokens that nobody has brought before, each once for all who bring it, and a few at the same time. */
 function createFirstChecks(
   { check, onBegin }: Pick<UpstreamTokensOptions, 'check' | 'onBegin'>,
   known: KnownTokens,
@@ -282,8 +280,8 @@ function createFirstChecks(
 
   return (token: string, address: string): Promise<Authentication> => {
     const digest = digestOf(token);
-    const known = underWay.get(digest);
-    if (known) return known;
+    const shared = underWay.get(digest);
+    if (shared) return shared;
     const line = lines.of(address);
     if (line.pendingCount >= longestLine)
       return Promise.resolve({ error: 'tooManyRequests', retryAfter: soon });

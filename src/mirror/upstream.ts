@@ -7,6 +7,7 @@ import pRetry from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { type Budget, createBudget, type Priority } from './budget.ts';
+import { readResponseBody, responseLimit } from './responseBody.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
@@ -41,9 +42,6 @@ const defaultTiming: Timing = {
   maxDelay: 30_000,
   longestPause: 5 * 60_000,
 };
-
-/** The most that a response may have, in bytes: a page of 100 sessions has less than a tenth of it. */
-const responseLimit = 4 * 1024 * 1024;
 
 const maxRedirects = 3;
 
@@ -230,7 +228,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const deadline = AbortSignal.timeout(timeout);
     try {
       const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
-      const text = await readBody(call, response);
+      const text = await readText(call, response);
       if (response.status === 401) onRefused?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response) : 0;
       if (pause > 0) budget.pauseUntil(Date.now() + pause);
@@ -343,21 +341,14 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
 const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
   `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
 
-/** @throws {UpstreamError} for a body over the limit, after reading no more than that. */
-async function readBody(call: Call, { body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body ?? []) {
-    size += chunk.length;
-    if (size > responseLimit) {
-      throw new UpstreamError(
-        `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
-        failureOf(call, incomprehensible),
-      );
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
+/** @throws {UpstreamError} for a body over the limit. */
+async function readText(call: Call, response: Response): Promise<string> {
+  const body = await readResponseBody(response);
+  if (body) return body.toString();
+  throw new UpstreamError(
+    `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
+    failureOf(call, incomprehensible),
+  );
 }
 
 function parseJson(text: string): unknown {

@@ -1,37 +1,16 @@
 /** What a gateway hands on to the upstream, and what it makes of the response. */
 
 import { request } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  arrive,
-  ask,
-  type FrontedOptions,
-  type FrontedService,
-  openFrontedService,
-  patch,
-} from '../support/frontedService.ts';
-import { openTestDatabase, rest, type TestDatabase } from '../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { arrive, ask, type FrontedOptions, openForEachTest, patch } from '../support/frontedService.ts';
+import { rest } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 
-let database: TestDatabase;
-let fronted: FrontedService | undefined;
-async function open(options: FrontedOptions = {}) {
-  fronted = await openFrontedService(database, {
-    ...options,
-    settings: { UPSTREAM_INTERVAL: '600', ...options.settings },
-  });
-  return fronted;
-}
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
-afterEach(async () => {
-  await fronted?.close();
-  fronted = undefined;
-});
+const openService = openForEachTest();
+const open = (options: FrontedOptions = {}) =>
+  openService({ ...options, settings: { UPSTREAM_INTERVAL: '600', ...options.settings } });
 
 describe('a request that is relayed', () => {
   it.each([
@@ -128,7 +107,7 @@ describe('a write that is relayed', () => {
     ['/dtt/templates/1', { name: 'A new name' }, ['/dtt/templates', '/dtt/templates/1']],
     ['/dtt/templates/999', { name: 'A new name' }, []],
   ])('has the lists alone read again that it may have changed: %s', async (path, body, expected) => {
-    const { gateway, service } = await open();
+    const { gateway, service, database } = await open();
     await arrive(gateway, alice);
     // Until the details are here.
     await expect

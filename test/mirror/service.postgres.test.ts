@@ -1,43 +1,16 @@
 /** A gateway in front of a service whose clients bring the service's tokens. */
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import {
-  arrive,
-  ask,
-  type FrontedOptions,
-  type FrontedService,
-  openFrontedService,
-  patch,
-} from '../support/frontedService.ts';
-import {
-  graphqlOnce,
-  openTestDatabase,
-  postJson,
-  rest,
-  type TestDatabase,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
+import { graphqlOnce, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 const bob = 'token-of-bob';
 const username = '{ viewer { username } }';
 
-let database: TestDatabase;
-let fronted: FrontedService | undefined;
-async function open(options?: FrontedOptions) {
-  fronted = await openFrontedService(database, options);
-  return fronted;
-}
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
-afterEach(async () => {
-  await fronted?.close();
-  fronted = undefined;
-});
+const open = openForEachTest();
 
 describe('a token of the upstream', () => {
   it('stands for its account over both APIs, and for no other', async () => {
@@ -91,7 +64,7 @@ describe('a token of the upstream', () => {
   });
 
   it('that is no token at all does not reach the upstream, and neither does one of the gateway’s own', async () => {
-    const { gateway, service } = await open();
+    const { gateway, service, database } = await open();
     await arrive(gateway, alice);
     const { id, token } = await createToken(database.client, 'alice', 'own');
     expect((await rest(gateway, token, '/users/me')).body).toMatchObject({ data: { username: 'alice' } });
@@ -377,7 +350,7 @@ describe('an account that is here', () => {
   });
 
   it('has nothing relayed with RELAY=off, nor for a token of the gateway’s own', async () => {
-    const { gateway, openAnother } = await open();
+    const { gateway, openAnother, database } = await open();
     await arrive(gateway, alice);
     const { token } = await createToken(database.client, 'alice', 'own');
     expect(await patch(gateway, token, '/dtt/templates/1', { name: 'A new name' })).toMatchObject({

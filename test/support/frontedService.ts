@@ -1,8 +1,8 @@
 /** A stand-in for the live service with a gateway in front of it, to which clients bring the service's tokens. */
 
-import { expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type MirrorOptions, openMirrorService } from '../../src/mirror/service.ts';
-import { openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
+import { openTestDatabase, openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
 
 export interface FrontedService {
@@ -28,7 +28,7 @@ const accounts: StandInOptions['accounts'] = [
 /**
  * @param database whose records are removed first, and which stays open: that is quicker than to open one for each test.
  */
-export async function openFrontedService(
+async function openFrontedService(
   database: TestDatabase,
   options: FrontedOptions = {},
 ): Promise<FrontedService> {
@@ -69,6 +69,24 @@ export async function openFrontedService(
       for (const gateway of gateways) await gateway.close();
       await service.stop();
     },
+  };
+}
+
+/** Opens such a service for a test, and closes it after the test. The tests of a file share a database. */
+export function openForEachTest(): (options?: FrontedOptions) => Promise<FrontedService> {
+  let database: TestDatabase;
+  let fronted: FrontedService | undefined;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+  });
+  afterAll(() => database?.close());
+  afterEach(async () => {
+    await fronted?.close();
+    fronted = undefined;
+  });
+  return async (options) => {
+    fronted = await openFrontedService(database, options);
+    return fronted;
   };
 }
 
