@@ -3,8 +3,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import type { Viewer } from '../auth/viewer.ts';
-import { messages } from '../errors.ts';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
+import { challengeFor, messages, unauthenticated } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -15,9 +15,11 @@ import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForQuery } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
+import { requestFailure } from './requestFailure.ts';
+import type { EventStreams } from './transports/eventStreams.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
-import { createYogaWork, requestFailure } from './yogaWork.ts';
+import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -28,17 +30,19 @@ const postType = /^application\/json *(;|$)/i;
 export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
+  readonly isValid: YogaWorkOptions['isValid'];
+  readonly eventStreams: EventStreams;
 }
 
 export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
-  const { config, createContext } = options;
+  const { config, createContext, isValid, eventStreams } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
   const yoga = createGraphqlYoga({ ...options, documents, persisted });
-  const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
+  const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
   const inTurn = createTurns<'anonymous'>(() => setImmediate());
@@ -74,24 +78,33 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     };
   }
 
+  /** A POST of its own, or one whose results an event stream carries. */
+  function taskFor(exchange: Exchange, body: Buffer, viewer: Viewer | null): HttpResponse | Task {
+    const place = viewer ? eventStreams.streamFor(exchange, viewer, body) : undefined;
+    if (!place) return taskOfPost(exchange, body, viewer);
+    if ('status' in place) return place;
+    // Each has an id of its own in its body, so no two are equal.
+    return { ...taskOfPost(exchange, body, viewer), cacheKey: undefined, deliver: place.deliver };
+  }
+
   return async (exchange, viewer) => {
+    const { request, message } = exchange;
+    if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    if (asksForWebSocket(exchange)) return requestFailure(426, noWebSockets, webSocketHeaders);
+    const ofStream = viewer ? eventStreams.take(exchange, viewer) : rejectStream(request);
+    if (ofStream) return ofStream;
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
-    const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
-    return Buffer.isBuffer(body) ? taskOfPost(exchange, body, viewer) : body;
+    const body = await bodyOf(request, config.MAX_BODY_KB);
+    return Buffer.isBuffer(body) ? taskFor(exchange, body, viewer) : body;
   };
 }
 
-const noWebSockets =
-  'There are no WebSockets here: subscriptions are server-sent events, for a POST with Accept: text/event-stream';
-
-/** A 426 has to name what there is (RFC 9110, section 15.5.22). */
-const webSocketHeaders = { Upgrade: 'HTTP/1.1', Connection: 'Upgrade, close' };
-
-/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). Other upgrades are offers, which may be passed over. */
-function asksForWebSocket({ request: { method, headers } }: Exchange): boolean {
-  return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
+/** The response to an anonymous client that asks for an event stream. */
+function rejectStream({ method, headers }: IncomingMessage): HttpResponse | undefined {
+  if (method !== 'PUT' && method !== 'DELETE') return undefined;
+  const problem = problemOf(headers.authorization);
+  const { message } = unauthenticated(problem);
+  return requestFailure(401, message, challengeFor(problem), 'UNAUTHENTICATED');
 }
 
 /** The body of a request that is no read, or the response to one that cannot be read. */

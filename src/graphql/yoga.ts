@@ -33,7 +33,14 @@ export interface YogaContext {
   readonly viewer: Viewer | null;
   /** Why there is no viewer, where there is none. */
   readonly tokenProblem: TokenProblem;
-  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
+  readonly outcome: {
+    type?: OperationTypeNode;
+    label?: string;
+    failed: boolean;
+    errorCode?: string;
+    /** The results of a subscription, which the response has not. */
+    results?: AsyncIterable<ExecutionResult>;
+  };
   /** Called with every error that is hidden from the client. */
   report(error: unknown): void;
 }
@@ -65,6 +72,7 @@ export function createGraphqlYoga(options: YogaOptions) {
       outcomes,
       changesOnly,
       clientErrors,
+      resultsAside,
     ],
   });
 }
@@ -233,6 +241,18 @@ function mapped<Value>(
     },
   };
 }
+
+/** Leaves the results of a subscription to whoever writes them: `transports/framing.ts`. */
+const resultsAside: Plugin<YogaContext> = {
+  onResultProcess({ result, setResultProcessor, serverContext }) {
+    if (!isAsyncIterable(result)) return;
+    setResultProcessor((results, { Response }) => {
+      // A subscription has one iterable of results, whatever else Yoga may have to process.
+      passedIn(serverContext).outcome.results = results as AsyncIterable<ExecutionResult>;
+      return new Response(null);
+    }, 'text/event-stream');
+  },
+};
 
 /** Lets through the errors that are meant for clients, with their codes, and masks all others. */
 const clientErrors: Plugin<YogaContext> = {
