@@ -3,8 +3,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { problemOf, type Viewer } from '../auth/viewer.ts';
-import { challengeFor, messages, unauthenticated } from '../errors.ts';
+import type { Viewer } from '../auth/viewer.ts';
+import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -78,33 +78,17 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     };
   }
 
-  /** A POST of its own, or one whose results an event stream carries. */
-  function taskFor(exchange: Exchange, body: Buffer, viewer: Viewer | null): HttpResponse | Task {
-    const place = viewer ? eventStreams.streamFor(exchange, viewer, body) : undefined;
-    if (!place) return taskOfPost(exchange, body, viewer);
-    if ('status' in place) return place;
-    // Each has an id of its own in its body, so no two are equal.
-    return { ...taskOfPost(exchange, body, viewer), cacheKey: undefined, deliver: place.deliver };
-  }
-
   return async (exchange, viewer) => {
     const { request, message } = exchange;
     if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    const ofStream = viewer ? eventStreams.take(exchange, viewer) : rejectStream(request);
+    const ofStream = eventStreams.handle(exchange, viewer);
     if (ofStream) return ofStream;
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
     const body = await bodyOf(request, config.MAX_BODY_KB);
-    return Buffer.isBuffer(body) ? taskFor(exchange, body, viewer) : body;
+    if (!Buffer.isBuffer(body)) return body;
+    return eventStreams.attach(exchange, viewer, body, () => taskOfPost(exchange, body, viewer));
   };
-}
-
-/** The response to an anonymous client that asks for an event stream. */
-function rejectStream({ method, headers }: IncomingMessage): HttpResponse | undefined {
-  if (method !== 'PUT' && method !== 'DELETE') return undefined;
-  const problem = problemOf(headers.authorization);
-  const { message } = unauthenticated(problem);
-  return requestFailure(401, message, challengeFor(problem), 'UNAUTHENTICATED');
 }
 
 /** The body of a request that is no read, or the response to one that cannot be read. */

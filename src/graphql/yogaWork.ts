@@ -9,7 +9,7 @@ import { type HttpResponse, revalidated, type StreamedResponse } from '../http/r
 import type { OtherWork, Query } from '../http/task.ts';
 import { createPerUser } from './perUser.ts';
 import { requestFailure } from './requestFailure.ts';
-import { framingFor, plain, type StreamOptions, streamingTypes, streamOf } from './transports/framing.ts';
+import { framingFor, plain, streamingTypes, streamOf } from './transports/framing.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 
 /** What a response depends on, beside the body. */
@@ -38,32 +38,10 @@ export interface YogaWorkOptions {
 
 export function createYogaWork(
   yoga: ReturnType<typeof createGraphqlYoga>,
-  { maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions,
+  options: YogaWorkOptions,
 ): YogaWork {
   const ask = createYogaClient(yoga);
-  const open = createPerUser(maxSubscriptions);
-
-  /** Yoga's response to a client with a viewer: it is streamed where its results come one by one. */
-  function streamed(exchange: Exchange, reply: Response, context: YogaContext, viewer: Viewer) {
-    const { results } = context.outcome;
-    const framing = exchange.transport === undefined ? framingFor(exchange.request.headers.accept) : plain;
-    // What nobody reads may never end by itself.
-    const leave = () => void (results ? results[Symbol.asyncIterator]().return?.() : reply.body?.cancel());
-    if (results && !framing) {
-      leave();
-      return requestFailure(406, notAcceptable);
-    }
-    if (!open.take(viewer.id)) {
-      leave();
-      return tooManySubscriptions(maxSubscriptions);
-    }
-    const ended = () => open.give(viewer.id);
-    if (!results || !framing) return { ...streamOfReply(reply), ended };
-    const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
-    const options: StreamOptions = { framing, heartbeat, reason, report: context.report };
-    const headers = { Vary: vary, ...framing.headers };
-    return { status: 200, headers, stream: streamOf(results, options), ended };
-  }
+  const streamed = createStreaming(options);
 
   async function respond(
     exchange: Exchange,
@@ -113,6 +91,34 @@ export function createYogaWork(
       const context = newContext(exchange, viewer);
       return responseFrom(await ask(exchange, body, context, { accept: type }), context);
     },
+  };
+}
+
+/** Makes responses of what has more than one result, or is asked for as if it had. */
+function createStreaming({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
+  const open = createPerUser(maxSubscriptions);
+  return (
+    { transport, request }: Exchange,
+    reply: Response,
+    { outcome: { results }, report }: YogaContext,
+    viewer: Viewer,
+  ): HttpResponse | StreamedResponse => {
+    const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
+    // What nobody reads may never end by itself.
+    const leave = () => void (results ? results[Symbol.asyncIterator]().return?.() : reply.body?.cancel());
+    if (results && !framing) {
+      leave();
+      return requestFailure(406, notAcceptable);
+    }
+    if (!open.take(viewer.id)) {
+      leave();
+      return tooManySubscriptions(maxSubscriptions);
+    }
+    const ended = () => open.give(viewer.id);
+    if (!results || !framing) return { ...streamOfReply(reply), ended };
+    const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
+    const stream = streamOf(results, { framing, heartbeat, reason, report });
+    return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
   };
 }
 

@@ -48,34 +48,8 @@ export function createCors(
   onRefused: (message: string) => void,
   methods: readonly string[] = usualMethods,
 ): Cors {
-  const told = new Set<string>();
+  const { refuse, tellOfHeaders } = createTold(origins, onRefused);
   const setHeaders = origins && createHeaders(origins, methods);
-
-  /** Which origins are named is for the log: anybody may send a preflight. */
-  function refuse(origin: string): string {
-    const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
-    tellOnce(origin, what + hintFor(origin, origins));
-    return what + hintFor(origin);
-  }
-
-  function tellOnce(refused: string, message: string): void {
-    if (told.has(refused) || told.size >= maxTold) return;
-    told.add(refused);
-    onRefused(message);
-  }
-
-  /** A browser goes by the list that it is sent, and tells nobody but its console which header is not in it. */
-  function tellOfHeaders(asked: string): void {
-    for (const name of asked.split(',').map((each) => each.trim()))
-      if (
-        usualName.test(name) &&
-        !allowedHeaders.some((allowed) => allowed.toLowerCase() === name.toLowerCase())
-      )
-        tellOnce(
-          `header ${name}`,
-          `${JSON.stringify(name)} is not a header that pages may send: they may send ${allowedHeaders.join(', ')}`,
-        );
-  }
 
   /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
   function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
@@ -111,6 +85,39 @@ export function createCors(
       return errorResponse(exchange.endpoint, { code: 'FORBIDDEN', message: refuse(origin) }, headers);
     },
   };
+}
+
+/** Tells of what is refused, once each. */
+function createTold(origins: readonly string[] | undefined, onRefused: (message: string) => void) {
+  const told = new Set<string>();
+
+  /** Which origins are named is for the log: anybody may send a preflight. */
+  function refuse(origin: string): string {
+    const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
+    tellOnce(origin, what + hintFor(origin, origins));
+    return what + hintFor(origin);
+  }
+
+  function tellOnce(refused: string, message: string): void {
+    if (told.has(refused) || told.size >= maxTold) return;
+    told.add(refused);
+    onRefused(message);
+  }
+
+  /** A browser goes by the list that it is sent, and tells nobody but its console which header is not in it. */
+  function tellOfHeaders(asked: string): void {
+    for (const name of asked.split(',').map((each) => each.trim()))
+      if (
+        usualName.test(name) &&
+        !allowedHeaders.some((allowed) => allowed.toLowerCase() === name.toLowerCase())
+      )
+        tellOnce(
+          `header ${name}`,
+          `${JSON.stringify(name)} is not a header that pages may send: they may send ${allowedHeaders.join(', ')}`,
+        );
+  }
+
+  return { refuse, tellOfHeaders };
 }
 
 /** What a header is called: anything else no page could send. */

@@ -147,8 +147,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
-  const fail = ({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: Record<string, string>) =>
-    errorResponse(endpoint, httpErrors[error], headers);
+  const perform = createPerform(responseCache, shed);
 
   // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
   // it is nobody's fault when a token could not be looked up.
@@ -158,19 +157,6 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     const { viewer } = identified;
     const isExceeded = await limitRate(exchange, viewer ? rateKeyOf(viewer) : undefined);
     return isExceeded ? fail(exchange, 'tooManyRequests') : { viewer };
-  }
-
-  /** Runs what a request asks for, unless there is a cached response, or too much to do. */
-  async function perform(exchange: Exchange, viewer: Viewer | null, task: Task) {
-    // The keys of the two APIs are nothing to each other.
-    const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
-    const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
-    exchange.cache = cached && 'hit';
-    if (cached) return cached;
-    if (shed(exchange)) return fail(exchange, 'tooBusy');
-    const work = task.prepare();
-    if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
-    return runWork(work, { viewer, cacheKey }, responseCache);
   }
 
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
@@ -198,6 +184,25 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
   }
 
   return { respond, enter, watch, cors, places };
+}
+
+function fail({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: Record<string, string>) {
+  return errorResponse(endpoint, httpErrors[error], headers);
+}
+
+/** Runs what a request asks for, unless there is a cached response, or too much to do. */
+function createPerform(responseCache: ResponseCache, shed: LoadShedder) {
+  return async (exchange: Exchange, viewer: Viewer | null, task: Task) => {
+    // The keys of the two APIs are nothing to each other.
+    const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
+    const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
+    exchange.cache = cached && 'hit';
+    if (cached) return cached;
+    if (shed(exchange)) return fail(exchange, 'tooBusy');
+    const work = task.prepare();
+    if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
+    return runWork(work, { viewer, cacheKey }, responseCache);
+  };
 }
 
 function createShedder({ config, database, mirror }: ServerOptions): LoadShedder {

@@ -3,7 +3,9 @@
 import type { Viewer } from '../../auth/viewer.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
 import { emptyResponse, type HttpResponse, type StreamedResponse } from '../../http/response.ts';
-import type { OperationPlace } from './eventStreams.ts';
+import type { Task } from '../../http/task.ts';
+import { requestFailure } from '../requestFailure.ts';
+import { createEventQueue, type EventQueue } from './eventQueue.ts';
 import { serverSentEvents } from './framing.ts';
 import type { Operations } from './operations.ts';
 import { type Reading, readResults } from './results.ts';
@@ -14,15 +16,13 @@ export interface EventStream {
   /** The response that carries the results. There is one. */
   open(): StreamedResponse;
   has(id: string): boolean;
-  /** A place for an operation; undefined when there are enough. */
-  add(id: string, exchange: Exchange): OperationPlace | undefined;
+  /** Makes a place for an operation, or says why there is none. */
+  add(id: string, exchange: Exchange): Required<Pick<Task, 'deliver'>> | HttpResponse;
   /** The client wants no more of an operation, if there is one. */
   complete(id: string): void;
 }
 
 export interface EventStreamOptions {
-  /** The exchange that has reserved it. */
-  readonly exchange: Exchange;
   readonly viewer: Viewer;
   readonly operations: Pick<Operations, 'begin' | 'watch'>;
   readonly heartbeat: number;
@@ -34,14 +34,16 @@ export interface EventStreamOptions {
 const mostOperations = 1_000;
 
 interface Operation {
+  readonly id: string;
+  readonly queue: EventQueue;
   isStopped: boolean;
   reading?: Reading;
 }
 
 export function createEventStream(options: EventStreamOptions): EventStream {
-  const { viewer, operations: pipeline, longestUnopened } = options;
+  const { viewer, operations: pipeline, longestUnopened, heartbeat } = options;
   const operations = new Map<string, Operation>();
-  const queue = createQueue(options.heartbeat, end);
+  const queue = createEventQueue(heartbeat, end);
   let isOpen = false;
   let hasEnded = false;
   const unopened = setTimeout(end, longestUnopened).unref();
@@ -52,141 +54,112 @@ export function createEventStream(options: EventStreamOptions): EventStream {
     hasEnded = true;
     clearTimeout(unopened);
     unwatch();
-    for (const [id, operation] of operations) stop(id, operation);
+    for (const operation of operations.values()) stop(operation);
     queue.end();
     options.onEnd();
   }
 
-  function remove(id: string, operation: Operation): void {
-    if (operations.get(id) === operation) operations.delete(id);
-  }
-
-  function stop(id: string, operation: Operation): void {
+  function stop(operation: Operation): void {
     operation.isStopped = true;
-    remove(id, operation);
+    remove(operation);
     operation.reading?.stop();
   }
 
-  /** The last events of an operation, after which its id may name another. */
-  async function finish(id: string, operation: Operation, ...results: readonly Buffer[]): Promise<void> {
-    for (const result of results) await queue.push(eventOf('next', id, result));
-    remove(id, operation);
-    if (!operation.isStopped) await queue.push(eventOf('complete', id));
-  }
-
-  /** Goes on with a subscription after the request that brought it has its response. */
-  async function follow(id: string, operation: Operation, exchange: Exchange, response: StreamedResponse) {
-    const { authorization } = exchange.request.headers;
-    const body = Buffer.alloc(0);
-    const going = pipeline.begin(exchange.request, {
-      id: `${exchange.id}.1`,
-      transport: 'event stream',
-      authorization,
-      body,
-    });
-    going.operation = exchange.operation;
-    operation.reading = readResults(response, (result) =>
-      queue.push(eventOf('next', id, Buffer.from(result))),
-    );
-    if (operation.isStopped) operation.reading.stop();
-    const ending = await operation.reading.ended;
-    conclude(going, 200);
-    if (ending === 'complete') await finish(id, operation);
-    // Only a stream that ends tells a client that there should have been more.
-    else if (ending !== 'stopped') end();
+  /** From now on the id may name another operation. */
+  function remove(operation: Operation): void {
+    if (operations.get(operation.id) === operation) operations.delete(operation.id);
   }
 
   return {
-    belongsTo: ({ id }) => id === viewer.id && !hasEnded,
+    belongsTo: ({ id }) => id === viewer.id,
     get isOpen() {
       return isOpen;
     },
     open() {
       isOpen = true;
       clearTimeout(unopened);
-      return { status: 200, headers: serverSentEvents.headers, stream: queue.stream, ended: end };
+      return { status: 200, headers: serverSentEvents.headers, stream: queue.body, ended: end };
     },
     has: (id) => operations.has(id),
     add(id, exchange) {
-      if (operations.size >= mostOperations) return undefined;
-      const operation: Operation = { isStopped: false };
+      if (operations.size >= mostOperations) return tooMany;
+      const operation: Operation = { id, queue, isStopped: false };
       operations.set(id, operation);
       exchange.transport = 'event stream';
-      return {
-        deliver(response) {
-          if ('stream' in response) void follow(id, operation, exchange, response);
-          else if (response.status !== 200) {
-            remove(id, operation);
-            return response;
-          } else if (!operation.isStopped) void finish(id, operation, response.body);
-          return accepted(response);
-        },
-      };
+      const deliver = createDelivery(operation, exchange, { pipeline, remove, end });
+      return { deliver };
     },
     complete(id) {
       const operation = operations.get(id);
-      if (operation) stop(id, operation);
+      if (operation) stop(operation);
     },
   };
 }
 
-function accepted(response: HttpResponse | StreamedResponse): HttpResponse {
-  const shown = 'stream' in response ? {} : { operation: response.operation, errorCode: response.errorCode };
-  return { ...emptyResponse(202), ...shown };
+const tooMany = requestFailure(
+  429,
+  `The event stream has ${mostOperations} operations whose results were not read; at most ${mostOperations} are allowed`,
+  { 'Retry-After': '1' },
+  'TOO_MANY_REQUESTS',
+);
+
+interface Surroundings {
+  readonly pipeline: Pick<Operations, 'begin'>;
+  remove(operation: Operation): void;
+  /** Ends the stream. */
+  end(): void;
+}
+
+/** Gives the results of an operation to its stream, and the request that has brought it a response. */
+function createDelivery(
+  operation: Operation,
+  exchange: Exchange,
+  { pipeline, remove, end }: Surroundings,
+): NonNullable<Task['deliver']> {
+  const { id, queue } = operation;
+
+  async function finish(...results: readonly Uint8Array[]): Promise<void> {
+    for (const result of results) await queue.push(nextEvent(id, result));
+    remove(operation);
+    if (!operation.isStopped) await queue.push(completeEvent(id));
+  }
+
+  /** Goes on with a subscription when the request that brought it has its response. */
+  async function follow(response: StreamedResponse): Promise<void> {
+    const { request } = exchange;
+    const going = pipeline.begin(request, {
+      id: `${exchange.id}.1`,
+      transport: 'event stream',
+      authorization: request.headers.authorization,
+      body: Buffer.alloc(0),
+    });
+    going.operation = exchange.operation;
+    operation.reading = readResults(response, (result) => queue.push(nextEvent(id, result)));
+    if (operation.isStopped) operation.reading.stop();
+    const ending = await operation.reading.ended;
+    conclude(going, 200);
+    if (ending === 'complete') await finish();
+    // Only a stream that ends tells a client that there should have been more.
+    else if (ending !== 'stopped') end();
+  }
+
+  return (response) => {
+    if ('stream' in response) {
+      void follow(response);
+      return emptyResponse(202);
+    }
+    const { status, body, operation: label, errorCode } = response;
+    if (status !== 200) {
+      remove(operation);
+      return response;
+    }
+    if (!operation.isStopped) void finish(body);
+    return { ...emptyResponse(202), operation: label, errorCode };
+  };
 }
 
 /** @param payload the JSON text of a result. */
-function eventOf(event: 'next' | 'complete', id: string, payload?: Buffer): string {
-  const name = JSON.stringify(id);
-  const data = payload ? `{"id":${name},"payload":${payload}}` : `{"id":${name}}`;
-  return `event: ${event}\ndata: ${data}\n\n`;
-}
+const nextEvent = (id: string, payload: Uint8Array) =>
+  `event: next\ndata: {"id":${JSON.stringify(id)},"payload":${Buffer.from(payload)}}\n\n`;
 
-/** What is written by many and read by one, who may come later. */
-function createQueue(heartbeat: number, onLeft: () => void) {
-  const encoder = new TextEncoder();
-  const waiting: { text: string; taken: () => void }[] = [];
-  let wake = () => {};
-  let beat: NodeJS.Timeout | undefined;
-  let hasEnded = false;
-
-  function end(): void {
-    hasEnded = true;
-    clearInterval(beat);
-    for (const { taken } of waiting.splice(0)) taken();
-    wake();
-  }
-
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        beat ??= setInterval(() => {
-          if (waiting.length === 0) void push(serverSentEvents.heartbeat);
-        }, heartbeat);
-        while (waiting.length === 0 && !hasEnded)
-          await new Promise<void>((settle) => {
-            wake = settle;
-          });
-        const next = waiting.shift();
-        if (!next) return controller.close();
-        controller.enqueue(encoder.encode(next.text));
-        next.taken();
-      },
-      cancel: onLeft,
-    },
-    // Nothing is taken before it is asked for: the stream begins with its reader.
-    { highWaterMark: 0 },
-  );
-
-  /** Settles when the text was taken, or never will be. */
-  function push(text: string): Promise<void> {
-    return new Promise((taken) => {
-      if (hasEnded) return taken();
-      waiting.push({ text, taken });
-      wake();
-    });
-  }
-
-  void push(serverSentEvents.opening);
-  return { stream, push, end };
-}
+const completeEvent = (id: string) => `event: complete\ndata: {"id":${JSON.stringify(id)}}\n\n`;

@@ -35,13 +35,13 @@ const mostRunning = 100;
 
 interface Operation {
   readonly id: string;
-  started?: Started;
+  readonly started: Started;
+  /** Of a subscription that has begun. */
   reading?: Reading;
   isStopped: boolean;
 }
 
 export function createSocketOperations(options: SocketOperationsOptions): SocketOperations {
-  const { write, run, onUnauthorized, onRoom } = options;
   const operations = new Map<string, Operation>();
   const running = new Set<Promise<void>>();
   let count = 0;
@@ -52,56 +52,27 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
   }
 
   function stop(operation: Operation): void {
+    const { started, reading } = operation;
     operation.isStopped = true;
     remove(operation);
-    operation.reading?.stop();
-    // Whatever it waits for, nobody reads it. A subscription had its status when it began.
-    if (operation.started) conclude(operation.started.exchange, operation.reading ? 200 : undefined);
+    reading?.stop();
+    // Whatever it waits for, nobody reads it. A subscription has had its status since it began.
+    conclude(started.exchange, reading ? 200 : undefined);
   }
 
-  async function perform(operation: Operation, payload: SubscribePayload): Promise<void> {
-    const started = run(++count, bodyOf(payload));
-    operation.started = started;
-    const response = await started.response;
-    if ('stream' in response) {
-      operation.reading = readResults(response, (result) => write(messageOf(operation.id, 'next', result)));
-      if (operation.isStopped) operation.reading.stop();
-      // What follows lasts as long as the client wants: it does not count as running.
-      else void finishStream(operation, started, operation.reading);
-    } else if (!operation.isStopped) await respond(operation, started, response);
-  }
-
-  async function finishStream(operation: Operation, { exchange }: Started, { ended }: Reading) {
-    const ending = await ended;
-    if (ending === 'stopped') return;
-    remove(operation);
-    conclude(exchange, 200);
-    if (ending === 'revoked') onUnauthorized();
-    else if (ending === 'complete') await write(messageOf(operation.id, 'complete'));
-    else await write(errorMessage(operation.id, [hidden]));
-  }
-
-  async function respond(operation: Operation, { exchange }: Started, response: HttpResponse): Promise<void> {
-    const { id } = operation;
-    const { status, body } = response;
-    remove(operation);
-    exchange.operation ??= response.operation;
-    exchange.errorCode = response.errorCode;
-    conclude(exchange, status);
-    if (status === 200) await write(messageOf(id, 'next', body), messageOf(id, 'complete'));
-    else if (status === 401) onUnauthorized();
-    else await write(errorMessage(id, errorsOf(response, exchange.headers)));
+  function stopAll(): void {
+    for (const operation of operations.values()) stop(operation);
   }
 
   return {
     has: (id) => operations.has(id),
     isFull: () => running.size >= mostRunning,
     start(id, payload) {
-      const operation: Operation = { id, isStopped: false };
+      const operation = { id, started: options.run(++count, bodyOf(payload)), isStopped: false };
       operations.set(id, operation);
-      const performed = perform(operation, payload).finally(() => {
+      const performed = perform(operation, { ...options, remove }).finally(() => {
         running.delete(performed);
-        onRoom();
+        options.onRoom();
       });
       running.add(performed);
     },
@@ -112,12 +83,58 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     async finish() {
       for (const operation of operations.values()) if (operation.reading) stop(operation);
       await Promise.all(running);
-      for (const operation of operations.values()) stop(operation);
+      stopAll();
     },
-    stop() {
-      for (const operation of operations.values()) stop(operation);
-    },
+    stop: stopAll,
   };
+}
+
+interface Surroundings extends Pick<SocketOperationsOptions, 'write' | 'onUnauthorized'> {
+  remove(operation: Operation): void;
+}
+
+/** Settles when an operation has its result, or has begun to have results. */
+async function perform(operation: Operation, surroundings: Surroundings): Promise<void> {
+  const { id, started } = operation;
+  const response = await started.response;
+  if (!('stream' in response)) return respond(operation, response, surroundings);
+  operation.reading = readResults(response, (result) => surroundings.write(messageOf(id, 'next', result)));
+  if (operation.isStopped) operation.reading.stop();
+  // It lasts as long as the client wants.
+  else void finish(operation, operation.reading, surroundings);
+}
+
+async function respond(
+  operation: Operation,
+  response: HttpResponse,
+  { write, onUnauthorized, remove }: Surroundings,
+): Promise<void> {
+  const { id, started, isStopped } = operation;
+  const { status, body } = response;
+  if (isStopped) return;
+  const { exchange } = started;
+  remove(operation);
+  exchange.operation ??= response.operation;
+  exchange.errorCode = response.errorCode;
+  conclude(exchange, status);
+  if (status === 200) await write(messageOf(id, 'next', body), messageOf(id, 'complete'));
+  else if (status === 401) onUnauthorized();
+  else await write(errorMessage(id, errorsIn(response, exchange.headers)));
+}
+
+/** Says how a subscription has ended. */
+async function finish(
+  operation: Operation,
+  { ended }: Reading,
+  { write, onUnauthorized, remove }: Surroundings,
+): Promise<void> {
+  const { id, started } = operation;
+  const ending = await ended;
+  if (ending === 'stopped') return;
+  remove(operation);
+  conclude(started.exchange, 200);
+  if (ending === 'revoked') onUnauthorized();
+  else await write(ending === 'complete' ? messageOf(id, 'complete') : errorMessage(id, [hidden]));
 }
 
 /** A request for a persisted operation has to have a text by this protocol, which is empty. */
@@ -129,11 +146,9 @@ function bodyOf({ query, ...others }: SubscribePayload): Buffer {
 function messageOf(id: string, type: 'next' | 'error' | 'complete', payload?: Uint8Array): Buffer {
   const head = `{"id":${JSON.stringify(id)},"type":"${type}"`;
   return payload
-    ? Buffer.concat([Buffer.from(`${head},"payload":`), payload, closing])
+    ? Buffer.concat([Buffer.from(`${head},"payload":`), payload, Buffer.from('}')])
     : Buffer.from(`${head}}`);
 }
-
-const closing = Buffer.from('}');
 
 interface ShownError {
   readonly message: string;
@@ -145,8 +160,8 @@ const hidden: ShownError = { message: messages.internal, extensions: { code: 'IN
 const errorMessage = (id: string, errors: readonly ShownError[]) =>
   messageOf(id, MessageType.Error, Buffer.from(JSON.stringify(errors)));
 
-/** The errors of a response. When to try again, which a header says, is told by each of them. */
-function errorsOf(
+/** The errors in a response. When to try again, which a header says, is told by each of them. */
+function errorsIn(
   { body, headers }: HttpResponse,
   others: Readonly<Record<string, string>>,
 ): readonly ShownError[] {
