@@ -61,6 +61,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** The same for the clients of WebSockets. */
   socketTimeouts?: Partial<SocketTimeouts>;
+  /** How many WebSockets may not have said who they are, if not as many as usual. */
+  mostUnknown?: number;
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
 }

@@ -18,8 +18,7 @@ let alice: Account;
 
 beforeAll(async () => {
   gateway = await openTestGateway(undefined, {
-    socketTimeouts: { init: 250, goodbye: 200 },
-    settings: { CORS_ORIGINS: 'https://app.example' },
+    settings: { CORS_ORIGINS: 'https://app.example', MAX_SUBSCRIPTIONS: '100' },
     logLevel: 'info',
   });
   alice = await createAccount(gateway.database.client, 'alice');
@@ -108,7 +107,7 @@ describe('a connection', () => {
     socket.send(initOf(`dvt_${'y'.repeat(43)}`));
     expect(await socket.closed).toEqual({ code: 4500, reason: 'Internal server error' });
     failing.mockRestore();
-    expect(gateway.log.splice(0).join()).toContain('gone');
+    expect(gateway.log.join()).toContain('gone');
   });
 });
 
@@ -195,11 +194,6 @@ describe('a message', () => {
     const socket = await openSocket(gateway);
     socket.socket.send(Buffer.from(JSON.stringify(initOf(alice.token))));
     expect(await socket.closed).toEqual({ code: 4400, reason: 'Messages are text' });
-  });
-
-  it('that does not come in time closes the socket with 4408', async () => {
-    const socket = await openSocket(gateway);
-    expect(await socket.closed).toEqual({ code: 4408, reason: 'Connection initialisation timeout' });
   });
 
   it('to complete what is not there is passed over', async () => {
@@ -306,20 +300,19 @@ describe('an operation', () => {
   it('may be many at a time, each with what is its own', async () => {
     const socket = await connect();
     const ids = Array.from({ length: 150 }, (_, index) => `q${index}`);
-    for (const id of ids) socket.send(operation(id, `{ ${id}: viewer { username } }`));
+    for (const id of ids) socket.send(operation(id, `{ ${id}: __typename }`));
     const got = new Map<string, unknown>();
     while (got.size < ids.length) {
       const message = await socket.next();
       if (message.type === 'next') got.set(message.id, message.payload);
     }
-    expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: { username: 'alice' } } }]).sort());
+    expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: 'Query' } }]).sort());
   });
 
   it('has a line in the log and a request id, as a request has', async () => {
     const socket = await openSocket(gateway, { headers: { 'X-Request-Id': 'logged' } });
     socket.send(initOf(alice.token));
     await socket.next();
-    gateway.log.length;
     socket.send(operation('1', '{ viewer { username } }'));
     await allOf(socket, '1');
     socket.send(operation('2', activeName));
@@ -487,7 +480,7 @@ describe("graphql-ws' client", () => {
 
 it('a hundred sockets are told of a change, each once', async () => {
   await activate(0);
-  const sockets = await Promise.all(Array.from({ length: 50 }, connect));
+  const sockets = await Promise.all(Array.from({ length: 100 }, connect));
   for (const socket of sockets) socket.send(operation('s', activeName));
   for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(0));
   await activate(1);
