@@ -58,8 +58,9 @@ export function createOperations(
         conclude(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
         return who;
       } catch (error) {
+        exchange.report(error);
         conclude(exchange, 500);
-        throw error;
+        return errorResponse('graphql', httpErrors.internal);
       }
     },
   };

@@ -101,11 +101,11 @@ describe('a connection', () => {
     expect(await socket.next()).toEqual({ type: 'pong' });
   });
 
-  it('is closed when the database fails as it begins, with 4500, and the log says why', async () => {
+  it('is closed when it cannot be told who asks, with a code after which clients connect again, and the log says why', async () => {
     const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('gone'));
     const socket = await openSocket(gateway);
     socket.send(initOf(`dvt_${'y'.repeat(43)}`));
-    expect(await socket.closed).toEqual({ code: 4500, reason: 'Internal server error' });
+    expect(await socket.closed).toEqual({ code: 1013, reason: 'Internal server error' });
     failing.mockRestore();
     expect(gateway.log.join()).toContain('gone');
   });

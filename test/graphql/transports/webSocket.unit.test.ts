@@ -12,8 +12,9 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** A socket that keeps what is sent until the test has it flushed. */
-function createSocket({ saysWho = true } = {}) {
+function createSocket({ saysWho = true, identify = (): Promise<never> => new Promise(() => {}) } = {}) {
   const waiting: (() => void)[] = [];
+  const report = vi.fn();
   const socket = Object.assign(new EventEmitter(), {
     OPEN: 1,
     readyState: 1,
@@ -38,15 +39,20 @@ function createSocket({ saysWho = true } = {}) {
     socket.bufferedAmount = 0;
     for (const sent of waiting.splice(0)) sent();
   }
-  const opening = { id: 'test', request: { headers: {} }, response: { emit() {} } } as unknown as Exchange;
+  const opening = {
+    id: 'test',
+    request: { headers: {} },
+    response: { emit() {} },
+    report,
+  } as unknown as Exchange;
   // What follows is about clients that are still being let in.
-  const operations = { identify: () => new Promise(() => {}) } as unknown as Operations;
+  const operations = { identify } as unknown as Operations;
   const options = { operations, places: createPerUser(1), timeouts: socketTimeouts, onKnown() {} };
   speak(socket as unknown as WebSocket, opening, options);
   if (saysWho) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
   const say = (length: number) =>
     socket.emit('message', JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(length) } }), false);
-  return { socket, say, flush };
+  return { socket, say, flush, report };
 }
 
 it('is read no further while its client does not read, and further when it does', async () => {
@@ -94,4 +100,11 @@ it('is closed with 4408 when its client does not say in time who it is, and not 
   await vi.advanceTimersByTimeAsync(socketTimeouts.init);
   expect(silent.socket.close).toHaveBeenCalledWith(4408, 'Connection initialisation timeout');
   expect(known.socket.close).not.toHaveBeenCalled();
+});
+
+it('is closed with 4500 for what nobody has foreseen, of which the log says more than the client is told', async () => {
+  const { socket, report } = createSocket({ identify: () => Promise.reject(new Error('unforeseen')) });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(socket.close).toHaveBeenCalledWith(4500, 'Internal server error');
+  expect(report).toHaveBeenCalledWith(new Error('unforeseen'));
 });
