@@ -3,6 +3,7 @@
  * each reader when they ask.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { codeForClient } from '../errors.ts';
@@ -57,6 +58,9 @@ interface Published {
   readonly result: LiveResult;
 }
 
+/** How many readers are served in one go: the sending to many must not keep everybody else from the processor. */
+const slice = 50;
+
 export const done: Step = { done: true, value: undefined };
 
 /**
@@ -100,10 +104,11 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
 
   /** Gives a reader who waits what there is for them. */
   function serve(reader: ReaderState): void {
-    if (reader.waiting.length === 0) return;
-    if (latest && latest.run >= reader.firstRun && latest.text !== reader.seen) {
-      reader.seen = latest.text;
-      reader.waiting.shift()?.({ done: false, value: latest.result });
+    if (reader.waiting.length === 0 || !(isOver || following.isTrusted)) return;
+    const newest = latest && (isOver || latest.run >= reader.firstRun) ? latest : undefined;
+    if (newest && newest.text !== reader.seen) {
+      reader.seen = newest.text;
+      reader.waiting.shift()?.({ done: false, value: newest.result });
     } else if (isOver) leave(reader);
   }
 
@@ -130,7 +135,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     return execute();
   }
 
-  function publish(result: ExecutionResult | undefined): void {
+  async function publish(result: ExecutionResult | undefined): Promise<void> {
     if (!result) return;
     // Whoever may not know any more gets nothing. Once the token is known to stand it is run again.
     if (!following.isTrusted) {
@@ -147,8 +152,16 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
       following.stop();
       onEnd();
     }
-    for (const reader of readers) serve(reader);
+    await serveAll();
     runIfAwaited();
+  }
+
+  async function serveAll(): Promise<void> {
+    let served = 0;
+    for (const reader of readers) {
+      serve(reader);
+      if (++served % slice === 0) await setImmediate();
+    }
   }
 
   /** To the log of the first reader's request, and of no other. */
@@ -169,7 +182,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
           new Promise((settle) => {
             if (!readers.has(reader)) return settle(done);
             reader.waiting.push(settle);
-            if (isOver || (!isDue && !isRunning && following.isTrusted)) serve(reader);
+            if (isOver || (!isDue && !isRunning)) serve(reader);
             else runIfAwaited();
           }),
         leave: () => leave(reader),
