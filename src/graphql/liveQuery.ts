@@ -1,33 +1,19 @@
 /**
- * One computation for everybody who subscribes to the same: run again after changes of the viewer's data, and handed to
- * each reader when they ask.
+ * One computation for everybody who subscribes to the same: run again after changes of the viewer's data, for those who
+ * read it.
  */
 
-import { setImmediate } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { codeForClient } from '../errors.ts';
 import type { Follow } from '../schema/subscriptions.ts';
 import { forClient, type Report } from './clientErrors.ts';
+import { createReaders, type LiveResult, type Reader } from './readers.ts';
 import type { Turns } from './turns.ts';
-
-/** A result as a client may see it: one object for all readers, into which nobody may write. */
-export interface LiveResult extends ExecutionResult {
-  /** Its JSON text, which is made once for all readers. */
-  stringify(): string;
-}
-
-export type Step = IteratorResult<LiveResult, undefined>;
 
 export interface LiveQuery {
   /** Adds a reader. @param report is told of what clients may not see. */
   join(report: Report): Reader;
-}
-
-export interface Reader {
-  /** The newest result, once there is one that the reader has not had and the viewer's token is known to be valid. */
-  next(): Promise<Step>;
-  leave(): void;
 }
 
 export interface LiveQueryOptions {
@@ -42,27 +28,6 @@ export interface LiveQueryOptions {
   onEnd(): void;
 }
 
-interface ReaderState {
-  readonly report: Report;
-  /** The first run whose result the reader may have: one that began earlier may not know what they have written. */
-  readonly firstRun: number;
-  /** What the reader had last. */
-  seen?: string;
-  /** Its requests for a result that wait. */
-  readonly waiting: ((step: Step) => void)[];
-}
-
-interface Published {
-  readonly run: number;
-  readonly text: string;
-  readonly result: LiveResult;
-}
-
-/** How many readers are served in one go: the sending to many must not keep everybody else from the processor. */
-const slice = 50;
-
-export const done: Step = { done: true, value: undefined };
-
 /**
  * Runs when something may have changed and a reader waits: what nobody asks for is not computed, and a reader who does not
  * ask holds nobody up, and misses what is overtaken. A failure that is hidden from clients is run again after a while: the
@@ -70,123 +35,106 @@ export const done: Step = { done: true, value: undefined };
  * viewer's token, or with a result that says that the request is wrong, as it would be again and again.
  */
 export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
-  const { viewer, execute, inTurn, versionOf, onEnd } = options;
-  const readers = new Set<ReaderState>();
-  let latest: Published | undefined;
-  /** Which run began last, and at which version of the data; undefined if those who join must not have its result. */
-  let lastRun = 0;
-  let version: number | undefined;
-  /** Whether something may have changed since then. */
-  let isDue = false;
-  let isRunning = false;
-  /** Whether `latest` is the last result that there is. */
+  const { viewer, onEnd } = options;
   let isOver = false;
-
+  const runs = createRuns(options);
+  const readers = createReaders({
+    mayServe: () => following.isTrusted,
+    onAsk() {
+      runIfAwaited();
+      return !isOver && (runs.isDue || runs.isRunning);
+    },
+    onEmpty: end,
+  });
   const following = options.follow(viewer, {
     changed() {
-      isDue = true;
+      runs.setDue();
       runIfAwaited();
     },
-    ended: end,
+    ended: readers.end,
   });
 
   function end(): void {
+    isOver = true;
     following.stop();
     onEnd();
-    for (const reader of readers) leave(reader);
-  }
-
-  function leave(reader: ReaderState): void {
-    if (!readers.delete(reader)) return;
-    for (const settle of reader.waiting.splice(0)) settle(done);
-    if (readers.size === 0) end();
-  }
-
-  /** Gives a reader who waits what there is for them. */
-  function serve(reader: ReaderState): void {
-    if (reader.waiting.length === 0 || !(isOver || following.isTrusted)) return;
-    const newest = latest && (isOver || latest.run >= reader.firstRun) ? latest : undefined;
-    if (newest && newest.text !== reader.seen) {
-      reader.seen = newest.text;
-      reader.waiting.shift()?.({ done: false, value: newest.result });
-    } else if (isOver) leave(reader);
   }
 
   function runIfAwaited(): void {
-    if (isRunning || isOver || !isDue || !following.isTrusted) return;
-    if (![...readers].some(({ waiting }) => waiting.length > 0)) return;
-    isRunning = true;
-    inTurn(viewer.id, run)
-      .finally(() => {
-        isRunning = false;
-      })
-      .then(publish)
-      .catch((error: unknown) => {
-        report(error);
-        end();
-      });
-  }
-
-  async function run(): Promise<ExecutionResult | undefined> {
-    if (readers.size === 0) return undefined;
-    isDue = false;
-    lastRun++;
-    version = versionOf(viewer.id);
-    return execute();
+    if (isOver || !runs.isDue || runs.isRunning || !following.isTrusted || !readers.areWaiting()) return;
+    const run = runs.run(() => !isOver);
+    run.then(publish).catch((error: unknown) => {
+      readers.report(error);
+      readers.end();
+    });
   }
 
   async function publish(result: ExecutionResult | undefined): Promise<void> {
-    if (!result) return;
+    if (!result || isOver) return;
     // Whoever may not know any more gets nothing. Once the token is known to stand it is run again.
-    if (!following.isTrusted) {
-      version = undefined;
-      return;
-    }
+    if (!following.isTrusted) return runs.forget();
     const codes = result.errors?.map(codeForClient) ?? [];
     const hasFailed = codes.includes(undefined);
-    if (hasFailed) version = undefined;
+    if (hasFailed) runs.forget();
     following.resolved(hasFailed);
-    latest = { run: lastRun, ...forReaders(forClient(result, report)) };
-    if (codes.includes('BAD_USER_INPUT')) {
-      isOver = true;
-      following.stop();
-      onEnd();
-    }
-    await serveAll();
+    const isLast = codes.includes('BAD_USER_INPUT');
+    if (isLast) end();
+    await readers.publish({ run: runs.last, isLast, ...forReaders(forClient(result, readers.report)) });
     runIfAwaited();
   }
 
-  async function serveAll(): Promise<void> {
-    let served = 0;
-    for (const reader of readers) {
-      serve(reader);
-      if (++served % slice === 0) await setImmediate();
-    }
-  }
-
-  /** To the log of the first reader's request, and of no other. */
-  function report(error: unknown): void {
-    const [first] = readers;
-    first?.report(error);
-  }
-
   return {
-    join(reportTo) {
-      const isCurrent = version !== undefined && version === versionOf(viewer.id);
-      const firstRun = isCurrent ? lastRun : lastRun + 1;
-      const reader: ReaderState = { report: reportTo, firstRun, waiting: [] };
-      readers.add(reader);
-      if (!isCurrent && lastRun > 0) following.distrust();
-      return {
-        next: () =>
-          new Promise((settle) => {
-            if (!readers.has(reader)) return settle(done);
-            reader.waiting.push(settle);
-            if (isOver || (!isDue && !isRunning)) serve(reader);
-            else runIfAwaited();
-          }),
-        leave: () => leave(reader),
-      };
+    join(report) {
+      const isCurrent = runs.isCurrent();
+      // Before the first run it is due anyway.
+      if (!isCurrent && runs.last > 0) following.distrust();
+      return readers.add({ report, firstRun: isCurrent ? runs.last : runs.last + 1 });
+    },
+  };
+}
+
+/** The runs of an operation, each in its viewer's turn. */
+function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
+  let isDue = false;
+  let isRunning = false;
+  let last = 0;
+  /** The version of the data when the last run began; undefined if it may not stand for how things are. */
+  let version: number | undefined;
+  return {
+    /** Whether something may have changed since the last run began. */
+    get isDue() {
+      return isDue;
+    },
+    setDue() {
+      isDue = true;
+    },
+    get isRunning() {
+      return isRunning;
+    },
+    /** The number of the run that began last; 0 before the first. */
+    get last() {
+      return last;
+    },
+    /** Whether the result of that run is, or will be, how things are now. */
+    isCurrent: () => version !== undefined && version === versionOf(viewer.id),
+    /** Must be called when it is not. */
+    forget() {
+      version = undefined;
+    },
+    /** @param isWanted asked when its turn has come. */
+    async run(isWanted: () => boolean): Promise<ExecutionResult | undefined> {
+      isRunning = true;
+      try {
+        return await inTurn(viewer.id, async () => {
+          if (!isWanted()) return undefined;
+          isDue = false;
+          last++;
+          version = versionOf(viewer.id);
+          return execute();
+        });
+      } finally {
+        isRunning = false;
+      }
     },
   };
 }

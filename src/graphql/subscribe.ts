@@ -15,7 +15,8 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../schema/context.ts';
 import type { Follow } from '../schema/subscriptions.ts';
 import type { Report } from './clientErrors.ts';
-import { createLiveQuery, done, type LiveQuery, type LiveResult, type Reader } from './liveQuery.ts';
+import { createLiveQuery, type LiveQuery } from './liveQuery.ts';
+import { done, type LiveResult, type Reader } from './readers.ts';
 import { createTurns } from './turns.ts';
 
 /** In milliseconds. */

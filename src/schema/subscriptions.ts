@@ -42,14 +42,12 @@ const longestDelay = 30_000;
 
 /** Follows the changes of viewers, each until their token is revoked or the follower leaves. */
 export function createFollow({ feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions): Follow {
-  return (viewer, follower) => {
+  return (viewer, { changed, ended }) => {
     const leaving = new AbortController();
-    /** Whether the token may have been revoked since it was last looked up. */
-    let mayBeRevoked = false;
-    let isChecking = false;
+    const { signal } = leaving;
 
     function stop(): void {
-      if (leaving.signal.aborted) return;
+      if (signal.aborted) return;
       leaving.abort();
       retry.end();
       clearInterval(timer);
@@ -57,51 +55,81 @@ export function createFollow({ feed, viewers, maxAge, retryDelay = 1_000 }: Foll
     }
 
     function end(): void {
-      if (leaving.signal.aborted) return;
+      if (signal.aborted) return;
       stop();
-      follower.ended();
+      ended();
     }
 
-    /** Looks the token up as often as it may have been revoked, then tells once of all changes until then. */
-    async function check(): Promise<void> {
-      isChecking = true;
-      while (mayBeRevoked) {
-        mayBeRevoked = false;
-        const isValid = await viewers.isValid(viewer).catch(() => undefined);
-        if (isValid === false) return end();
-        if (isValid) continue;
-        mayBeRevoked = true;
-        await sleep(retryDelay, undefined, { signal: leaving.signal });
-      }
-      isChecking = false;
-      if (!leaving.signal.aborted) follower.changed();
-    }
-
+    const token = createTokenCheck(() => viewers.isValid(viewer), {
+      retryDelay,
+      signal,
+      onValid: changed,
+      onRevoked: end,
+    });
     const onChange: ChangeListener = (change) => {
       if (change.kind === 'user' && change.userId !== viewer.id) return;
-      mayBeRevoked ||= concernsTokens(change);
-      if (isChecking) return;
-      // The wait of a check is aborted when the follower leaves.
-      if (mayBeRevoked) check().catch(() => {});
-      else follower.changed();
+      if (concernsTokens(change)) token.doubt();
+      // What changes during a check is told of at its end.
+      else if (token.isTrusted) changed();
     };
-    const distrust = () => onChange({ kind: 'all' });
-
     const unsubscribe = feed.subscribe(onChange);
-    const timer = setInterval(distrust, maxAge * 1_000);
-    const retry = createRetry(retryDelay, distrust);
-    viewer.ended?.addEventListener('abort', end, { signal: leaving.signal });
+    const timer = setInterval(token.doubt, maxAge * 1_000);
+    const retry = createRetry(retryDelay, token.doubt);
+    viewer.ended?.addEventListener('abort', end, { signal });
     // The token may have been revoked since the request was authenticated.
     if (viewer.ended?.aborted) queueMicrotask(end);
-    else distrust();
+    else token.doubt();
     return {
       get isTrusted() {
-        return !mayBeRevoked && !isChecking;
+        return token.isTrusted;
       },
-      distrust,
+      distrust: token.doubt,
       resolved: retry.resolved,
       stop,
     };
+  };
+}
+
+interface TokenCheckOptions {
+  readonly retryDelay: number;
+  /** Aborted when nobody wants to know any more. */
+  readonly signal: AbortSignal;
+  /** Called when the token is known to be valid, once however often it came into doubt meanwhile. */
+  onValid(): void;
+  onRevoked(): void;
+}
+
+/** Looks a token up as often as it may have been revoked, again and again while the database cannot say. */
+function createTokenCheck(
+  isValid: () => Promise<boolean>,
+  { retryDelay, signal, onValid, onRevoked }: TokenCheckOptions,
+) {
+  let mayBeRevoked = false;
+  let isChecking = false;
+
+  async function check(): Promise<void> {
+    isChecking = true;
+    while (mayBeRevoked) {
+      mayBeRevoked = false;
+      const found = await isValid().catch(() => undefined);
+      if (found === false) return onRevoked();
+      if (found) continue;
+      mayBeRevoked = true;
+      await sleep(retryDelay, undefined, { signal });
+    }
+    isChecking = false;
+    if (!signal.aborted) onValid();
+  }
+
+  return {
+    get isTrusted() {
+      return !mayBeRevoked && !isChecking;
+    },
+    doubt(): void {
+      mayBeRevoked = true;
+      // The wait of a check is aborted with the signal.
+      if (!isChecking) check().catch(() => {});
+    },
   };
 }
 

@@ -3,7 +3,8 @@
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { expect, it } from 'vitest';
 import { clientError } from '../../src/errors.ts';
-import { createLiveQuery, type Reader } from '../../src/graphql/liveQuery.ts';
+import { createLiveQuery } from '../../src/graphql/liveQuery.ts';
+import type { Reader } from '../../src/graphql/readers.ts';
 import { createTurns } from '../../src/graphql/turns.ts';
 import { createFollow } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
