@@ -16,6 +16,7 @@ import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForQuery } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
 import { requestFailure } from './requestFailure.ts';
+import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
@@ -27,7 +28,9 @@ import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
-export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
+export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'> {
+  /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
+  changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
@@ -41,7 +44,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const { config, createContext, isValid, eventStreams } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
-  const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const subscribe = createSubscribe({ ...options.changes, createContext });
+  const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */

@@ -39,7 +39,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
-import { createViewerChanges, type ViewerChanges } from '../schema/subscriptions.ts';
+import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { createIdentification } from './identification.ts';
@@ -253,7 +253,7 @@ interface HandlersOptions {
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, demoToken, mirror }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror }: ServerOptions,
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -263,37 +263,31 @@ function createHandlers(
   );
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
-  const changes = { feed, viewers: { isValid }, maxAge };
+  const changes = {
+    follow: createFollow({ feed, viewers: { isValid }, maxAge }),
+    versionOf: responseCache.versionOf,
+  };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
+  const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
-    watchToken(createViewerChanges(changes, viewer), onEnded);
+    changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = config.WORKERS === 1;
   const eventStreams = createEventStreams({ operations: { begin: open, watch }, places, isOnlyProcess });
   return {
     watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor, isValid, eventStreams }),
+    graphql: createGraphqlHandler({
+      config,
+      createContext: contextOf,
+      changes,
+      demoTokenFor,
+      isValid,
+      eventStreams,
+    }),
     rest: createRestHandler({
       createContext: contextOf,
       relayFor: mirror?.relayFor,
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
-  };
-}
-
-/** Follows a viewer's changes for the end alone, which is that of their token. */
-function watchToken({ follow }: ViewerChanges, onEnded: () => void): () => void {
-  const changes = follow()[Symbol.asyncIterator]();
-  let isWatching = true;
-  async function wait(): Promise<void> {
-    while (!(await changes.next()).done);
-    if (isWatching) onEnded();
-  }
-  void wait();
-  return () => {
-    isWatching = false;
-    void changes.return?.();
   };
 }
