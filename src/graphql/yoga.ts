@@ -18,6 +18,7 @@ import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import type { Documents } from './documents.ts';
+import { unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { createSubscribe, type Subscribe } from './subscribe.ts';
 
@@ -91,7 +92,7 @@ const oneOperation: Plugin = {
       throw unreadable(
         parameters.length === 0
           ? 'The request body is an empty list; send an object with a query'
-          : `The request is a batch of ${count}; send each in a request of its own`,
+          : `The request is a batch of ${count}, and batches are not run (BATCHING=off); send each in a request of its own`,
       );
     });
   },
@@ -115,10 +116,6 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
   if ('data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
   return result;
-}
-
-function unreadable(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
 /** What Yoga tells of an operation that is about to run. */
@@ -147,7 +144,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   };
   return {
     onParams({ params, setParams, context }) {
-      const text = persisted.textFor(params);
+      const text = persisted.textFor(params, context.viewer);
       // Anonymous clients are not told which operations are persisted, nor that only those are run.
       if (!context.viewer && text !== params.query) throw unauthenticated(context.tokenProblem);
       if (text instanceof GraphQLError) throw text;

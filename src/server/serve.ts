@@ -68,7 +68,10 @@ async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
   const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
-  if (!workers || config.METRICS_PORT === undefined) return workers;
+  if (!workers) return undefined;
+  // Each of them has read the file.
+  if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));
+  if (config.METRICS_PORT === undefined) return workers;
   const { serveMetrics } = await import('../telemetry/metricsServer.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {
     await workers.close();
