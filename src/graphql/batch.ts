@@ -19,46 +19,39 @@ import { notAcceptable, requestFailure, vary } from './yogaWork.ts';
 const largestBatch = 10;
 
 export interface BatchOptions {
-  readonly config: Pick<Config, 'MAX_COMPLEXITY'>;
+  readonly config: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>;
   readonly documents: Documents;
   readonly persisted: PersistedOperations;
   /** A request of its own, whose response is to be of a media type. */
   taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: string): Task;
 }
 
-/** The batch in the body of a POST, or why there is no response to it; undefined for a body that is no list. */
+/** The batch in the body of a POST, or why it is not run; undefined for a body that is no list. */
 type Batches = (exchange: Exchange, body: Buffer, viewer: Viewer | null) => Batch | HttpResponse | undefined;
 
 export function createBatches(options: BatchOptions): Batches {
-  const { MAX_COMPLEXITY: most } = options.config;
+  const { BATCHING, MAX_COMPLEXITY } = options.config;
 
   return (exchange, body, viewer) => {
     const operations = readList(body);
     if (!operations) return undefined;
-    const { request } = exchange;
+    const { headers } = exchange.request;
+    const wrong = problemWith(operations, BATCHING === 'on');
+    if (wrong !== undefined) return requestFailure(400, wrong);
     if (!viewer) {
-      const problem = problemOf(request.headers.authorization);
+      const problem = problemOf(headers.authorization);
       return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
     }
-    const { length } = operations;
-    if (length === 0)
-      return requestFailure(400, 'The request body is an empty list; send from 1 to 10 operations');
-    if (length > largestBatch)
-      return requestFailure(
-        400,
-        `The request is a batch of ${length} operations; at most ${largestBatch} are allowed`,
-      );
-    const type = typeFor(request.headers.accept);
+    const type = typeFor(headers.accept);
     if (type === undefined) return requestFailure(406, notAcceptable);
     return {
-      size: length,
+      size: operations.length,
       prepare() {
         exchange.operation = 'batch';
         const parts = operations.map((operation) => partOf(operation, options, exchange, viewer));
         const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
-        return complexity > most
-          ? requestFailure(400, `The batch has a complexity of ${complexity}; at most ${most} is allowed`)
-          : parts;
+        const tooComplex = `The batch has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`;
+        return complexity > MAX_COMPLEXITY ? requestFailure(400, tooComplex) : parts;
       },
       join(responses) {
         exchange.operation = 'batch';
@@ -66,6 +59,14 @@ export function createBatches(options: BatchOptions): Batches {
       },
     };
   };
+}
+
+/** Why nothing of the batch is run, if so. */
+function problemWith({ length }: readonly unknown[], isOn: boolean): string | undefined {
+  if (length === 0) return 'The request body is an empty list; send an object with a query';
+  const batch = `The request is a batch of ${length === 1 ? '1 operation' : `${length} operations`}`;
+  if (!isOn) return `${batch}, and batches are not run (BATCHING=off); send each in a request of its own`;
+  return length > largestBatch ? `${batch}; at most ${largestBatch} are allowed` : undefined;
 }
 
 /** A part, and what it adds to the complexity of its batch. */
@@ -116,11 +117,12 @@ function lookAt(
   }
 }
 
+const brace = '{'.charCodeAt(0);
+
 /** The elements of a body that is a list in JSON. */
 function readList(body: Buffer): readonly unknown[] | undefined {
-  // Most bodies are none, and are not read twice.
-  const start = body.subarray(0, 100).toString().trimStart();
-  if (start !== '' && !start.startsWith('[')) return undefined;
+  // Most bodies are objects, and not read twice.
+  if (body[0] === brace) return undefined;
   const list = readJson(body.toString());
   return Array.isArray(list) ? list : undefined;
 }

@@ -84,10 +84,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     };
   }
 
-  const batchOf =
-    config.BATCHING === 'on'
-      ? createBatches({ config, documents, persisted, taskOf: taskOfPost })
-      : undefined;
+  const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
   return async (exchange, viewer) => {
     if (explorer && asksForPage(exchange)) return explorer(exchange);
@@ -95,7 +92,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    return batchOf?.(exchange, body, viewer) ?? taskOfPost(exchange, body, viewer);
+    return batchOf(exchange, body, viewer) ?? taskOfPost(exchange, body, viewer);
   };
 }
 

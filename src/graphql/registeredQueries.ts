@@ -80,9 +80,10 @@ export function createRegisteredQueries(most: Bounds = usualBounds): RegisteredQ
       if (2 * text.length > most.perUser.bytes) return;
       const owner = owners.get(userId) ?? { queries: new Map(), bytes: 0 };
       toEnd(owners, userId, owner);
-      if (!owner.queries.has(hash)) {
-        const query = found(hash, text);
-        owner.queries.set(hash, query);
+      const query = found(hash, text);
+      const isNew = !owner.queries.has(hash);
+      toEnd(owner.queries, hash, query);
+      if (isNew) {
         owner.bytes += query.bytes;
         bytes += overhead;
         query.users++;

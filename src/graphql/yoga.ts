@@ -60,7 +60,7 @@ export function createGraphqlYoga(options: YogaOptions) {
     // The handler has a page of its own.
     graphiql: false,
     plugins: [
-      oneOperation,
+      readable,
       referenceExecution(createSubscribe()),
       limited(options),
       outcomes,
@@ -70,8 +70,8 @@ export function createGraphqlYoga(options: YogaOptions) {
   });
 }
 
-/** Takes one operation a request. Anything else gets a 400, whatever media type the client accepts. */
-const oneOperation: Plugin = {
+/** Reads requests. One that cannot be read gets a 400, whatever media type the client accepts. */
+const readable: Plugin = {
   onRequestParse({ requestParser, setRequestParser }) {
     if (!requestParser) return;
     setRequestParser(async (request) => {
@@ -87,13 +87,7 @@ const oneOperation: Plugin = {
       // Yoga's reader of targets knows no other parameters than those of GraphQL over HTTP.
       const documentId =
         request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
-      if (!Array.isArray(parameters)) return documentId === null ? parameters : { ...parameters, documentId };
-      const count = parameters.length === 1 ? '1 operation' : `${parameters.length} operations`;
-      throw unreadable(
-        parameters.length === 0
-          ? 'The request body is an empty list; send an object with a query'
-          : `The request is a batch of ${count}, and batches are not run (BATCHING=off); send each in a request of its own`,
-      );
+      return documentId === null || Array.isArray(parameters) ? parameters : { ...parameters, documentId };
     });
   },
 };

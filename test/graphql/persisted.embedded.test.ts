@@ -205,7 +205,9 @@ describe('the file', () => {
       'constructor',
     ],
   ])('may be %s', async (_, name, text, documentId) => {
-    expect((await load(name, text)).textFor({ documentId }, { id: 1 })).toMatch(/^query (Viewer|constructor)\b/);
+    expect((await load(name, text)).textFor({ documentId }, { id: 1 })).toMatch(
+      /^query (Viewer|constructor)\b/,
+    );
   });
 
   it('has an operation asked for by its documentId before its hash, and by ids of any length', async () => {
