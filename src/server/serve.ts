@@ -1,6 +1,7 @@
 /** Starts the gateway, says how to reach it, and stops it when told to. */
 
 import cluster from 'node:cluster';
+import { closeSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
@@ -22,6 +23,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     stop = settle;
   });
   process.once('SIGINT', stop).once('SIGTERM', stop);
+  if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
   const opening = open(config);
   stopped.then(() => endUnlessOpened(opening, config));
   const gateway = await opening;
@@ -40,6 +42,23 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   await gateway.close();
   // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
+}
+
+/**
+ * Stops when the terminal goes that the process was started from. SIGHUP says so, and would end a process that makes no
+ * other use of it.
+ */
+function stopWithTerminal(stop: () => void): void {
+  if (hasTerminal()) process.on('SIGHUP', () => hasTerminal() || stop());
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */

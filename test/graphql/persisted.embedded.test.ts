@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
@@ -140,6 +140,41 @@ describe('a persisted operation', () => {
       }
     }
   });
+});
+
+it('a response that was cached for an id is not sent once the file has another operation, or none, for it', async () => {
+  const other = 'query Viewer { viewer { id username } }';
+  const documentId = 'changing';
+  const reread = async (operations: object) => {
+    await writeFile(join(folder, 'changing.json'), JSON.stringify(operations));
+    process.emit('SIGHUP');
+  };
+  await writeFile(join(folder, 'changing.json'), JSON.stringify({ [documentId]: viewer }));
+  const gateway = await openTestGateway(await openBeside(open.database), {
+    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: join(folder, 'changing.json') },
+  });
+  const ask = async (method: 'GET' | 'POST') => {
+    const headers = { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' };
+    const response =
+      method === 'GET'
+        ? await fetch(`${gateway.url}/graphql?documentId=${documentId}`, { headers })
+        : await fetch(`${gateway.url}/graphql`, { method, headers, body: JSON.stringify({ documentId }) });
+    return response.json();
+  };
+  try {
+    for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
+      expect(await ask(method)).toEqual({ data: { viewer: { username: 'alice' } } });
+    await reread({ [documentId]: other });
+    const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
+    await vi.waitFor(async () => expect(await ask('GET')).toEqual(changed), 20_000);
+    expect(await ask('POST')).toEqual(changed);
+    await reread({ another: other });
+    const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
+    await vi.waitFor(async () => expect(await ask('POST')).toMatchObject(gone), 20_000);
+    expect(await ask('GET')).toMatchObject(gone);
+  } finally {
+    await gateway.close();
+  }
 });
 
 describe('any other operation', () => {
