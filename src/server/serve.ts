@@ -49,7 +49,16 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
  * other use of it.
  */
 function stopWithTerminal(stop: () => void): void {
-  if (hasTerminal()) process.on('SIGHUP', () => hasTerminal() || stop());
+  if (!hasTerminal()) return;
+  process.on('SIGHUP', () => {
+    if (hasTerminal()) return;
+    stop();
+    // In the end as without all this: Node aborts where it cannot put back the state of its terminal.
+    process.once('exit', () => {
+      process.removeAllListeners('SIGHUP');
+      process.kill(process.pid, 'SIGHUP');
+    });
+  });
 }
 
 function hasTerminal(): boolean {
