@@ -8,13 +8,15 @@ import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Task, Work } from '../http/task.ts';
+import type { Batch, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { createBatches } from './batch.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
-import { asksForQuery } from './operations.ts';
-import { loadPersistedOperations } from './persisted.ts';
+import { asksForCacheable } from './operations.ts';
+import { createPersistedOperations } from './persisted.ts';
+import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
 import { requestFailure } from './requestFailure.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
@@ -28,7 +30,9 @@ import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
-export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'> {
+export interface GraphqlOptions
+  extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
+    Pick<PersistedFileOptions, 'logger' | 'closing'> {
   /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
   changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
@@ -37,13 +41,17 @@ export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persist
   readonly eventStreams: EventStreams;
 }
 
-export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
+export type GraphqlHandler = (
+  exchange: Exchange,
+  viewer: Viewer | null,
+) => Promise<HttpResponse | Task | Batch>;
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const { config, createContext, isValid, eventStreams } = options;
   const documents = createDocuments(config);
-  const persisted = loadPersistedOperations(config, documents);
+  const file = openPersistedFile({ ...options, documents });
+  const persisted = createPersistedOperations({ config, documents, file });
   const subscribe = createSubscribe({ ...options.changes, createContext });
   const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
@@ -61,26 +69,30 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     const { request, target } = exchange;
     if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, undefined) };
     return {
-      cacheKey: `GET ${request.headers.accept} ${target}`,
+      cacheKey: `GET ${persisted.generation} ${request.headers.accept} ${target}`,
       prepare: () =>
-        asksForQuery(target, documents, persisted)
+        asksForCacheable(target, documents, persisted, viewer)
           ? yogaWork.read(exchange, viewer)
           : yogaWork.handle(exchange, undefined, viewer),
     };
   }
 
-  function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null): Task {
+  /** @param accept the media type of the response, where that is not for the client to choose. */
+  function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null, accept?: string): Task {
     if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, body) };
-    const type = fastPathType(exchange.request);
+    const type = accept ?? fastPathType(exchange.request);
     return {
       // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
-      cacheKey: type === undefined ? undefined : `POST ${type} ${body.toString('latin1')}`,
+      cacheKey:
+        type === undefined ? undefined : `POST ${persisted.generation} ${type} ${body.toString('latin1')}`,
       prepare() {
         const fast = type !== undefined ? fastPath(exchange, { body, type, viewer }) : undefined;
-        return fast ?? yogaWork.handle(exchange, body, viewer);
+        return fast ?? yogaWork.handle(exchange, body, viewer, accept);
       },
     };
   }
+
+  const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
   return async (exchange, viewer) => {
     const { request, message } = exchange;
@@ -91,7 +103,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
     const body = await bodyOf(request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    return eventStreams.attach(exchange, viewer, body, () => taskOfPost(exchange, body, viewer));
+    const createTask = () => taskOfPost(exchange, body, viewer);
+    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
   };
 }
 

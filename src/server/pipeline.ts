@@ -42,6 +42,7 @@ import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
+import { runBatch } from './batch.ts';
 import { createIdentification } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createReadiness } from './readiness.ts';
@@ -149,7 +150,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
-  const perform = createPerform(responseCache, shed);
+  const runTask = createTaskRunner(responseCache, shed);
 
   // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
   // it is nobody's fault when a token could not be looked up.
@@ -177,8 +178,19 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
-    if (!task.deliver) return perform(exchange, viewer, task);
-    const response = await perform(exchange, viewer, task).catch((error: unknown) => {
+    if ('join' in task) {
+      // One was counted before it was known that there are more.
+      const others = task.size - 1;
+      const rateKey = viewer ? rateKeyOf(viewer) : undefined;
+      if (others > 0 && (await limitRate(exchange, rateKey, others)))
+        return fail(exchange, 'tooManyRequests');
+      if (shed(exchange, task.size)) return fail(exchange, 'tooBusy');
+      const parts = task.prepare();
+      if ('status' in parts) return parts;
+      return task.join(await runBatch(exchange, parts, (part) => runTask(exchange, viewer, part)));
+    }
+    if (!task.deliver) return runTask(exchange, viewer, task);
+    const response = await runTask(exchange, viewer, task).catch((error: unknown) => {
       exchange.report(error);
       return fail(exchange, 'internal');
     });
@@ -192,8 +204,8 @@ function fail({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: 
   return errorResponse(endpoint, httpErrors[error], headers);
 }
 
-/** Runs what a request asks for, unless there is a cached response, or too much to do. */
-function createPerform(responseCache: ResponseCache, shed: LoadShedder) {
+/** Runs a task, unless there is a cached response: those are sent however much waits. */
+function createTaskRunner(responseCache: ResponseCache, shed: LoadShedder) {
   return async (exchange: Exchange, viewer: Viewer | null, task: Task) => {
     // The keys of the two APIs are nothing to each other.
     const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
@@ -253,7 +265,7 @@ interface HandlersOptions {
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, responseCache, demoToken, mirror }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror, logger, closing }: ServerOptions,
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -283,6 +295,8 @@ function createHandlers(
       demoTokenFor,
       isValid,
       eventStreams,
+      logger,
+      closing,
     }),
     rest: createRestHandler({
       createContext: contextOf,
