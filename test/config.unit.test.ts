@@ -33,6 +33,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     WORKERS: 1,
     RESPONSE_CACHE_MB: 64,
     CACHE_MAX_AGE: 300,
+    COMPRESSION: 'on',
     GRAPHIQL: 'on',
     SHOW_DEMO_TOKEN: 'off',
     INTROSPECTION: 'on',
@@ -162,7 +163,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       'origins such as https://app.example.com, separated by commas',
     ]);
   for (const wrong of ['true', 'no', '1', 'ON']) {
-    for (const name of ['GRAPHIQL', 'SHOW_DEMO_TOKEN', 'INTROSPECTION'])
+    for (const name of ['COMPRESSION', 'GRAPHIQL', 'SHOW_DEMO_TOKEN', 'INTROSPECTION'])
       wrongSettings.push([name, wrong, 'on or off']);
   }
   for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])

@@ -99,9 +99,9 @@ export function acceptanceOf(header: string | undefined): Acceptance {
 
 function readAcceptance(header: string): Acceptance {
   const names = header.toLowerCase().split(/[\s,;]+/);
-  // Who says `*` has not said what else they know: gzip is what everybody does.
-  const offered: Form[] = codings.filter((coding) => coding === 'gzip' || names.includes(coding));
-  offered.push('identity');
+  const named = codings.filter((coding) => names.includes(coding));
+  // Who says `*` has not said what they know: gzip is what everybody does.
+  const offered = [...new Set<Form>([...named, 'gzip', ...codings, 'identity'])];
   const negotiator: PreferringNegotiator = new Negotiator({ headers: { 'accept-encoding': header } });
   const chosen = negotiator.encodings(offered, { preferred: offered });
   const forms = chosen.flatMap((name) => offered.filter((form) => form === name));
@@ -181,7 +181,8 @@ export function createPieceEncoder(): PieceEncoder {
       return oneOfFew(() => rawLater(piece, rawOptions));
     },
     add(piece, blocks) {
-      sum = zlib.crc32(piece, sum);
+      // Of nothing it would be that of a new stream.
+      if (piece.length > 0) sum = zlib.crc32(piece, sum);
       length = (length + piece.length) % 2 ** 32;
       return Buffer.concat([...begin(), blocks]);
     },
