@@ -1,11 +1,12 @@
 /**
- * `npm run bench:live`: what it costs to ask for what has not changed, to announce changes, and to listen for them.
+ * `npm run bench:live`: what it costs to ask for what has not changed, compressed and plain, to announce changes, and to listen for them.
  */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
+import { measureRates, measureSizes } from './compression.ts';
 import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
@@ -20,7 +21,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
-    only: { type: 'string', default: 'responses,load,subscriptions' },
+    only: { type: 'string', default: 'responses,sizes,compressed,load,subscriptions' },
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 7));
@@ -310,6 +311,9 @@ function thousands(value: number): string {
 
 const measures = {
   responses: measureResponses,
+  sizes: ({ gateway }: Setup) => measureSizes(gateway),
+  compressed: ({ generator, gateway }: Setup) =>
+    measureRates({ gateway, rounds, run: (request) => measure(generator, gateway, request, 200) }),
   load: measureLoad,
   subscriptions: measureSubscriptions,
 };
