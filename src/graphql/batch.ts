@@ -14,7 +14,7 @@ import { complexityOf } from './limits.ts';
 import { isRecord, readJson } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { requestFailure } from './requestFailure.ts';
-import { graphqlType, notAcceptable } from './yogaWork.ts';
+import { graphqlType, notAcceptable, vary } from './yogaWork.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;

@@ -1,7 +1,7 @@
 /**
  * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one. An
- * operation that comes through a socket goes the same way (`operations.ts`).
+ * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends
+ * one. An operation that comes through a socket goes the same way (`operations.ts`).
  */
 
 import { setMaxListeners } from 'node:events';
@@ -17,6 +17,7 @@ import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
+import { formFor, streamFor } from '../http/compression.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import {
@@ -81,16 +82,11 @@ export interface Pipeline {
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const { config, metrics, closing, timeouts = defaultTimeouts } = options;
+  const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
-  const listener: ExchangeListener = {
-    failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
-    ended(outcome) {
-      logOutcome(logger, outcome);
-      metrics?.end(outcome);
-    },
-  };
+  const listener = createListener(options);
   const open = createOpenOperation(listener, metrics);
   const pipeline = createPipeline(options, open);
 
@@ -135,9 +131,20 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await pipeline.respond(exchange);
-    if ('stream' in response) await sendStream(exchange, response, closing);
-    else send(exchange, response);
+    if ('stream' in response)
+      await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    else send(exchange, compresses ? await formFor(exchange, response) : response);
   }
+}
+
+function createListener({ logger, metrics }: ServerOptions): ExchangeListener {
+  return {
+    failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+    ended(outcome) {
+      logOutcome(logger, outcome);
+      metrics?.end(outcome);
+    },
+  };
 }
 
 function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
