@@ -15,6 +15,7 @@ import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForQuery } from './operations.ts';
 import { loadPersistedOperations } from './persisted.ts';
+import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, requestFailure } from './yogaWork.ts';
@@ -25,7 +26,9 @@ import { createYogaWork, requestFailure } from './yogaWork.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
-export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
+export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'> {
+  /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
+  changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
 }
@@ -37,7 +40,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const { config, createContext } = options;
   const documents = createDocuments(config);
   const persisted = loadPersistedOperations(config, documents);
-  const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const subscribe = createSubscribe({ ...options.changes, createContext });
+  const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */

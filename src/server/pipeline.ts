@@ -28,7 +28,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
-import { createViewerChanges } from '../schema/subscriptions.ts';
+import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { createIdentification } from './identification.ts';
@@ -177,7 +177,7 @@ export async function runWork(
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, demoToken, mirror }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -187,13 +187,15 @@ function createHandlers(
   );
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
-  const changes = { feed, viewers: { isValid }, maxAge };
+  const changes = {
+    follow: createFollow({ feed, viewers: { isValid }, maxAge }),
+    versionOf: responseCache.versionOf,
+  };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
+  const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),
+    graphql: createGraphqlHandler({ config, createContext: contextOf, changes, demoTokenFor }),
     rest: createRestHandler({
       createContext: contextOf,
       relayFor: mirror?.relayFor,
