@@ -1,6 +1,6 @@
 /**
  * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -13,6 +13,7 @@ import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
+import { formFor, streamFor } from '../http/compression.ts';
 import { createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
@@ -55,8 +56,9 @@ export interface ServerOptions {
 type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse>;
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
   const respond = createPipeline(options);
+  const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
@@ -94,8 +96,9 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await respond(exchange);
-    if ('stream' in response) await sendStream(exchange, response, closing);
-    else send(exchange, response);
+    if ('stream' in response)
+      await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    else send(exchange, compresses ? await formFor(exchange, response) : response);
   }
 }
 
