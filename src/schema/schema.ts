@@ -14,6 +14,8 @@ import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
+// These are made of the types above.
+import './filtering/types.ts';
 
 const built = builder.toSchema().toConfig();
 
