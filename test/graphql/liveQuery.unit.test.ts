@@ -247,6 +247,21 @@ it('withholds everything while the token is in doubt: what is there, and what is
   expect(await second).toEqual(done);
 });
 
+it('withholds also a result that would be the last', async () => {
+  const { join, state, announce, hold } = open();
+  const release = hold();
+  state.result = { data: { n: null }, errors: [clientError('BAD_USER_INPUT', 'no')] };
+  const next = join().next();
+  await underwayDone();
+  state.isValid = async () => {
+    await underwayDone();
+    return false;
+  };
+  announce(alice.id, 'ApiToken');
+  release();
+  expect(await next).toEqual(done);
+});
+
 it('masks what is hidden, tells one reader’s log of it, and runs again until it succeeds', async () => {
   const { join, state } = open();
   const cause = new Error('the database is away');
