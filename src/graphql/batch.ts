@@ -1,10 +1,10 @@
 /** Batches: lists of operations in one request, as Apollo's BatchHttpLink sends them. Each is run as if it came alone. */
 
-import { getOperationAST, OperationTypeNode } from 'graphql';
+import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
 import Negotiator from 'negotiator';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import { challengeFor, unauthorizedMessage } from '../errors.ts';
+import { challengeFor, codeOf, type ErrorCode, unauthorizedMessage } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
@@ -83,7 +83,9 @@ function partOf(
   if (!isRecord(given) || Array.isArray(given))
     return notRun('An operation of a batch must be an object with a query');
   const text = persisted.textFor(given, viewer);
-  const { kind, complexity } = typeof text === 'string' ? lookAt(text, given, documents) : unknown;
+  // What is not known now stays so: registered behind it, it would be run without having been counted.
+  if (text instanceof GraphQLError) return notRun(text.message, codeOf(text));
+  const { kind, complexity } = text === undefined ? unknown : lookAt(text, given, documents);
   if (kind === OperationTypeNode.SUBSCRIPTION)
     return notRun('A subscription cannot be part of a batch; send it in a request of its own');
   const task = taskOf(exchange, Buffer.from(JSON.stringify(given)), viewer, jsonType);
@@ -150,6 +152,6 @@ function joined(responses: readonly HttpResponse[], type: string): HttpResponse 
   };
 }
 
-function notRun(message: string): CountedPart {
-  return { isInOrder: false, task: requestFailure(400, message), complexity: 0 };
+function notRun(message: string, code?: ErrorCode): CountedPart {
+  return { isInOrder: false, task: requestFailure(400, message, {}, code), complexity: 0 };
 }

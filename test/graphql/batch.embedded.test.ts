@@ -1,5 +1,6 @@
 /** Batches: lists of operations in one request. */
 
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -203,6 +204,22 @@ describe('a batch is not run', () => {
     expect((await post([alias, alias], { to: limited })).body).toEqual(
       Array(2).fill({ data: { a: { username: 'alice' } } }),
     );
+  });
+
+  it('that is too complex by what it registers itself: a hash stands for what was registered before it', async () => {
+    const query = '{ dttSessions(first: 100) { nodes { name } } }';
+    const sha256Hash = createHash('sha256').update(query).digest('hex');
+    const extensions = { persistedQuery: { version: 1, sha256Hash } };
+    const carol = await createAccount(gateway.database.client, 'carol');
+    const asking = { to: limited, token: carol.token };
+    const { body } = await post([{ extensions }, { extensions }, { query, extensions }], asking);
+    const notFound = {
+      errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
+    };
+    const list = { data: { dttSessions: { nodes: expect.any(Array) } } };
+    expect(body).toEqual([notFound, notFound, list]);
+    expect((await post([{ extensions }, { query, extensions }], asking)).body).toEqual([list, list]);
+    expect((await post([{ extensions }, { extensions }, { extensions }], asking)).status).toBe(400);
   });
 
   it('once its token has asked too often, of which each operation is once', async () => {

@@ -9,9 +9,11 @@ const roomy = 1_000_000;
 it('a registered query is found by the user who registered it, and by nobody else', () => {
   const registered = createRegisteredQueries();
   registered.add(alice, 'a', '{ a }');
+  registered.add(bob, 'b', '{ b }');
   expect(registered.find(alice, 'a')).toBe('{ a }');
   for (const [userId, hash] of [
     [bob, 'a'],
+    [carol, 'a'],
     [alice, 'b'],
     [alice, '__proto__'],
   ] as const)
