@@ -130,9 +130,9 @@ function varied(response: HttpResponse): HttpResponse {
 function withVary<Value extends string | number>(
   headers: Readonly<Record<string, Value>>,
 ): Readonly<Record<string, Value | string>> {
-  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'vary');
-  const given = headerOf(headers, 'Vary');
-  return { ...Object.fromEntries(others), Vary: given === undefined ? header : `${given}, ${header}` };
+  const { vary, ...others } = headers;
+  const given = others.Vary ?? vary;
+  return { ...others, Vary: given === undefined ? header : `${given}, ${header}` };
 }
 
 /** Some responses are made by others, who write the names of headers in lower case. */

@@ -33,8 +33,8 @@ const zstdLevel = 100;
 
 /**
  * The level of each is where more time buys little: of 50 sessions, 29 kB, zstd makes 2.6 kB in 60 µs, Brotli 2.7 kB in
- * 120 µs and gzip 3.3 kB in 55 µs; twice the time takes off a tenth of that (docs/benchmarks.md#compression). One level
- * for all, since a form has one entity tag: the same bytes whoever compressed them, and when.
+ * 120 µs and gzip 3.3 kB in 60 µs; twice the time takes off a tenth of that (docs/benchmarks.md#compression). One level
+ * for all, since a form has one tag, which stands for its bytes.
  */
 const compressors = new Map<Coding, Compressor>();
 
