@@ -178,11 +178,12 @@ function measured(
 function figureOf(model: Model, { does, column, is }: Measure): string {
   if (column === undefined) return 'count(*)';
   const value = quoted(column);
-  if (does === 'count')
-    return is === undefined ? `count(${value})` : `count(*) FILTER (WHERE ${value} = ${is})`;
-  // What is too large by any measure is not to end the statement when it is added up.
-  if (does === 'sum')
-    return `sum(${fieldOf(model, column).type === 'Float' ? `least(${value}, 1e300)` : value})`;
+  if (is !== undefined) return `count(*) FILTER (WHERE ${value} = ${is})`;
+  if (does === 'count' || does === 'sum') {
+    // What is too large by any measure is left out: added up, it would end the statement.
+    const isFloat = fieldOf(model, column).type === 'Float';
+    return `${does}(${value})${isFloat ? ` FILTER (WHERE abs(${value}) < 1e300)` : ''}`;
+  }
   return `extract(epoch FROM ${does === 'first' ? 'min' : 'max'}(${value}) FILTER (WHERE ${isDated(value)})) * 1000`;
 }
 
