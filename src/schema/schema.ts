@@ -16,6 +16,8 @@ import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
+// These are made of the types above.
+import './filtering/types.ts';
 
 export const schema = new GraphQLSchema({
   ...builder.toSchema().toConfig(),

@@ -3,8 +3,8 @@
 import { type GraphQLField, type GraphQLObjectType, isNonNullType, isObjectType } from 'graphql';
 import { expect, it } from 'vitest';
 import { isNullOnlyWithError } from '../../src/schema/fields.ts';
-import { visible } from '../../src/schema/loading/reads.ts';
 import { needsOf } from '../../src/schema/loading/selection.ts';
+import { visible } from '../../src/schema/loading/visible.ts';
 import { schema } from '../../src/schema/schema.ts';
 
 /** Fields that ask the database and are non-null all the same, each with the reason. */
