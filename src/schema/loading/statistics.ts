@@ -10,13 +10,40 @@ import {
 } from '../../database/reader/grouped.ts';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
+import { readFilter } from '../filtering/condition.ts';
+import type { FilterInput } from '../filtering/refs.ts';
 import { placeOf } from './loaders.ts';
-import { type Model, type RelationOf, type Row, visible } from './reads.ts';
+import type { RelationOf, Row } from './reads.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
+import { type Model, visible } from './visible.ts';
 
 /** The most groups that statistics may have. */
 export const mostGroups = 1_000;
+
+/**
+ * What statistics count for in the complexity of an operation, beside their groups: all of the viewer's sessions are read,
+ * and all segments of these.
+ */
+export const statisticsWeight = 1_000;
+
+/** A year has so many periods; of any other key a viewer has a few. */
+const likely: ReadonlyMap<string, number> = new Map([
+  ['DAY', 366],
+  ['WEEK', 53],
+  ['MONTH', 12],
+]);
+const likelyOfOthers = 5;
+
+/** How many groups there are likely to be, whether `by` comes as it is written in a document or as a variable's value. */
+export const likelyGroups = (by: unknown): number =>
+  [by ?? []]
+    .flat()
+    .reduce(
+      (groups: number, key) =>
+        Math.min(groups * (likely.get(String(key).toUpperCase()) ?? likelyOfOthers), mostGroups),
+      1,
+    );
 
 /** One number or time of a group. A mean is of the values that there are. */
 export type Figure = Omit<Measure, 'does'> & { readonly does: Measure['does'] | 'mean' };
@@ -27,8 +54,8 @@ export interface Subject<M extends Model = Model> {
   readonly model: M;
   /** The relation to the parts of a record. */
   readonly parts: RelationOf<M>;
-  /** The column with the time that decides in which period a record is. */
-  readonly time: string;
+  /** What decides in which period a record is: a field, and its column. */
+  readonly time: { readonly field: string; readonly column: string };
   /** The types of a group and of the total, whose fields are figures and keys by these names. */
   readonly types: { readonly group: string; readonly total: string };
   readonly figures: Figures;
@@ -39,6 +66,7 @@ export interface Subject<M extends Model = Model> {
 }
 
 export interface StatisticsArguments {
+  readonly where?: FilterInput | null | undefined;
   /** The units of periods, and names of keys. */
   readonly by?: readonly string[] | null | undefined;
   readonly timeZone?: string | null | undefined;
@@ -88,7 +116,10 @@ async function read<S extends Subject>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Statistics<S>> {
-  const { by, unit, timeZone, fill } = checked(args);
+  const { by, unit, timeZone } = checked(args);
+  const { where } = args;
+  const condition = readFilter(model, where, context.viewer);
+  const seen = visible[model](context.viewer);
   // The types of groups and of the total say what they need by the names of figures and keys, as a row's does by columns.
   const below = (field: string, typeName: string) => selectFor(info, context, { paths: [[field]], typeName });
   const selected = { ...below('groups', types.group), ...below('total', types.total) };
@@ -99,10 +130,13 @@ async function read<S extends Subject>(
   );
   const isKey = (name: string) => isGrouped && by.has(name);
   const { text, values } = groupedStatement(model, {
-    where: visible[model](context.viewer),
+    where: condition ? { AND: [seen, condition] } : seen,
     parts,
     measures: measuresOf(wanted),
-    period: unit && isGrouped ? { column: time, unit, timeZone, fill } : undefined,
+    period:
+      unit && isGrouped
+        ? { column: time.column, unit, timeZone, fill: args.fill ? boundsOf(time.field, where) : undefined }
+        : undefined,
     keys: pick(keys, isKey),
     partKeys: pick(partKeys, isKey),
     atMost: mostGroups,
@@ -129,12 +163,26 @@ function checked({ by, timeZone, fill }: StatisticsArguments) {
   const [unit, ...others] = [...names].filter(isUnit);
   if (others.length > 0) throw argumentError('by', 'by takes one of DAY, WEEK and MONTH, and not several');
   if (fill && !unit) throw argumentError('fill', 'fill needs DAY, WEEK or MONTH in by');
-  return {
-    by: names,
-    unit,
-    timeZone: readTimeZone(timeZone ?? 'UTC'),
-    fill: fill ? { from: undefined, to: undefined } : undefined,
-  };
+  return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC') };
+}
+
+/** Between which times a filter lets records through, where it says so by itself or in an `and`. */
+function boundsOf(
+  field: string,
+  where: FilterInput | null | undefined,
+): { readonly from: Date | undefined; readonly to: Date | undefined } {
+  if (!where) return { from: undefined, to: undefined };
+  // As the schema has them, and as `readFilter` has found them to be: none is null.
+  const { eq, gt, gte, lt, lte } = (where[field] ?? {}) as Readonly<Record<string, Date | undefined>>;
+  const inner = [(where.and ?? []) as FilterInput | readonly FilterInput[]]
+    .flat()
+    .map((each) => boundsOf(field, each));
+  // The database has milliseconds.
+  const lows = [eq, gte, gt && new Date(Number(gt) + 1), ...inner.map(({ from }) => from)];
+  const highs = [eq, lte, lt && new Date(Number(lt) - 1), ...inner.map(({ to }) => to)];
+  const inOrder = (times: readonly (Date | undefined)[]) =>
+    times.filter((time) => time !== undefined).toSorted((a, b) => Number(a) - Number(b));
+  return { from: inOrder(lows).at(-1), to: inOrder(highs)[0] };
 }
 
 const tooManyGroups = () =>

@@ -2,6 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { nullOnlyWithError } from '../fields.ts';
+import { filterRef } from '../filtering/refs.ts';
 import { derive, toOne } from '../loading/reads.ts';
 import {
   type FigureRow,
@@ -36,7 +37,7 @@ const segments = { of: 'parts' } as const;
 const subject = {
   model: 'DttSession',
   parts: 'segments',
-  time: 'createdAt',
+  time: { field: 'createdAt', column: 'createdAt' },
   types: { group: 'DttSessionStatsGroup', total: 'DttSessionStatsTotal' },
   figures: {
     sessionCount: { ...sessions, does: 'count' },
@@ -183,6 +184,10 @@ builder.queryField('dttSessionStats', (t) =>
     description: `Statistics of the viewer's training sessions, in at most ${mostGroups} groups.`,
     extensions: { ...nullOnlyWithError },
     args: {
+      where: t.arg({
+        type: filterRef('DttSession'),
+        description: 'Only sessions that meet these conditions.',
+      }),
       by: t.arg({
         type: [DttSessionStatsKey],
         defaultValue: [],

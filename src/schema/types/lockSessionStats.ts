@@ -2,6 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { nullOnlyWithError } from '../fields.ts';
+import { filterRef } from '../filtering/refs.ts';
 import { toOne } from '../loading/reads.ts';
 import {
   type FigureRow,
@@ -28,7 +29,7 @@ const sessions = { of: 'rows' } as const;
 const subject = {
   model: 'LockSession',
   parts: 'segments',
-  time: 'startDate',
+  time: { field: 'startedAt', column: 'startDate' },
   types: { group: 'LockSessionStatsGroup', total: 'LockSessionStatsTotal' },
   figures: {
     sessionCount: { ...sessions, does: 'count' },
@@ -121,6 +122,10 @@ builder.queryField('lockSessionStats', (t) =>
     description: `Statistics of the viewer's lock sessions, by when they started, in at most ${mostGroups} groups.`,
     extensions: { ...nullOnlyWithError },
     args: {
+      where: t.arg({
+        type: filterRef('LockSession'),
+        description: 'Only sessions that meet these conditions.',
+      }),
       by: t.arg({
         type: [LockSessionStatsKey],
         defaultValue: [],

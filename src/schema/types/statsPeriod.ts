@@ -31,7 +31,8 @@ export const statsArguments = builder.args((t) => ({
   fill: t.boolean({
     defaultValue: false,
     description:
-      'Whether periods without sessions have groups too, from the first to the last session, beside each of the other keys that occur.',
+      'Whether periods without sessions have groups too, beside each of the other keys that occur: from the first session to the last, or ' +
+      'from and to where `where` bounds their time.',
   }),
 }));
 

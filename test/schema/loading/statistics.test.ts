@@ -80,7 +80,13 @@ const scene = fc
           fill: isFilled && period.length > 0,
         }) as PlainQuery,
     );
-    return fc.record({ query, sessions: fc.array(session, { maxLength: 25 }) });
+    // Bounds of what is asked for: from the one to before the other.
+    const bounds = fc.record({
+      gte: fc.option(time, { freq: 1 }),
+      lt: fc.option(time, { freq: 1 }),
+      isNested: fc.boolean(),
+    });
+    return fc.record({ query, bounds, sessions: fc.array(session, { maxLength: 25 }) });
   });
 
 /** Writes the sessions of a new user, whose own are the lowest trainer and template, and others are gone. */
@@ -113,14 +119,15 @@ async function write(sessions: readonly PlainSession[]): Promise<number> {
 const figures = `sessionCount passedSessionCount failedSessionCount firstSessionAt lastSessionAt segmentCount passedSegmentCount
   failedSegmentCount averageGradePercent averagePoints totalPoints totalRepsMeasured totalDurationMeasuredSeconds
   totalDistanceTravelledMetres`;
-const document = parse(`query Stats($by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
-  dttSessionStats(by: $by, timeZone: $timeZone, fill: $fill) {
+const document =
+  parse(`query Stats($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
+  dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill) {
     total { ${figures} }
     groups { period { date from to } templateId trainerId rawSegmentType ${figures} }
   }
 }`);
 
-async function ask(id: number, variableValues: PlainQuery) {
+async function ask(id: number, variableValues: PlainQuery & { where?: object }) {
   const contextValue = createContext(sql, { id } as never, undefined as never, undefined);
   const { data, errors } = await execute({
     schema,
@@ -136,10 +143,22 @@ it(
   'gives what counting and adding up by hand gives, in any time zone, by any keys, with gaps filled or not',
   async () => {
     let filled = 0;
-    const property = fc.asyncProperty(scene, async ({ query, sessions }) => {
+    const property = fc.asyncProperty(scene, async ({ query, bounds: { gte, lt, isNested }, sessions }) => {
       const owner = await write(sessions);
-      const { stats, errors } = await ask(owner, query);
-      const expected = plainStatistics(sessions, query);
+      const text = (time: number | null) => (time === null ? undefined : new Date(time).toISOString());
+      const createdAt = { gte: text(gte), lt: text(lt) };
+      const where = isNested
+        ? { and: [{ createdAt: { gte: createdAt.gte } }, { createdAt: { lt: createdAt.lt } }] }
+        : { createdAt };
+      const { stats, errors } = await ask(owner, { ...query, where });
+      const met = sessions.filter(
+        ({ createdAt: time }) => (gte === null || time >= gte) && (lt === null || time < lt),
+      );
+      const expected = plainStatistics(met, {
+        ...query,
+        from: gte ?? undefined,
+        to: lt === null ? undefined : lt - 1,
+      });
       if (expected.groups.length > 1_000) {
         expect(errors).toEqual([
           expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT', argument: 'by' } }),
