@@ -190,9 +190,13 @@ function instantOf(date: string, timeZone: string): number {
   const found = known.get(key);
   if (found !== undefined) return found;
   const hasCome = (time: number) => (dateOf(time, timeZone) ?? '') >= date;
-  let time = atMidnight(date).getTime() - 16 * 60 * minute;
-  while (!hasCome(time)) time += 30 * minute;
-  while (hasCome(time - minute)) time -= minute;
+  let before = atMidnight(date).getTime() - 16 * 60 * minute;
+  let time = before + 32 * 60 * minute;
+  while (time - before > minute) {
+    const middle = before + Math.floor((time - before) / (2 * minute)) * minute;
+    if (hasCome(middle)) time = middle;
+    else before = middle;
+  }
   known.set(key, time);
   return time;
 }

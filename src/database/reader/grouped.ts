@@ -209,9 +209,10 @@ const periodOf = ({ unit }: Period, time: string, zone: string) =>
 function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fill']>): string {
   const { writer, query, zone, rowKeys, partKeys, measures } = plan;
   const others = [...rowKeys, ...partKeys].filter((key) => key !== periodKey);
-  const bound = (time: Date | undefined, otherwise: string) =>
-    time ? `${periodOf(period, `${writer.parameter(time)}::timestamptz`, zone)}` : otherwise;
-  const ends = `SELECT ${bound(from, `min(${periodKey})`)}::timestamp AS first, ${bound(to, `max(${periodKey})`)}::timestamp AS last FROM by_row`;
+  const bound = (time: Date | undefined, found: 'min' | 'max') =>
+    time ? periodOf(period, `${writer.parameter(time)}::timestamptz`, zone) : `${found}(${periodKey})`;
+  // `HAVING` makes one row of them, also where neither is looked for.
+  const ends = `SELECT (${bound(from, 'min')})::timestamp AS first, (${bound(to, 'max')})::timestamp AS last FROM by_row HAVING true`;
   const step = steps[period.unit];
   const each = `generate_series(first, least(last, first + ${query.atMost} * ${step}), ${step}) date`;
   // Where clocks were put forward by a day, a date is left out.
