@@ -27,6 +27,7 @@ import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
+import { likelyGroups, statisticsWeight } from '../schema/loading/statistics.ts';
 import { schema } from '../schema/schema.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
@@ -152,11 +153,14 @@ export function complexityOf(
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
+    const cost = takes('where') ? weightOfList(written('where'), written('orderBy')) : 0;
+    const times = isListType(getNullableType(type.type)) ? items : 1;
+    if (takes('by')) return { times, listSize: likelyGroups(written('by')), cost: cost + statisticsWeight };
     return {
-      times: isListType(getNullableType(type.type)) ? items : 1,
+      times,
       // The lists of a connection have the size that it was asked for.
       listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
-      cost: takes('where') ? weightOfList(written('where'), written('orderBy')) : 0,
+      cost,
     };
   };
   const complexity = countFields(document, operation, weigh, {
