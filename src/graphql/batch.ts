@@ -9,11 +9,12 @@ import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import type { Documents } from './documents.ts';
-import { graphqlType, jsonType } from './fastPath.ts';
+import { jsonType } from './fastPath.ts';
 import { complexityOf } from './limits.ts';
 import { isRecord, readJson } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { notAcceptable, requestFailure, vary } from './yogaWork.ts';
+import { requestFailure } from './requestFailure.ts';
+import { graphqlType, notAcceptable, vary } from './yogaWork.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;

@@ -15,11 +15,9 @@ import type { Context } from '../schema/context.ts';
 import type { Documents } from './documents.ts';
 import { type PlainRequest, readPlainRequest } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { vary, type YogaWork } from './yogaWork.ts';
+import { graphqlType, vary, type YogaWork } from './yogaWork.ts';
 
 export const jsonType = 'application/json';
-/** GraphQL over HTTP, section 4.2. */
-export const graphqlType = 'application/graphql-response+json';
 
 /** A post that may take the fast path. */
 export interface Post {

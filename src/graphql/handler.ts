@@ -17,10 +17,12 @@ import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForCacheable } from './operations.ts';
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
+import { requestFailure } from './requestFailure.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
+import type { EventStreams } from './transports/eventStreams.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
-import { createYogaWork, requestFailure } from './yogaWork.ts';
+import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -35,6 +37,8 @@ export interface GraphqlOptions
   changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
+  readonly isValid: YogaWorkOptions['isValid'];
+  readonly eventStreams: EventStreams;
 }
 
 export type GraphqlHandler = (
@@ -44,13 +48,13 @@ export type GraphqlHandler = (
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
-  const { config, createContext } = options;
+  const { config, createContext, isValid, eventStreams } = options;
   const documents = createDocuments(config);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
   const subscribe = createSubscribe({ ...options.changes, createContext });
   const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
-  const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
+  const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
   const inTurn = createTurns<'anonymous'>(() => setImmediate());
@@ -91,24 +95,17 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
   return async (exchange, viewer) => {
+    const { request, message } = exchange;
+    if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    if (asksForWebSocket(exchange)) return requestFailure(426, noWebSockets, webSocketHeaders);
+    const ofStream = eventStreams.handle(exchange, viewer);
+    if (ofStream) return ofStream;
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
-    const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
+    const body = await bodyOf(request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    return batchOf(exchange, body, viewer) ?? taskOfPost(exchange, body, viewer);
+    const createTask = () => taskOfPost(exchange, body, viewer);
+    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
   };
-}
-
-const noWebSockets =
-  'There are no WebSockets here: subscriptions are server-sent events, for a POST with Accept: text/event-stream';
-
-/** A 426 has to name what there is (RFC 9110, section 15.5.22). */
-const webSocketHeaders = { Upgrade: 'HTTP/1.1', Connection: 'Upgrade, close' };
-
-/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). Other upgrades are offers, which may be passed over. */
-function asksForWebSocket({ request: { method, headers } }: Exchange): boolean {
-  return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
 }
 
 /** The body of a request that is no read, or the response to one that cannot be read. */

@@ -36,7 +36,14 @@ export interface YogaContext {
   readonly viewer: Viewer | null;
   /** Why there is no viewer, where there is none. */
   readonly tokenProblem: TokenProblem;
-  readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
+  readonly outcome: {
+    type?: OperationTypeNode;
+    label?: string;
+    failed: boolean;
+    errorCode?: string;
+    /** The results of a subscription, which the response has not. */
+    results?: AsyncIterable<ExecutionResult>;
+  };
   readonly report: Report;
 }
 
@@ -60,7 +67,14 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [readable, referenceExecution(subscribe), limited(options), outcomes, clientErrors],
+    plugins: [
+      readable,
+      referenceExecution(subscribe),
+      limited(options),
+      outcomes,
+      clientErrors,
+      resultsAside,
+    ],
   });
 }
 
@@ -174,6 +188,18 @@ function note({ document, operationName }: Execution['args'], outcome: YogaConte
   outcome.type = operation.operation;
   outcome.label = labelOf(operation);
 }
+
+/** Leaves the results of a subscription to whoever writes them: `transports/framing.ts`. */
+const resultsAside: Plugin<YogaContext> = {
+  onResultProcess({ result, setResultProcessor, serverContext }) {
+    if (!isAsyncIterable(result)) return;
+    setResultProcessor((results, { Response }) => {
+      // A subscription has one iterable of results, whatever else Yoga may have to process.
+      passedIn(serverContext).outcome.results = results as AsyncIterable<ExecutionResult>;
+      return new Response(null);
+    }, 'text/event-stream');
+  },
+};
 
 /** Masks what clients must not see; the results of subscriptions come as clients may see them. */
 const clientErrors: Plugin<YogaContext> = {

@@ -3,16 +3,20 @@
 import { STATUS_CODES } from 'node:http';
 import { OperationTypeNode } from 'graphql';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
-import type { ErrorCode } from '../errors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { OtherWork, Query } from '../http/task.ts';
-import { createStreams } from './streams.ts';
+import { createPerUser } from './perUser.ts';
+import { requestFailure } from './requestFailure.ts';
+import { framingFor, plain, streamingTypes, streamOf } from './transports/framing.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 
 /** What a response depends on, beside the body. */
 export const vary = 'Authorization, Accept';
+
+/** GraphQL over HTTP, section 4.2. */
+export const graphqlType = 'application/graphql-response+json';
 
 export interface YogaWork {
   /**
@@ -26,13 +30,21 @@ export interface YogaWork {
   finish(exchange: Exchange, body: Buffer, viewer: Viewer, type: string): Promise<HttpResponse>;
 }
 
-/** @param maxSubscriptions how many each user may have open. */
+export interface YogaWorkOptions {
+  /** How many subscriptions each user may have open: every change of a user's data is work for each of them. */
+  readonly maxSubscriptions: number;
+  /** Whether the token that a viewer came with still stands for them. */
+  isValid(viewer: Viewer): Promise<boolean>;
+  /** How often, in milliseconds, a stream without results says that it is there. */
+  readonly heartbeat?: number;
+}
+
 export function createYogaWork(
   yoga: ReturnType<typeof createGraphqlYoga>,
-  maxSubscriptions: number,
+  options: YogaWorkOptions,
 ): YogaWork {
   const ask = createYogaClient(yoga);
-  const streams = createStreams(maxSubscriptions);
+  const streamed = createStreaming(options);
 
   async function respond(
     exchange: Exchange,
@@ -47,8 +59,9 @@ export function createYogaWork(
       const reply = await ask(exchange, body, context, { signal: gone.signal, accept }).finally(() => {
         exchange.operation = context.outcome.label;
       });
-      if (!viewer || !isStream(reply)) return await responseFrom(reply, context);
-      return streams.open(viewer.id, reply) ?? tooManySubscriptions(maxSubscriptions, reply);
+      return viewer && (context.outcome.results || isStream(reply))
+        ? streamed(exchange, reply, context, viewer)
+        : await responseFrom(reply, context);
     } catch (error) {
       // The client has left, so nobody reads this response.
       if (gone.signal.aborted) return errorResponse('graphql', httpErrors.internal);
@@ -85,10 +98,38 @@ export function createYogaWork(
   };
 }
 
+/** Makes responses of what has more than one result, or is asked for as if it had. */
+function createStreaming({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
+  const open = createPerUser(maxSubscriptions);
+  return (
+    { transport, request }: Exchange,
+    reply: Response,
+    { outcome: { results }, report }: YogaContext,
+    viewer: Viewer,
+  ): HttpResponse | StreamedResponse => {
+    const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
+    // What nobody reads may never end by itself.
+    const leave = () => void (results ? results[Symbol.asyncIterator]().return?.() : reply.body?.cancel());
+    if (results && !framing) {
+      leave();
+      return requestFailure(406, notAcceptable);
+    }
+    if (!open.take(viewer.id)) {
+      leave();
+      return tooManySubscriptions(maxSubscriptions);
+    }
+    const ended = () => open.give(viewer.id);
+    if (!results || !framing) return { ...streamOfReply(reply), ended };
+    const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
+    const stream = streamOf(results, { framing, heartbeat, reason, report });
+    return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
+  };
+}
+
 /** Hands requests to Yoga, which speaks the Fetch API. */
 function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
   return async (
-    { request, target }: Exchange,
+    { request, target, transport }: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
     { signal, accept }: { signal?: AbortSignal; accept?: string | undefined } = {},
@@ -97,12 +138,14 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)]],
     );
+    // What carries the results takes them as JSON, whatever the client accepts of its request.
+    const type = transport === undefined ? accept : graphqlType;
     const init = {
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
       headers: {
         ...Object.fromEntries(given),
-        ...(accept !== undefined && { accept }),
-        // That of a part of a batch is not that of the request.
+        ...(type !== undefined && { accept: type }),
+        // That of a part of a batch, or of a message, is not that of the request.
         ...(body && { 'content-length': String(body.length) }),
       },
       ...(body && { body: new Uint8Array(body) }),
@@ -120,9 +163,7 @@ function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaC
 /** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
 
-export const notAcceptable =
-  'A query or mutation gives application/graphql-response+json or application/json, a subscription text/event-stream: ' +
-  'Accept has to name it';
+export const notAcceptable = `A query or mutation gives application/graphql-response+json or application/json, a subscription ${streamingTypes}: Accept has to name it`;
 
 /** Yoga's response, read whole. Some of its errors have a status and no body. */
 async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
@@ -145,23 +186,18 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
   };
 }
 
-/** A response to what is not a request for an operation. */
-export function requestFailure(
-  status: number,
-  message: string,
-  headers?: Record<string, string>,
-  code: ErrorCode = 'BAD_USER_INPUT',
-): HttpResponse {
-  return errorResponse('graphql', { status, code, message }, headers);
-}
-
 function isStream({ headers }: Response): boolean {
   return /^(text\/event-stream|multipart\/mixed)/.test(headers.get('content-type') ?? '');
 }
 
-function tooManySubscriptions(most: number, unread: Response): HttpResponse {
-  // A stream that nobody reads may never end by itself.
-  unread.body?.cancel().catch(() => {});
+function tooManySubscriptions(most: number): HttpResponse {
   const message = `There are ${most} subscriptions open; at most ${most} are allowed`;
   return requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
+}
+
+/** A stream of Yoga's: of a query or mutation, for a client that asks for one. */
+function streamOfReply({ status, headers, body }: Response) {
+  // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
+  const shown = [...headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
+  return { status, headers: Object.fromEntries(shown), stream: body };
 }

@@ -5,12 +5,19 @@ import { errorResponse } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
 
-/**
- * Says in the headers of a response whose pages may read it, for either API. Tokens travel in a header that only
- * a page which has one can set, so there are no credentials to allow.
- * @returns the response to a preflight, undefined for any other request.
- */
-export type Cors = (exchange: Exchange) => HttpResponse | undefined;
+export interface Cors {
+  /**
+   * Says in the headers of a response whose pages may read it, for either API. Tokens travel in a header that only
+   * a page which has one can set, so there are no credentials to allow.
+   * @returns the response to a preflight, undefined for any other request.
+   */
+  respond(exchange: Exchange): HttpResponse | undefined;
+  /**
+   * The response to a page that wants to open a WebSocket and is none of those that may use the gateway: no browser asks
+   * whether it may. Undefined for any other client.
+   */
+  refuseSocket(exchange: Exchange): HttpResponse | undefined;
+}
 
 /** The headers that a page may send, beside those that every page may. */
 const allowedHeaders = [
@@ -19,13 +26,14 @@ const allowedHeaders = [
   'If-None-Match',
   'Cache-Control',
   'X-Request-Id',
+  'X-GraphQL-Event-Stream-Token',
   'traceparent',
   'tracestate',
 ];
 
 /** The methods of the two APIs, and those that an upstream may have beside them. */
-export const usualMethods = ['GET', 'HEAD', 'POST'];
-export const relayedMethods = [...usualMethods, 'PUT', 'PATCH', 'DELETE'];
+export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
+export const relayedMethods = [...usualMethods, 'PATCH'];
 
 /** How many refused origins and headers are told of: a stranger can make up any number. */
 const maxTold = 100;
@@ -40,8 +48,48 @@ export function createCors(
   onRefused: (message: string) => void,
   methods: readonly string[] = usualMethods,
 ): Cors {
-  const told = new Set<string>();
+  const { refuse, tellOfHeaders } = createTold(origins, onRefused);
   const setHeaders = origins && createHeaders(origins, methods);
+
+  /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
+  function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
+    const { origin, host } = headers;
+    return origin === undefined || origins?.includes(origin) || hostOf(origin) === host ? undefined : origin;
+  }
+
+  return {
+    respond(exchange) {
+      const { request, response, endpoint } = exchange;
+      const { origin, host } = request.headers;
+      const isPreflight =
+        request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
+      // Without an origin it is no page that asks.
+      const isNamed = origin !== undefined && origins?.includes(origin) === true;
+      if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
+        if (setHeaders) response.setHeader('Vary', 'Origin');
+        return undefined;
+      }
+      setHeaders?.(request, response, () => {});
+      if (!isNamed) {
+        const message = refuse(origin);
+        return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
+      }
+      if (isPreflight) tellOfHeaders(request.headers['access-control-request-headers'] ?? '');
+      return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
+    },
+
+    refuseSocket(exchange) {
+      const origin = foreignOrigin(exchange);
+      if (origin === undefined) return undefined;
+      const headers = { Connection: 'close' };
+      return errorResponse(exchange.endpoint, { code: 'FORBIDDEN', message: refuse(origin) }, headers);
+    },
+  };
+}
+
+/** Tells of what is refused, once each. */
+function createTold(origins: readonly string[] | undefined, onRefused: (message: string) => void) {
+  const told = new Set<string>();
 
   /** Which origins are named is for the log: anybody may send a preflight. */
   function refuse(origin: string): string {
@@ -69,24 +117,7 @@ export function createCors(
         );
   }
 
-  return ({ request, response, endpoint }) => {
-    const { origin, host } = request.headers;
-    const isPreflight =
-      request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-    // Without an origin it is no page that asks. The gateway's own pages need nobody's leave.
-    const isNamed = origin !== undefined && origins?.includes(origin) === true;
-    if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
-      if (setHeaders) response.setHeader('Vary', 'Origin');
-      return undefined;
-    }
-    setHeaders?.(request, response, () => {});
-    if (!isNamed) {
-      const message = refuse(origin);
-      return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
-    }
-    if (isPreflight) tellOfHeaders(request.headers['access-control-request-headers'] ?? '');
-    return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
-  };
+  return { refuse, tellOfHeaders };
 }
 
 /** What a header is called: anything else no page could send. */

@@ -1,10 +1,21 @@
 /** One request on its way through the gateway, and what its response has to carry. */
 
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpResponse } from './response.ts';
 
 /** What a request was meant for. */
 export type Endpoint = 'rest' | 'graphql' | 'page';
+
+/** What carries the results of many operations. */
+export type Transport = 'websocket' | 'event stream';
+
+/** What there is of an operation in place of a request and a response. */
+export interface Message {
+  readonly body: Buffer;
+  /** Takes the response that is to be given at once, whatever becomes of the operation. */
+  cutShort(response: HttpResponse): void;
+}
 
 export interface Exchange {
   /** Names the request in the log, and to the client as `X-Request-Id`. */
@@ -25,6 +36,10 @@ export interface Exchange {
   errorCode: string | undefined;
   /** Whether there was a cached response; undefined for what is never cached. */
   cache: 'hit' | 'miss' | undefined;
+  /** What carries the results, where that is not the response. */
+  transport: Transport | undefined;
+  /** Set for an operation that no request of its own has brought. */
+  readonly message: Message | undefined;
   /** Headers that the response has beside its own. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
@@ -55,12 +70,63 @@ export function openExchange(
   response: ServerResponse,
   listener: ExchangeListener,
 ): Exchange {
-  const began = performance.now();
-  const given = request.headers['x-request-id'];
+  return createExchange(request, response, { id: idOf(request), message: undefined, listener });
+}
+
+export interface MessageOptions {
+  /** What the operation is called in the log. */
+  readonly id: string;
+  readonly authorization: string | undefined;
+  readonly message: Message;
+  readonly transport: Transport;
+}
+
+/**
+ * An operation that came in another way than as a request of its own, such as through a WebSocket. It is a POST to whoever
+ * handles it, from the address of the request that opened that way. Its response is never sent; `conclude` ends it.
+ */
+export function openMessage(
+  opening: IncomingMessage,
+  { id, authorization, message, transport }: MessageOptions,
+  listener: ExchangeListener,
+): Exchange {
+  const { host, 'x-forwarded-for': forwarded } = opening.headers;
+  const headers: IncomingMessage['headers'] = {
+    ...(host !== undefined && { host }),
+    accept: 'application/graphql-response+json',
+    'content-type': 'application/json',
+    ...(authorization !== undefined && { authorization }),
+    ...(forwarded !== undefined && { 'x-forwarded-for': forwarded }),
+  };
+  const own = { method: 'POST', url: '/graphql', headers, rawHeaders: [], complete: true };
+  const request: IncomingMessage = Object.create(opening, Object.getOwnPropertyDescriptors(own));
+  const exchange = createExchange(request, new ServerResponse(request), { id, message, listener });
+  exchange.transport = transport;
+  return exchange;
+}
+
+/**
+ * Ends an exchange whose response is not sent by HTTP.
+ * @param status what it would have been; undefined for a client that left before.
+ */
+export function conclude({ response }: Exchange, status: number | undefined): void {
+  if (status !== undefined && !response.headersSent) response.writeHead(status);
+  response.emit('close');
+}
+
+function idOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
   // Somebody's token is not always known by how it begins.
-  const isSecret = isUsable && request.headers.authorization?.includes(given);
-  const id = isUsable && !isSecret ? given : randomUUID();
+  return isUsable && !headers.authorization?.includes(given) ? given : randomUUID();
+}
+
+function createExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { id, message, listener }: { id: string; message: Message | undefined; listener: ExchangeListener },
+): Exchange {
+  const began = performance.now();
   const target = targetOf(request);
   const [path = ''] = target.split('?', 1);
   const exchange: Exchange = {
@@ -73,6 +139,8 @@ export function openExchange(
     operation: undefined,
     errorCode: undefined,
     cache: undefined,
+    transport: undefined,
+    message,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
   };

@@ -26,6 +26,8 @@ const lastWords = 1_000;
 export interface Connections {
   /** Must be told of each exchange that begins. */
   begin(exchange: Exchange): void;
+  /** Must be told of a connection that does not speak HTTP any more. */
+  letGo(socket: Duplex): void;
 }
 
 /** @param closing aborted when the gateway closes. */
@@ -73,7 +75,10 @@ export function watchConnections(
     }
   });
 
-  return { begin: (exchange) => latest.set(exchange.request.socket, exchange) };
+  return {
+    begin: (exchange) => latest.set(exchange.request.socket, exchange),
+    letGo: (socket) => latest.delete(socket),
+  };
 }
 
 /** What is wrong, by the codes of Node and of its parser. */

@@ -1,28 +1,39 @@
 /**
  * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends
+ * one. An operation that comes through a socket goes the same way (`operations.ts`).
  */
 
 import { setMaxListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
-import { createViewers, type Viewer } from '../auth/viewer.ts';
+import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
+import { createPerUser, type PerUser } from '../graphql/perUser.ts';
+import { createEventStreams } from '../graphql/transports/eventStreams.ts';
+import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import { formFor, streamFor } from '../http/compression.ts';
-import { createCors, relayedMethods, usualMethods } from '../http/cors.ts';
+import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
-import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
+import {
+  asksForPage,
+  type Exchange,
+  type ExchangeListener,
+  isMisaddressed,
+  openExchange,
+} from '../http/exchange.ts';
 import { createLoadShedder, type LoadShedder } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { Task, Work } from '../http/task.ts';
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
+import { GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
@@ -34,7 +45,9 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { runBatch } from './batch.ts';
 import { createIdentification } from './identification.ts';
+import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createReadiness } from './readiness.ts';
+import { createUpgrades } from './upgrades.ts';
 
 export interface ServerOptions {
   config: Config;
@@ -48,28 +61,37 @@ export interface ServerOptions {
   closing: AbortSignal;
   /** How long clients are waited for, if not as long as usual. */
   timeouts?: Timeouts;
+  /** The same for the clients of WebSockets. */
+  socketTimeouts?: Partial<SocketTimeouts>;
+  /** How many WebSockets may not have said who they are, if not as many as usual. */
+  mostUnknown?: number;
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
 }
 
-/** Makes of a request what the client gets. */
-type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse>;
+export interface Pipeline {
+  /** Makes of a request what the client gets. */
+  respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
+  /** Says who asks, and counts that they did; or responds to who may not go on. */
+  enter(exchange: Exchange): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
+  /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
+  watch(viewer: Viewer, onEnded: () => void): () => void;
+  readonly cors: Cors;
+  /** The WebSockets and event streams that each user has. */
+  readonly places: PerUser;
+}
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
-  const respond = createPipeline(options);
+  const { config, metrics, closing, timeouts = defaultTimeouts } = options;
   const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
+  const listener = createListener(options);
+  const open = createOpenOperation(listener, metrics);
+  const pipeline = createPipeline(options, open);
 
   const handle: RequestListener = (request, response) => {
-    const exchange = openExchange(request, response, {
-      failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
-      ended(outcome) {
-        logOutcome(logger, outcome);
-        metrics?.end(outcome);
-      },
-    });
+    const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
     metrics?.begin(exchange);
     requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
@@ -80,6 +102,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   };
   const server = createServer(
     {
+      IncomingMessage: GatewayRequest,
       // Probes find clients that are gone without a word, such as the readers of idle streams.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
@@ -92,54 +115,71 @@ export function createGatewayServer(options: ServerOptions): Server {
   const connections = watchConnections(server, timeouts, closing);
   // Nothing but `100-continue` is known, and what else a client expects need not be met (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
+  const upgrade = createUpgrades({
+    ...pipeline,
+    ...options,
+    listener,
+    operations: createOperations(pipeline, open),
+    timeouts: options.socketTimeouts,
+    longestMessage: config.MAX_BODY_KB * 1024,
+  });
+  server.on('upgrade', (request, socket, head) => {
+    connections.letGo(socket);
+    upgrade(request, socket, head);
+  });
   return server;
 
   async function serve(exchange: Exchange): Promise<void> {
-    const response = await respond(exchange);
+    const response = await pipeline.respond(exchange);
     if ('stream' in response)
       await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
     else send(exchange, compresses ? await formFor(exchange, response) : response);
   }
 }
 
-function createPipeline(options: ServerOptions): Respond {
+function createListener({ logger, metrics }: ServerOptions): ExchangeListener {
+  return {
+    failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+    ended(outcome) {
+      logOutcome(logger, outcome);
+      metrics?.end(outcome);
+    },
+  };
+}
+
+function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
   const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
   const limitRate = createRateLimits(config, database);
-  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
-  const shed = createLoadShedder(database.pool, {
-    maxWaiting: config.MAX_WAITING,
-    longest,
-    onTimeout(exchange) {
-      exchange.report(new Error(`there was no response after ${longest} ms`));
-      send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
-    },
-  });
+  const shed = createShedder(options);
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
-  const { page, graphql, rest } = createHandlers(options, viewers);
+  const places = createPerUser(config.MAX_CONNECTIONS);
+  const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
   const runTask = createTaskRunner(responseCache, shed);
 
-  return async (exchange) => {
-    const { request, endpoint } = exchange;
-    const fail = (error: keyof typeof httpErrors, headers?: Record<string, string>) =>
-      errorResponse(endpoint, httpErrors[error], headers);
+  // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
+  // it is nobody's fault when a token could not be looked up.
+  async function enter(exchange: Exchange): ReturnType<Pipeline['enter']> {
+    const identified = await identify(exchange);
+    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
+    const { viewer } = identified;
+    const isExceeded = await limitRate(exchange, viewer ? rateKeyOf(viewer) : undefined);
+    return isExceeded ? fail(exchange, 'tooManyRequests') : { viewer };
+  }
 
-    if (isMisaddressed(request)) return fail('badRequest', { Connection: 'close' });
+  async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
+    const { request, endpoint } = exchange;
+    if (isMisaddressed(request)) return fail(exchange, 'badRequest', { Connection: 'close' });
     if (endpoint === 'page') return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
-    const preflight = isGraphiql ? undefined : cors(exchange);
+    const preflight = isGraphiql ? undefined : cors.respond(exchange);
     if (preflight) return preflight;
-
-    // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
-    // it is nobody's fault when a token could not be looked up.
-    const identified = await identify(exchange);
-    if ('error' in identified) return fail(identified.error, identified.headers);
-    const { viewer } = identified;
-    const rateKey = viewer ? rateKeyOf(viewer) : undefined;
-    if (await limitRate(exchange, rateKey)) return fail('tooManyRequests');
+    const entered = await enter(exchange);
+    if ('status' in entered) return entered;
+    const { viewer } = entered;
     const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
     if (early) return early;
 
@@ -148,14 +188,27 @@ function createPipeline(options: ServerOptions): Respond {
     if ('join' in task) {
       // One was counted before it was known that there are more.
       const others = task.size - 1;
-      if (others > 0 && (await limitRate(exchange, rateKey, others))) return fail('tooManyRequests');
-      if (shed(exchange, task.size)) return fail('tooBusy');
+      const rateKey = viewer ? rateKeyOf(viewer) : undefined;
+      if (others > 0 && (await limitRate(exchange, rateKey, others)))
+        return fail(exchange, 'tooManyRequests');
+      if (shed(exchange, task.size)) return fail(exchange, 'tooBusy');
       const parts = task.prepare();
       if ('status' in parts) return parts;
       return task.join(await runBatch(exchange, parts, (part) => runTask(exchange, viewer, part)));
     }
-    return runTask(exchange, viewer, task);
-  };
+    if (!task.deliver) return runTask(exchange, viewer, task);
+    const response = await runTask(exchange, viewer, task).catch((error: unknown) => {
+      exchange.report(error);
+      return fail(exchange, 'internal');
+    });
+    return task.deliver(response);
+  }
+
+  return { respond, enter, watch, cors, places };
+}
+
+function fail({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: Record<string, string>) {
+  return errorResponse(endpoint, httpErrors[error], headers);
 }
 
 /** Runs a task, unless there is a cached response: those are sent however much waits. */
@@ -166,11 +219,25 @@ function createTaskRunner(responseCache: ResponseCache, shed: LoadShedder) {
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     exchange.cache = cached && 'hit';
     if (cached) return cached;
-    if (shed(exchange)) return errorResponse(exchange.endpoint, httpErrors.tooBusy);
+    if (shed(exchange)) return fail(exchange, 'tooBusy');
     const work = task.prepare();
     if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
     return runWork(work, { viewer, cacheKey }, responseCache);
   };
+}
+
+function createShedder({ config, database, mirror }: ServerOptions): LoadShedder {
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+  return createLoadShedder(database.pool, {
+    maxWaiting: config.MAX_WAITING,
+    longest,
+    onTimeout(exchange) {
+      exchange.report(new Error(`there was no response after ${longest} ms`));
+      const response = errorResponse(exchange.endpoint, httpErrors.internal);
+      if (exchange.message) exchange.message.cutShort(response);
+      else send(exchange, response);
+    },
+  });
 }
 
 /** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
@@ -197,10 +264,16 @@ export async function runWork(
   }
 }
 
+interface HandlersOptions {
+  readonly viewers: Viewers;
+  readonly places: PerUser;
+  readonly open: OpenOperation;
+}
+
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
   { config, database, feed, responseCache, demoToken, mirror, logger, closing }: ServerOptions,
-  viewers: ReturnType<typeof createViewers>,
+  { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
   const maxAge = Math.min(
@@ -215,13 +288,20 @@ function createHandlers(
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
+  const watch = (viewer: Viewer, onEnded: () => void) =>
+    changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
+  const isOnlyProcess = config.WORKERS === 1;
+  const eventStreams = createEventStreams({ operations: { begin: open, watch }, places, isOnlyProcess });
   return {
+    watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
     graphql: createGraphqlHandler({
       config,
       createContext: contextOf,
       changes,
       demoTokenFor,
+      isValid,
+      eventStreams,
       logger,
       closing,
     }),

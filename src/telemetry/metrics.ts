@@ -56,14 +56,20 @@ export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOpti
 function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
   const registers = [registry];
   const underway = new Set<Exchange>();
-  const subscriptions = () => [...underway].filter(isSubscription).length;
+  const count = (kind: (exchange: Exchange) => boolean) => () => [...underway].filter(kind).length;
   addGauge(
     registry,
     'dovetail_requests_in_flight',
     'Requests under way',
-    () => underway.size - subscriptions(),
+    count((exchange) => !isLasting(exchange)),
   );
-  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', subscriptions);
+  addGauge(registry, 'dovetail_subscriptions', 'Subscriptions open', count(isSubscription));
+  addGauge(
+    registry,
+    'dovetail_connections',
+    'WebSockets and event streams of many operations open',
+    count(isConnection),
+  );
   const requests = new Counter({
     name: 'dovetail_requests_total',
     help: 'Requests that are over, by endpoint, operation and status; those of unknown paths, anonymous clients and invalid documents have no operation',
@@ -72,7 +78,7 @@ function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
   });
   const durations = new Histogram({
     name: 'dovetail_request_duration_seconds',
-    help: 'From the head of a request to the last byte of its response; subscriptions are not among them',
+    help: 'From the head of a request to the last byte of its response; subscriptions, WebSockets and event streams are not among them',
     labelNames: ['endpoint', 'operation'] as const,
     buckets,
     registers,
@@ -87,7 +93,7 @@ function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
     const known = tallies.get(key);
     if (known) return known;
     const count = requests.labels(endpoint, operation, status);
-    const duration = isSubscription(exchange) ? undefined : durations.labels(endpoint, operation);
+    const duration = isLasting(exchange) ? undefined : durations.labels(endpoint, operation);
     const tally = (seconds: number) => {
       count.inc();
       duration?.observe(seconds);
@@ -219,6 +225,15 @@ function collectBy<Self>(collect: (self: Self) => void) {
   return function (this: Self) {
     collect(this);
   };
+}
+
+/** Whether it takes as long as its client likes. */
+function isLasting(exchange: Exchange): boolean {
+  return isSubscription(exchange) || isConnection(exchange);
+}
+
+function isConnection({ operation }: Exchange): boolean {
+  return operation === 'websocket' || operation === 'event stream';
 }
 
 function isSubscription({ operation }: Exchange): boolean {

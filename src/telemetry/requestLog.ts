@@ -4,11 +4,12 @@ import type { Logger } from 'pino';
 import type { Outcome } from '../http/exchange.ts';
 
 export function logOutcome(logger: Logger, { exchange, status, duration }: Outcome): void {
-  const { id, request, endpoint, operation, errorCode, cache } = exchange;
+  const { id, request, endpoint, operation, transport, errorCode, cache } = exchange;
   const line = {
     request: id,
     endpoint,
     method: request.method,
+    ...(transport !== undefined && { transport }),
     operation,
     status,
     ...(errorCode !== undefined && { code: errorCode }),

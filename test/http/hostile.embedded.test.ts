@@ -363,7 +363,7 @@ describe('is answered', () => {
 
   it('an upgrade that there is not, as a plain request', async () => {
     const { socket, received } = await openRaw(gateway.url);
-    socket.write(get('/api/v1/users/me', 'Connection: upgrade\r\nUpgrade: websocket\r\n'));
+    socket.write(get('/api/v1/users/me', 'Connection: upgrade\r\nUpgrade: h2c\r\n'));
     await expect.poll(received).toMatch(/^HTTP\/1.1 200 .*}$/s);
     socket.end();
   });

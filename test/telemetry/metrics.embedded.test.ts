@@ -116,6 +116,7 @@ describe('/metrics', () => {
       return lines.filter((line) => /^dovetail_(?!build_info|request_duration)/.test(line)).sort();
     };
     const standing = [
+      'dovetail_connections 0',
       'dovetail_database_connections 7',
       'dovetail_database_connections_idle 6',
       'dovetail_database_waiting 5',

@@ -1,0 +1,159 @@
+/**
+ * Event streams of many operations: the single connection mode of the GraphQL over SSE protocol (PROTOCOL.md of graphql-sse).
+ * A PUT reserves a stream, a GET opens it, each POST adds an operation, whose results the stream carries, and a DELETE ends
+ * one.
+ */
+
+import { randomBytes } from 'node:crypto';
+import { problemOf, type Viewer } from '../../auth/viewer.ts';
+import { challengeFor, unauthenticated } from '../../errors.ts';
+import { type Exchange, isRead } from '../../http/exchange.ts';
+import { emptyResponse, type HttpResponse } from '../../http/response.ts';
+import type { Task } from '../../http/task.ts';
+import type { PerUser } from '../perUser.ts';
+import { requestFailure } from '../requestFailure.ts';
+import { createEventStream, type EventStream } from './eventStream.ts';
+import { framingFor, serverSentEvents } from './framing.ts';
+import { type Operations, tooManyConnections } from './operations.ts';
+
+export interface EventStreamsOptions {
+  readonly operations: Pick<Operations, 'begin' | 'watch'>;
+  /** How many streams each user may have. */
+  readonly places: PerUser;
+  /** Whether all requests of a client reach this process. */
+  readonly isOnlyProcess: boolean;
+  /** How long, in milliseconds, a reserved stream may stay unopened. */
+  readonly longestUnopened?: number;
+  /** How often, in milliseconds, a stream without events says that it is there. */
+  readonly heartbeat?: number;
+}
+
+export interface EventStreams {
+  /** Handles a request about a stream; returns undefined for any other. */
+  handle(exchange: Exchange, viewer: Viewer | null): HttpResponse | Task | undefined;
+  /** What a POST is to do: its task, whose results go to a stream if it names one. */
+  attach(
+    exchange: Exchange,
+    viewer: Viewer | null,
+    body: Buffer,
+    createTask: () => Task,
+  ): HttpResponse | Task;
+}
+
+const tokenHeader = 'x-graphql-event-stream-token';
+
+const notFound = requestFailure(
+  404,
+  'There is no event stream with this token: it has ended, or was reserved in another process. Reserve one by PUT; where several gateways serve, use a WebSocket, or a stream for each operation',
+);
+
+const severalProcesses = requestFailure(
+  501,
+  'An event stream of many operations needs a gateway of one process, and WORKERS asks for more: use a WebSocket, or a stream for each operation',
+);
+
+const notAcceptable = requestFailure(406, 'An event stream is text/event-stream: Accept has to name it');
+
+/** How long an id may be, which every event of its operation repeats. */
+const longestId = 256;
+
+export function createEventStreams(options: EventStreamsOptions): EventStreams {
+  const streams = new Map<string, EventStream>();
+
+  /** The stream that a request names; null for one that is not there or not the viewer's. */
+  function find(exchange: Exchange, viewer: Viewer | null): EventStream | null | undefined {
+    const token = exchange.request.headers[tokenHeader] ?? parameterOf(exchange, 'token');
+    if (token === null) return undefined;
+    const found = streams.get(String(token));
+    return viewer && found?.belongsTo(viewer) ? found : null;
+  }
+
+  return {
+    handle(exchange, viewer) {
+      const { method } = exchange.request;
+      if (method !== 'PUT' && method !== 'DELETE' && !isRead(exchange)) return undefined;
+      const stream = method === 'PUT' ? null : find(exchange, viewer);
+      if (stream === undefined) return undefined;
+      if (!viewer) return anonymous(exchange);
+      if (method === 'PUT') return reserve(exchange, viewer, { ...options, streams });
+      if (!stream) return notFound;
+      return method === 'DELETE' ? complete(exchange, stream) : open(exchange, stream);
+    },
+
+    attach(exchange, viewer, body, createTask) {
+      const stream = find(exchange, viewer);
+      // An anonymous client is told so, whatever else it asks for.
+      if (stream === undefined || !viewer) return createTask();
+      if (!stream) return notFound;
+      const id = operationIdIn(body);
+      if (id === undefined)
+        return requestFailure(400, `extensions.operationId must be a text of 1 to ${longestId} characters`);
+      if (stream.has(id)) return requestFailure(409, `There is an operation ${JSON.stringify(id)} already`);
+      const place = stream.add(id, exchange);
+      // Each has an id of its own in its body: no two are equal.
+      return 'status' in place ? place : { ...createTask(), cacheKey: undefined, ...place };
+    },
+  };
+}
+
+function reserve(
+  exchange: Exchange,
+  viewer: Viewer,
+  {
+    streams,
+    operations,
+    places,
+    isOnlyProcess,
+    longestUnopened = 30_000,
+    heartbeat = 12_000,
+  }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
+): HttpResponse {
+  if (!isOnlyProcess) return severalProcesses;
+  if (!places.take(viewer.id))
+    return requestFailure(429, tooManyConnections(places), { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
+  const token = randomBytes(32).toString('base64url');
+  const onEnd = () => {
+    streams.delete(token);
+    places.give(viewer.id);
+  };
+  streams.set(token, createEventStream({ viewer, operations, heartbeat, longestUnopened, onEnd }));
+  exchange.operation = 'reservation';
+  // The protocol has the token as the whole body, without the end of a line.
+  const body = Buffer.from(token);
+  const headers = { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': body.length };
+  return { status: 201, headers: { ...headers, 'Cache-Control': 'no-store' }, body };
+}
+
+function open(exchange: Exchange, stream: EventStream): HttpResponse | Task {
+  if (framingFor(exchange.request.headers.accept) !== serverSentEvents) return notAcceptable;
+  if (stream.isOpen) return requestFailure(409, 'The event stream is open already');
+  exchange.operation = 'event stream';
+  exchange.transport = 'event stream';
+  const run = async () => stream.open();
+  return { cacheKey: undefined, prepare: () => ({ kind: 'other', mayHaveWritten: () => false, run }) };
+}
+
+function complete(exchange: Exchange, stream: EventStream): HttpResponse {
+  const id = parameterOf(exchange, 'operationId');
+  if (id === null || id === '') return requestFailure(400, 'The target must have an operationId');
+  stream.complete(id);
+  return emptyResponse(200);
+}
+
+function anonymous({ request: { headers } }: Exchange): HttpResponse {
+  const problem = problemOf(headers.authorization);
+  return requestFailure(401, unauthenticated(problem).message, challengeFor(problem), 'UNAUTHENTICATED');
+}
+
+const parameterOf = ({ target }: Exchange, name: string) =>
+  new URLSearchParams(target.split(/\?(.*)/s)[1]).get(name);
+
+/** What the client calls an operation. What is wrong with the rest of the body is said by whoever runs it. */
+function operationIdIn(body: Buffer): string | undefined {
+  try {
+    const id: unknown = JSON.parse(body.toString())?.extensions?.operationId;
+    return typeof id === 'string' && id !== '' && id.length <= longestId ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}

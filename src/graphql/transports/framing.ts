@@ -1,0 +1,175 @@
+/** How the results of a subscription are written, in the media types that a client may ask for. */
+
+import type { ExecutionResult } from 'graphql';
+import { messages, unauthenticated } from '../../errors.ts';
+
+/** How results become the pieces of a body. */
+export interface Framing {
+  readonly headers: Readonly<Record<string, string>>;
+  /** What comes first: some browsers hand over no response before its body has begun. */
+  readonly opening: string;
+  /** @param text the JSON text of a result. */
+  result(text: string): string;
+  /** What is sent while nothing else is, so that neither side takes the other for gone. */
+  readonly heartbeat: string;
+  /**
+   * @param reason why there are no more results, if that is not in order.
+   * @returns undefined where only a broken stream can say that.
+   */
+  closing(reason: Reason | undefined): string | undefined;
+}
+
+/** Why results end that a client would want more of. */
+export type Reason = 'revoked' | 'failed';
+
+/** The error of a stream that breaks off. */
+export class BrokenOff extends Error {
+  override name = 'BrokenOff';
+  readonly reason: Reason;
+
+  constructor(reason: Reason) {
+    super(`the results have ended: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/** Server-sent events, as the distinct connections mode of the GraphQL over SSE protocol has them. */
+export const serverSentEvents: Framing = {
+  headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', Connection: 'keep-alive' },
+  opening: ':\n\n',
+  result: (text) => `event: next\ndata: ${text}\n\n`,
+  heartbeat: ':\n\n',
+  closing: (reason) => (reason === 'failed' ? undefined : 'event: complete\ndata:\n\n'),
+};
+
+const boundary = 'graphql';
+
+/** A part, and the boundary behind it: a reader knows that a part is whole by what follows. */
+const part = (text: string) => `\r\nContent-Type: application/json\r\n\r\n${text}\r\n--${boundary}`;
+
+/** Apollo's multipart protocol for subscriptions over HTTP. */
+export const multipart: Framing = {
+  headers: {
+    'Content-Type': `multipart/mixed;boundary="${boundary}";subscriptionSpec=1.0`,
+    'Cache-Control': 'no-cache',
+    Connection: 'keep-alive',
+  },
+  opening: `\r\n--${boundary}`,
+  result: (text) => part(`{"payload":${text}}`),
+  heartbeat: part('{}'),
+  closing: (reason) => `${reason === undefined ? '' : part(transportError(reason))}--\r\n`,
+};
+
+/** What ends the results, though nothing is wrong with the operation. */
+function transportError(reason: Reason): string {
+  const { message, extensions } =
+    reason === 'revoked'
+      ? unauthenticated('invalid')
+      : { message: messages.internal, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+  return JSON.stringify({
+    payload: null,
+    errors: [{ message, extensions: { code: extensions.code } }],
+  });
+}
+
+/** Each result as a piece of its own, for a transport that writes them itself. */
+export const plain: Framing = {
+  headers: {},
+  opening: '',
+  result: (text) => text,
+  heartbeat: '',
+  closing: (reason) => (reason === undefined ? '' : undefined),
+};
+
+/** What a subscription can be had as, as its clients are told. */
+export const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
+
+/** The framing that a client accepts; undefined for one that accepts none. Of equals, the one that is named first. */
+export function framingFor(accept = '*/*'): Framing | undefined {
+  const ranges = accept.split(',').map(parseRange);
+  const wanted = ranges
+    .filter(({ quality }) => quality > 0)
+    .sort((one, other) => other.quality - one.quality);
+  for (const { type, parameters } of wanted) {
+    if (type === 'text/event-stream') return serverSentEvents;
+    if (type === 'multipart/mixed' && parameters.includes('subscriptionspec=1.0')) return multipart;
+  }
+  return wanted.some(({ type }) => type === '*/*' || type === 'text/*') ? serverSentEvents : undefined;
+}
+
+function parseRange(text: string): { type: string; parameters: readonly string[]; quality: number } {
+  const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');
+  const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+  return { type, parameters, quality: quality === undefined ? 1 : Number(quality) };
+}
+
+export interface StreamOptions {
+  readonly framing: Framing;
+  /** In milliseconds. */
+  readonly heartbeat: number;
+  /** Asked when there are no more results: why, if that is not in order. */
+  reason(): Promise<Reason | undefined>;
+  /** Told of an error that the client does not get to see. */
+  report(error: unknown): void;
+}
+
+/** The results as the body of a response, made no faster than it is read. */
+export function streamOf(
+  results: AsyncIterable<ExecutionResult>,
+  { framing, heartbeat, reason, report }: StreamOptions,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const iterator = results[Symbol.asyncIterator]();
+  let beat: NodeJS.Timeout | undefined;
+
+  /** The next piece; of the last, undefined for none and a reason for a stream that breaks off. */
+  async function next(): Promise<{ text: string } | { last: string | undefined; reason?: Reason }> {
+    let ending: Reason | undefined;
+    try {
+      const step = await iterator.next();
+      if (!step.done) return { text: framing.result(textOf(step.value)) };
+      ending = await reason();
+    } catch (error) {
+      report(error);
+      ending = 'failed';
+    }
+    return { last: framing.closing(ending), ...(ending !== undefined && { reason: ending }) };
+  }
+
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      const write = (text: string) => text !== '' && controller.enqueue(encoder.encode(text));
+      write(framing.opening);
+      if (framing.heartbeat === '') return;
+      beat = setInterval(() => {
+        // Whoever has not read what there is needs no sign of life.
+        if ((controller.desiredSize ?? 0) > 0) write(framing.heartbeat);
+      }, heartbeat);
+    },
+    async pull(controller) {
+      const piece = await next();
+      if ('text' in piece) return controller.enqueue(encoder.encode(piece.text));
+      clearInterval(beat);
+      if (piece.last === undefined) return controller.error(new BrokenOff(piece.reason ?? 'failed'));
+      if (piece.last !== '') controller.enqueue(encoder.encode(piece.last));
+      controller.close();
+    },
+    cancel() {
+      clearInterval(beat);
+      // A result that never comes is not waited for.
+      void iterator.return?.();
+    },
+  });
+}
+
+/** The JSON text of a result, without what is meant for an HTTP response alone. */
+function textOf(result: ExecutionResult): string {
+  if ('stringify' in result && typeof result.stringify === 'function') return result.stringify();
+  if (!result.errors) return JSON.stringify(result);
+  const errors = result.errors.map((error) => {
+    const { extensions, ...others } = error.toJSON();
+    const { http: _, ...shown } = extensions ?? {};
+    return { ...others, extensions: shown };
+  });
+  return JSON.stringify({ ...result, errors });
+}

@@ -1,0 +1,78 @@
+/** How the client of a WebSocket says who it is. */
+
+import { CloseCode } from 'graphql-ws';
+import { problemOf, type Viewer } from '../../auth/viewer.ts';
+import { messages, type TokenProblem, tokenProblems } from '../../errors.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { PerUser } from '../perUser.ts';
+import { type Operations, tooManyConnections } from './operations.ts';
+
+/** Ends a socket, with a code that says why. */
+export class Farewell extends Error {
+  override name = 'Farewell';
+  readonly code: number;
+
+  constructor(code: number, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+/** Codes of the registry that RFC 6455 opens (section 11.7). */
+export const closeCodes = { goingAway: 1001, tryAgainLater: 1013 } as const;
+
+export const unauthorized = (problem: TokenProblem) =>
+  new Farewell(
+    CloseCode.Forbidden,
+    problem === 'missing'
+      ? 'Unauthorized: connection_init needs a payload such as {"Authorization":"Bearer TOKEN"}'
+      : `Unauthorized: ${tokenProblems[problem]}`,
+  );
+
+/**
+ * What the `Authorization` header of each operation would be: that of the request for the socket, or what is under the
+ * same name in the payload of `connection_init`, since browsers can send no header.
+ * @throws {Farewell} for two that differ.
+ */
+export function authorizationOf(
+  { request: { headers } }: Exchange,
+  payload: Readonly<Record<string, unknown>> | null | undefined,
+): string | undefined {
+  const [, value] =
+    Object.entries(payload ?? {}).find(([name]) => name.toLowerCase() === 'authorization') ?? [];
+  const given = value == null ? undefined : String(value);
+  const { authorization = given } = headers;
+  if (given !== undefined && given !== authorization)
+    throw new Farewell(
+      CloseCode.BadRequest,
+      'connection_init has another token than the Authorization header',
+    );
+  return authorization;
+}
+
+/**
+ * The viewer, for whom a place is taken.
+ * @throws {Farewell} for a client that may not go on.
+ */
+export async function admit(
+  opening: Exchange,
+  authorization: string | undefined,
+  { operations, places }: { readonly operations: Operations; readonly places: PerUser },
+): Promise<Viewer> {
+  const who = await operations.identify(opening.request, {
+    id: `${opening.id}.0`,
+    transport: 'websocket',
+    authorization,
+    body: Buffer.alloc(0),
+  });
+  if ('status' in who) throw new Farewell(closeCodes.tryAgainLater, messageIn(who.body));
+  if (!who.viewer) throw unauthorized(problemOf(authorization));
+  if (!places.take(who.viewer.id)) throw new Farewell(closeCodes.tryAgainLater, tooManyConnections(places));
+  return who.viewer;
+}
+
+/** What an error response says. */
+function messageIn(body: Buffer): string {
+  const { errors = [] }: { errors?: readonly { message: string }[] } = JSON.parse(body.toString());
+  return errors[0]?.message ?? messages.internal;
+}

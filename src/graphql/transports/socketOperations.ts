@@ -1,0 +1,172 @@
+/** The operations of a WebSocket that are under way, by the ids that its client gave them. */
+
+import { MessageType, type SubscribePayload } from 'graphql-ws';
+import { messages } from '../../errors.ts';
+import { conclude } from '../../http/exchange.ts';
+import type { HttpResponse } from '../../http/response.ts';
+import type { Started } from './operations.ts';
+import { type Reading, readResults } from './results.ts';
+
+export interface SocketOperationsOptions {
+  write(...messages: readonly (string | Buffer)[]): Promise<void>;
+  /** @param number of the operation, counted from 1. */
+  run(number: number, body: Buffer): Started;
+  /** Called when an operation says that the client is unknown. */
+  onUnauthorized(): void;
+  /** Called when there may be room for more. */
+  onRoom(): void;
+}
+
+export interface SocketOperations {
+  has(id: string): boolean;
+  start(id: string, payload: SubscribePayload): void;
+  /** The client wants no more of an operation, if there is one. */
+  complete(id: string): void;
+  /** Whether as many run as may. */
+  isFull(): boolean;
+  /** Settles when those that run have their results; subscriptions end without a word. */
+  finish(): Promise<void>;
+  /** Ends all of them. */
+  stop(): void;
+}
+
+/** How many operations of a socket may run at a time, not counting subscriptions, which have a limit of their own. */
+const mostRunning = 100;
+
+interface Operation {
+  readonly id: string;
+  readonly started: Started;
+  /** Of a subscription that has begun. */
+  reading?: Reading;
+  isStopped: boolean;
+}
+
+export function createSocketOperations(options: SocketOperationsOptions): SocketOperations {
+  const operations = new Map<string, Operation>();
+  const running = new Set<Promise<void>>();
+  let count = 0;
+
+  /** From now on the id may name another operation. */
+  function remove(operation: Operation): void {
+    if (operations.get(operation.id) === operation) operations.delete(operation.id);
+  }
+
+  function stop(operation: Operation): void {
+    const { started, reading } = operation;
+    operation.isStopped = true;
+    remove(operation);
+    reading?.stop();
+    // Whatever it waits for, nobody reads it. A subscription has had its status since it began.
+    conclude(started.exchange, reading ? 200 : undefined);
+  }
+
+  function stopAll(): void {
+    for (const operation of operations.values()) stop(operation);
+  }
+
+  return {
+    has: (id) => operations.has(id),
+    isFull: () => running.size >= mostRunning,
+    start(id, payload) {
+      const operation = { id, started: options.run(++count, bodyOf(payload)), isStopped: false };
+      operations.set(id, operation);
+      const performed = perform(operation, { ...options, remove }).finally(() => {
+        running.delete(performed);
+        options.onRoom();
+      });
+      running.add(performed);
+    },
+    complete(id) {
+      const operation = operations.get(id);
+      if (operation) stop(operation);
+    },
+    async finish() {
+      for (const operation of operations.values()) if (operation.reading) stop(operation);
+      await Promise.all(running);
+      stopAll();
+    },
+    stop: stopAll,
+  };
+}
+
+interface Surroundings extends Pick<SocketOperationsOptions, 'write' | 'onUnauthorized'> {
+  remove(operation: Operation): void;
+}
+
+/** Settles when an operation has its result, or has begun to have results. */
+async function perform(operation: Operation, surroundings: Surroundings): Promise<void> {
+  const { id, started } = operation;
+  const response = await started.response;
+  if (!('stream' in response)) return respond(operation, response, surroundings);
+  operation.reading = readResults(response, (result) => surroundings.write(messageOf(id, 'next', result)));
+  if (operation.isStopped) operation.reading.stop();
+  // It lasts as long as the client wants.
+  else void finish(operation, operation.reading, surroundings);
+}
+
+async function respond(
+  operation: Operation,
+  response: HttpResponse,
+  { write, onUnauthorized, remove }: Surroundings,
+): Promise<void> {
+  const { id, started, isStopped } = operation;
+  const { status, body } = response;
+  if (isStopped) return;
+  const { exchange } = started;
+  remove(operation);
+  exchange.operation ??= response.operation;
+  exchange.errorCode = response.errorCode;
+  conclude(exchange, status);
+  if (status === 200) await write(messageOf(id, 'next', body), messageOf(id, 'complete'));
+  else if (status === 401) onUnauthorized();
+  else await write(errorMessage(id, errorsIn(response, exchange.headers)));
+}
+
+/** Says how a subscription has ended. */
+async function finish(
+  operation: Operation,
+  { ended }: Reading,
+  { write, onUnauthorized, remove }: Surroundings,
+): Promise<void> {
+  const { id, started } = operation;
+  const ending = await ended;
+  if (ending === 'stopped') return;
+  remove(operation);
+  conclude(started.exchange, 200);
+  if (ending === 'revoked') onUnauthorized();
+  else await write(ending === 'complete' ? messageOf(id, 'complete') : errorMessage(id, [hidden]));
+}
+
+/** A request for a persisted operation has to have a text by this protocol, which is empty. */
+function bodyOf({ query, ...others }: SubscribePayload): Buffer {
+  return Buffer.from(JSON.stringify(query === '' ? others : { query, ...others }));
+}
+
+/** @param payload its JSON text. */
+function messageOf(id: string, type: 'next' | 'error' | 'complete', payload?: Uint8Array): Buffer {
+  const head = `{"id":${JSON.stringify(id)},"type":"${type}"`;
+  return payload
+    ? Buffer.concat([Buffer.from(`${head},"payload":`), payload, Buffer.from('}')])
+    : Buffer.from(`${head}}`);
+}
+
+interface ShownError {
+  readonly message: string;
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+const hidden: ShownError = { message: messages.internal, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+
+const errorMessage = (id: string, errors: readonly ShownError[]) =>
+  messageOf(id, MessageType.Error, Buffer.from(JSON.stringify(errors)));
+
+/** The errors in a response. When to try again, which a header says, is told by each of them. */
+function errorsIn(
+  { body, headers }: HttpResponse,
+  others: Readonly<Record<string, string>>,
+): readonly ShownError[] {
+  const { errors = [hidden] }: { errors?: readonly ShownError[] } = JSON.parse(body.toString());
+  const retryAfter = Number(headers['Retry-After'] ?? others['Retry-After']);
+  if (Number.isNaN(retryAfter)) return errors;
+  return errors.map((error) => ({ ...error, extensions: { retryAfter, ...error.extensions } }));
+}

@@ -1,0 +1,239 @@
+/** One WebSocket, by the protocol `graphql-transport-ws` (PROTOCOL.md of graphql-ws). */
+
+import {
+  CloseCode,
+  type ConnectionInitMessage,
+  MessageType,
+  parseMessage,
+  type SubscribeMessage,
+} from 'graphql-ws';
+import type { RawData, WebSocket } from 'ws';
+import { messages } from '../../errors.ts';
+import { conclude, type Exchange } from '../../http/exchange.ts';
+import type { PerUser } from '../perUser.ts';
+import { admit, authorizationOf, closeCodes, Farewell, unauthorized } from './handshake.ts';
+import type { Operations } from './operations.ts';
+import { createSocketOperations, type SocketOperations } from './socketOperations.ts';
+import { createSocketWriter, type SocketWriter } from './socketWriter.ts';
+
+/** How long, in milliseconds, a client is waited for. */
+export interface SocketTimeouts {
+  /** Until it says who it is. */
+  readonly init: number;
+  /** From one ping to the next, by which the last must have its pong. */
+  readonly ping: number;
+  /** Until it reads what it was sent, while more waits for it. */
+  readonly unread: number;
+  /** Until it closes its side as well. */
+  readonly goodbye: number;
+}
+
+export const socketTimeouts: SocketTimeouts = { init: 5_000, ping: 12_000, unread: 30_000, goodbye: 2_000 };
+
+export interface SocketOptions {
+  readonly operations: Operations;
+  /** How many sockets each user may have. */
+  readonly places: PerUser;
+  readonly timeouts: SocketTimeouts;
+  /** Called when it is known who the client is. */
+  onKnown(): void;
+}
+
+export interface Connection {
+  close(farewell: Farewell): void;
+  /** Closes once what runs has its result. Subscriptions are not said to be complete: clients go on with them elsewhere. */
+  leave(): Promise<void>;
+}
+
+/** How long an id may be, which every message of its operation repeats. */
+const longestId = 256;
+
+/** What a socket has, as long as it is open. */
+interface Session {
+  readonly opening: Exchange;
+  readonly options: SocketOptions;
+  readonly close: Connection['close'];
+  readonly writer: SocketWriter;
+  readonly running: SocketOperations;
+  isOpen(): boolean;
+  /** Reads no further while the client does not read, or has enough under way. */
+  balance(): void;
+  state: 'new' | 'connecting' | 'ready' | 'leaving';
+  authorization: string | undefined;
+  /** What is to be done at the end. */
+  readonly endings: (() => void)[];
+}
+
+/** @param opening the exchange of the request that has become the socket. */
+export function speak(socket: WebSocket, opening: Exchange, options: SocketOptions): Connection {
+  const session = createSession(socket, opening, options);
+  const { close, running } = session;
+  socket.on('message', (data: RawData, isBinary: boolean) => {
+    if (!session.isOpen() || session.state === 'leaving') return;
+    try {
+      if (isBinary) throw new Farewell(CloseCode.BadRequest, 'Messages are text');
+      take(session, parseMessage(String(data)));
+    } catch (error) {
+      close(error instanceof Farewell ? error : badRequest(error));
+    }
+    session.balance();
+  });
+  if (socket.protocol === '')
+    close(new Farewell(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable'));
+
+  return {
+    close,
+    async leave() {
+      session.state = 'leaving';
+      await running.finish();
+      close(new Farewell(closeCodes.goingAway, 'The gateway closes'));
+    },
+  };
+}
+
+function createSession(socket: WebSocket, opening: Exchange, options: SocketOptions): Session {
+  const { operations, timeouts } = options;
+  const close = createClose(socket, timeouts.goodbye);
+  const balance = () => {
+    const isFull = writer.isFull() || running.isFull();
+    if (isFull && session.isOpen()) socket.pause();
+    else socket.resume();
+  };
+  const writer = createSocketWriter(socket, timeouts.unread, balance);
+  const running = createSocketOperations({
+    write: writer.write,
+    run: (number, body) => {
+      const { authorization } = session;
+      const id = `${opening.id}.${number}`;
+      return operations.run(opening.request, { id, transport: 'websocket', authorization, body });
+    },
+    onUnauthorized: () => close(unauthorized('invalid')),
+    onRoom: balance,
+  });
+  const init = setTimeout(() => {
+    if (session.state === 'new')
+      close(new Farewell(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout'));
+  }, timeouts.init);
+  const session: Session = {
+    opening,
+    options,
+    close,
+    writer,
+    running,
+    isOpen: () => socket.readyState === socket.OPEN,
+    balance,
+    state: 'new',
+    authorization: undefined,
+    endings: [() => clearTimeout(init), keepAlive(socket, timeouts.ping), running.stop],
+  };
+  // What is wrong with its frames is told to the client by ws, which closes the socket.
+  socket.on('error', () => {});
+  socket.once('close', (code) => {
+    for (const end of session.endings) end();
+    if (!inOrder.has(code)) opening.errorCode = String(code);
+    conclude(opening, 101);
+  });
+  return session;
+}
+
+/** The codes of sockets that were closed by a client in order, or left without a word. */
+const inOrder = new Set([1000, 1001, 1005, 1006]);
+
+/** @throws what is wrong with the message. */
+function take(session: Session, message: ReturnType<typeof parseMessage>): void {
+  const { writer, running } = session;
+  switch (message.type) {
+    case MessageType.ConnectionInit:
+      initialise(session, message);
+      break;
+    case MessageType.Subscribe:
+      subscribe(session, message);
+      break;
+    case MessageType.Complete:
+      running.complete(message.id);
+      break;
+    case MessageType.Ping:
+      void writer.write(JSON.stringify({ ...message, type: MessageType.Pong }));
+      break;
+    case MessageType.Pong:
+      break;
+    default:
+      throw new Error(`Clients send no messages of the type ${message.type}`);
+  }
+}
+
+function subscribe({ state, running }: Session, { id, payload }: SubscribeMessage): void {
+  if (state !== 'ready') throw new Farewell(CloseCode.Unauthorized, 'Unauthorized');
+  if (id.length > longestId) throw new Error(`An id has at most ${longestId} characters`);
+  if (running.has(id))
+    throw new Farewell(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+  running.start(id, payload);
+}
+
+function initialise(session: Session, { payload }: ConnectionInitMessage): void {
+  const { opening, close } = session;
+  if (session.state !== 'new')
+    throw new Farewell(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
+  session.state = 'connecting';
+  session.authorization = authorizationOf(opening, payload);
+  connect(session).catch((error: unknown) => {
+    if (error instanceof Farewell) return close(error);
+    opening.report(error);
+    close(new Farewell(CloseCode.InternalServerError, messages.internal));
+  });
+}
+
+async function connect(session: Session): Promise<void> {
+  const { opening, options, authorization, close, writer, endings, isOpen } = session;
+  const { operations, places, onKnown } = options;
+  const viewer = await admit(opening, authorization, options);
+  if (!isOpen()) return places.give(viewer.id);
+  endings.push(
+    () => places.give(viewer.id),
+    operations.watch(viewer, () => close(unauthorized('invalid'))),
+  );
+  onKnown();
+  if (session.state !== 'connecting') return;
+  session.state = 'ready';
+  const payload = { requestId: opening.id };
+  await writer.write(JSON.stringify({ type: MessageType.ConnectionAck, payload }));
+}
+
+const badRequest = (error: unknown) =>
+  new Farewell(CloseCode.BadRequest, error instanceof Error ? error.message : 'Invalid message received');
+
+/** Closes the socket, and cuts it off when the client does not close its side. */
+function createClose(socket: WebSocket, longest: number): Connection['close'] {
+  let cut: NodeJS.Timeout | undefined;
+  socket.once('close', () => clearTimeout(cut));
+  return ({ code, message }) => {
+    if (cut) return;
+    socket.close(code, shortened(message));
+    // The client's part of it is read as well.
+    socket.resume();
+    cut = setTimeout(() => socket.terminate(), longest);
+  };
+}
+
+/** A reason may have 123 bytes (RFC 6455, section 5.5). */
+function shortened(reason: string): string {
+  let text = reason.slice(0, 123);
+  while (Buffer.byteLength(text) > 123) text = text.slice(0, -1);
+  return text;
+}
+
+/** Sends pings, and cuts off a client that does not respond. Returns what ends that. */
+function keepAlive(socket: WebSocket, every: number): () => void {
+  let isAlive = true;
+  const onSign = () => {
+    isAlive = true;
+  };
+  socket.on('pong', onSign).on('message', onSign);
+  const timer = setInterval(() => {
+    // While nothing is read, nothing can be a sign of life.
+    if (!isAlive && !socket.isPaused) return socket.terminate();
+    isAlive = false;
+    if (socket.readyState === socket.OPEN) socket.ping();
+  }, every);
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,73 @@
+/** Runs operations that come through sockets by the pipeline, as if each were a request. */
+
+import type { IncomingMessage } from 'node:http';
+import { requestSpans } from '../channels.ts';
+import type { Incoming, Operations } from '../graphql/transports/operations.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { conclude, type Exchange, type ExchangeListener, openMessage } from '../http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Pipeline } from './pipeline.ts';
+
+/** Opens an exchange for an operation that no request of its own has brought. */
+export type OpenOperation = (
+  opening: IncomingMessage,
+  incoming: Incoming,
+  cutShort?: (response: HttpResponse) => void,
+) => Exchange;
+
+export function createOpenOperation(listener: ExchangeListener, metrics: Metrics | undefined): OpenOperation {
+  return (opening, { body, ...incoming }, cutShort = () => {}) => {
+    const exchange = openMessage(opening, { ...incoming, message: { body, cutShort } }, listener);
+    metrics?.begin(exchange);
+    return exchange;
+  };
+}
+
+export function createOperations(
+  { respond, enter, watch }: Pick<Pipeline, 'respond' | 'enter' | 'watch'>,
+  open: OpenOperation,
+): Operations {
+  return {
+    watch,
+    begin: open,
+
+    run(opening, incoming) {
+      let cutShort = (_: HttpResponse) => {};
+      const cut = new Promise<HttpResponse>((settle) => {
+        cutShort = settle;
+      });
+      const exchange = open(opening, incoming, cutShort);
+      const running = requestSpans
+        .tracePromise(respond, { exchange }, undefined, exchange)
+        .catch((error: unknown) => {
+          exchange.report(error);
+          return errorResponse(exchange.endpoint, httpErrors.internal);
+        });
+      const response = Promise.race([cut, running]);
+      // What comes too late is read by nobody.
+      response.then((given) => running.then((late) => late !== given && discard(late))).catch(() => {});
+      return { exchange, response };
+    },
+
+    async identify(opening, incoming) {
+      const exchange = open(opening, incoming);
+      exchange.operation = 'connection_init';
+      try {
+        const who = await enter(exchange);
+        conclude(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
+        return who;
+      } catch (error) {
+        exchange.report(error);
+        conclude(exchange, 500);
+        return errorResponse('graphql', httpErrors.internal);
+      }
+    },
+  };
+}
+
+function discard(response: HttpResponse | StreamedResponse): void {
+  if (!('stream' in response)) return;
+  response.stream?.cancel().catch(() => {});
+  response.ended();
+}

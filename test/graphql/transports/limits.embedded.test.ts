@@ -1,0 +1,154 @@
+/** What WebSockets may take: places, requests, memory and time; and how they end with the gateway. */
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { type Events, subscribe } from '../../support/events.ts';
+import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { closeSockets, connectSocket, openSocket, type RawSocket } from '../../support/sockets.ts';
+
+let gateway: TestGateway;
+let names = 0;
+const streams: Events[] = [];
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, {
+    settings: {
+      MAX_CONNECTIONS: '2',
+      MAX_SUBSCRIPTIONS: '2',
+      MAX_BODY_KB: '1',
+      MAX_ALIASES: '3',
+      RATE_LIMIT: '20',
+      RATE_LIMIT_ANONYMOUS: '4',
+    },
+    socketTimeouts: { unread: 300, goodbye: 200 },
+    mostUnknown: 3,
+    logLevel: 'info',
+  });
+});
+afterEach(() => {
+  for (const stream of streams.splice(0)) stream.leave();
+  closeSockets();
+});
+/** The last test closes the gateway. */
+let isClosed = false;
+afterAll(() => (isClosed ? undefined : gateway?.close()));
+
+const createUser = () => createAccount(gateway.database.client, `user-${++names}`);
+const connect = ({ token }: Account, options = {}) => connectSocket(gateway, token, options);
+const ask = (socket: RawSocket, query: string, id = '1') =>
+  socket.send({ id, type: 'subscribe', payload: { query } });
+const init = (socket: RawSocket, token: string) =>
+  socket.send({ type: 'connection_init', payload: { Authorization: `Bearer ${token}` } });
+const live = 'subscription { viewer { username } }';
+
+it('a user has as many places for sockets as they may, and each is free again when its socket has gone', async () => {
+  const [alice, bob] = [await createUser(), await createUser()];
+  const [first] = [await connect(alice), await connect(alice), await connect(bob)];
+  const third = await openSocket(gateway);
+  init(third, alice.token);
+  const reason = 'There are 2 WebSockets and event streams open; at most 2 are allowed';
+  expect(await third.closed).toEqual({ code: 1013, reason });
+  first?.socket.close(1000);
+  await vi.waitFor(() => connect(alice), { timeout: 10_000 });
+});
+
+it('each operation counts as a request, whoever asks too often is told when to ask again', async () => {
+  const alice = await createUser();
+  const socket = await connect(alice);
+  for (let count = 1; count < 20; count++) ask(socket, '{ viewer { username } }', String(count));
+  ask(socket, '{ viewer { username } }', 'too many');
+  const got: unknown[] = [];
+  while (got.length < 2 * 19 + 1) got.push(await socket.next());
+  expect(got).toContainEqual({
+    id: 'too many',
+    type: 'error',
+    payload: [
+      {
+        message: 'Too many requests',
+        extensions: { code: 'TOO_MANY_REQUESTS', retryAfter: expect.any(Number) },
+      },
+    ],
+  });
+});
+
+it('wrong tokens are counted by address, and whoever has a token is let in all the same', async () => {
+  const alice = await createUser();
+  const codes: number[] = [];
+  for (let count = 0; count < 6; count++) {
+    const socket = await openSocket(gateway);
+    init(socket, `dvt_${'w'.repeat(43)}`);
+    codes.push((await socket.closed).code);
+  }
+  expect(codes).toEqual([4403, 4403, 4403, 4403, 1013, 1013]);
+  await connect(alice);
+});
+
+it('the subscriptions of a user are counted over all transports', async () => {
+  const alice = await createUser();
+  streams.push(await subscribe(gateway, alice.token, live));
+  const [one, other] = [await connect(alice), await connect(alice)];
+  ask(one, live);
+  expect(await one.next()).toMatchObject({ type: 'next' });
+  ask(other, live);
+  expect(await other.next()).toMatchObject({
+    type: 'error',
+    payload: [
+      {
+        message: 'There are 2 subscriptions open; at most 2 are allowed',
+        extensions: { code: 'TOO_MANY_REQUESTS', retryAfter: 1 },
+      },
+    ],
+  });
+  one.send({ id: '1', type: 'complete' });
+  // Its place is free once the gateway has read that.
+  await vi.waitFor(async () => {
+    ask(other, live, String(Math.random()));
+    expect(await other.next()).toMatchObject({ type: 'next' });
+  }, 10_000);
+});
+
+it('the limits of documents and of their size hold', async () => {
+  const alice = await createUser();
+  const socket = await connect(alice);
+  ask(socket, '{ viewer { a: id b: id c: id d: id } }');
+  expect(await socket.next()).toMatchObject({
+    type: 'error',
+    payload: [{ message: expect.stringContaining('alias') }],
+  });
+  ask(socket, `{ viewer { username } } # ${'x'.repeat(1024)}`);
+  expect(await socket.closed).toMatchObject({ code: 1009 });
+});
+
+it('of the sockets that have not said who they are the oldest goes when there are too many', async () => {
+  const alice = await createUser();
+  const sockets: RawSocket[] = [];
+  for (let count = 0; count < 3; count++) sockets.push(await openSocket(gateway));
+  await connect(alice);
+  expect(await sockets[0]?.closed).toMatchObject({ code: 1013 });
+  expect(sockets.map(({ socket }) => socket.readyState)).toEqual([3, 1, 1]);
+});
+
+describe('a client', () => {
+  it('that does not read what it is sent is dropped after a while', async () => {
+    const { socket } = await connect(await createUser(), { headers: { 'X-Request-Id': 'deaf' } });
+    socket.pause();
+    // More than the system has room for, in both directions.
+    const payload = { text: 'x'.repeat(900) };
+    for (let count = 0; count < 20_000; count++) socket.send(JSON.stringify({ type: 'ping', payload }));
+    const over = expect.stringMatching(/"request":"deaf",.*"operation":"websocket"/);
+    await vi.waitFor(() => expect(gateway.log).toContainEqual(over), { timeout: 10_000 });
+  });
+});
+
+it('the gateway closes its sockets with 1001, without saying that subscriptions are complete', async () => {
+  const [alice, bob] = [await createUser(), await createUser()];
+  const [socket, deaf, unknown] = [await connect(alice), await connect(bob), await openSocket(gateway)];
+  ask(socket, live);
+  await socket.next();
+  deaf.socket.pause();
+  isClosed = true;
+  await gateway.close();
+  const closed = { code: 1001, reason: 'The gateway closes' };
+  expect(await Promise.all([socket.closed, unknown.closed])).toEqual([closed, closed]);
+  expect(socket.unread).toEqual([]);
+});

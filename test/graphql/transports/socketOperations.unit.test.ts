@@ -1,0 +1,69 @@
+/** The operations of a WebSocket, where only a clock of one's own shows what happens. */
+import { expect, it } from 'vitest';
+import { createSocketOperations } from '../../../src/graphql/transports/socketOperations.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
+
+/** Operations whose responses come when the test says so. */
+function createOperations() {
+  const settle: ((response: HttpResponse | StreamedResponse) => void)[] = [];
+  const written: string[] = [];
+  let rooms = 0;
+  const operations = createSocketOperations({
+    write: async (...messages) => void written.push(...messages.map(String)),
+    run() {
+      // What is done with an exchange when it ends.
+      const response = { headersSent: false, writeHead() {}, emit: () => true };
+      const exchange = { response, headers: {} } as unknown as Exchange;
+      return { exchange, response: new Promise((settleResponse) => settle.push(settleResponse)) };
+    },
+    onUnauthorized: () => written.push('unauthorized'),
+    onRoom: () => rooms++,
+  });
+  return { operations, settle, written, rooms: () => rooms };
+}
+
+const response: HttpResponse = { status: 200, headers: {}, body: Buffer.from('{"data":{}}') };
+const query = { query: '{ viewer { id } }' };
+
+it('what runs gets its result when the gateway closes, and a subscription ends without a word', async () => {
+  const { operations, settle, written } = createOperations();
+  let cancelled = false;
+  const stream = new ReadableStream<Uint8Array>({
+    cancel() {
+      cancelled = true;
+    },
+  });
+  operations.start('query', query);
+  operations.start('subscription', query);
+  settle[1]?.({ status: 200, headers: {}, stream, ended() {} });
+  await Promise.resolve();
+  const finished = operations.finish();
+  settle[0]?.(response);
+  await finished;
+  expect(written).toEqual([
+    '{"id":"query","type":"next","payload":{"data":{}}}',
+    '{"id":"query","type":"complete"}',
+  ]);
+  expect(cancelled).toBe(true);
+});
+
+it('no more than a hundred run at a time, and there is room when one of them has its result', async () => {
+  const { operations, settle, rooms } = createOperations();
+  for (let id = 0; id < 100; id++) operations.start(String(id), query);
+  expect(operations.isFull()).toBe(true);
+  settle[0]?.(response);
+  await expect.poll(rooms).toBe(1);
+  expect(operations.isFull()).toBe(false);
+});
+
+it('a response that comes after its operation was completed is not written, whoever has its id by then', async () => {
+  const { operations, settle, written } = createOperations();
+  operations.start('1', query);
+  operations.complete('1');
+  operations.start('1', query);
+  settle[0]?.({ ...response, body: Buffer.from('{"data":"old"}') });
+  settle[1]?.(response);
+  await expect.poll(() => written.length).toBe(2);
+  expect(written.join()).not.toContain('old');
+});

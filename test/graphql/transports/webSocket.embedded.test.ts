@@ -1,0 +1,489 @@
+/**
+ * WebSockets by the protocol graphql-transport-ws: what its PROTOCOL.md says, and the cases of graphql-ws' own tests that
+ * are about the protocol, by their sentences.
+ */
+
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { type Client, CloseCode, createClient } from 'graphql-ws';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import WebSocket from 'ws';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
+import { closeSockets, connectSocket, openSocket, type RawSocket, socketUrl } from '../../support/sockets.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, {
+    settings: { CORS_ORIGINS: 'https://app.example', MAX_SUBSCRIPTIONS: '100' },
+    logLevel: 'info',
+  });
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterEach(closeSockets);
+afterAll(() => gateway?.close());
+
+const connect = () => connectSocket(gateway, alice.token);
+const initOf = (token: string) => ({
+  type: 'connection_init',
+  payload: { Authorization: `Bearer ${token}` },
+});
+const operation = (id: string, query: string, more = {}) => ({
+  id,
+  type: 'subscribe',
+  payload: { query, ...more },
+});
+const viewer = '{ viewer { username } }';
+const viewerOf = (id: string) => [
+  { id, type: 'next', payload: { data: { viewer: { username: 'alice' } } } },
+  { id, type: 'complete' },
+];
+const activeName = 'subscription { activeDttTemplate { name } }';
+const activate = (index: 0 | 1 | 2) =>
+  postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[index]}`, { isActive: true });
+const nameOf = (index: number) => ({ activeDttTemplate: { name: `Program ${index} of alice` } });
+
+/** What comes until a message of the given operation says that there is no more. */
+async function allOf(socket: RawSocket, id: string): Promise<unknown[]> {
+  const got: unknown[] = [];
+  for (;;) {
+    const message = await socket.next();
+    got.push(message);
+    if (message.id === id && message.type !== 'next') return got;
+  }
+}
+
+describe('a connection', () => {
+  it('is acknowledged, and told what its operations are called in the log', async () => {
+    for (const [headers, payload] of [
+      [{}, { Authorization: `Bearer ${alice.token}` }],
+      [{}, { authorization: `bearer ${alice.token}` }],
+      [{ authorization: `Bearer ${alice.token}` }, undefined],
+    ] as const) {
+      const socket = await openSocket(gateway, { headers: { ...headers, 'X-Request-Id': 'named' } });
+      socket.send({ type: 'connection_init', payload });
+      expect(await socket.next()).toEqual({ type: 'connection_ack', payload: { requestId: 'named' } });
+    }
+  });
+
+  it.each([
+    ['no token', undefined, /^Unauthorized: connection_init needs a payload such as/],
+    [
+      'an unknown token',
+      { Authorization: `Bearer dvt_${'x'.repeat(43)}` },
+      /^Unauthorized: the token is unknown or revoked$/,
+    ],
+    ['what is no token', { Authorization: 5 }, /^Unauthorized: the Authorization header must have the form/],
+  ])('with %s is closed with 4403', async (_, payload, reason) => {
+    const socket = await openSocket(gateway);
+    socket.send({ type: 'connection_init', payload });
+    expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
+  });
+
+  it('with two different tokens is closed with 4400', async () => {
+    const socket = await openSocket(gateway, { headers: { authorization: 'Bearer other' } });
+    socket.send(initOf(alice.token));
+    expect(await socket.closed).toEqual({
+      code: 4400,
+      reason: 'connection_init has another token than the Authorization header',
+    });
+  });
+
+  it('responds to a ping with its payload, acknowledged or not, and to a pong with nothing', async () => {
+    const socket = await openSocket(gateway);
+    socket.send({ type: 'ping', payload: { it: 'is me' } });
+    expect(await socket.next()).toEqual({ type: 'pong', payload: { it: 'is me' } });
+    socket.send({ type: 'pong' });
+    socket.send({ type: 'ping' });
+    expect(await socket.next()).toEqual({ type: 'pong' });
+  });
+
+  it('is closed when it cannot be told who asks, with a code after which clients connect again, and the log says why', async () => {
+    const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('gone'));
+    const socket = await openSocket(gateway);
+    socket.send(initOf(`dvt_${'y'.repeat(43)}`));
+    expect(await socket.closed).toEqual({ code: 1013, reason: 'Internal server error' });
+    failing.mockRestore();
+    expect(gateway.log.join()).toContain('gone');
+  });
+});
+
+/** What a client does wrong, and what it is told. Each begins with a socket that has the subprotocol and nothing else. */
+const wrong: [string, unknown[], number, string][] = [
+  ['that is no JSON', ['{'], CloseCode.BadRequest, ''],
+  ['that is a list', [[1]], CloseCode.BadRequest, 'Message is expected to be an object, but got array'],
+  ['without a type', [{ id: '1' }], CloseCode.BadRequest, "Message is missing the 'type' property"],
+  [
+    'of an unknown type',
+    [{ type: 'start' }],
+    CloseCode.BadRequest,
+    'Invalid message \'type\' property "start"',
+  ],
+  [
+    'that only servers send',
+    [{ type: 'connection_ack' }],
+    CloseCode.BadRequest,
+    'Clients send no messages of the type connection_ack',
+  ],
+  [
+    'with a payload that is no object',
+    [{ type: 'connection_init', payload: 'me' }],
+    CloseCode.BadRequest,
+    '',
+  ],
+  [
+    'of an operation before the acknowledgement',
+    [operation('1', viewer)],
+    CloseCode.Unauthorized,
+    'Unauthorized',
+  ],
+  [
+    'to initialise twice',
+    ['init', 'init'],
+    CloseCode.TooManyInitialisationRequests,
+    'Too many initialisation requests',
+  ],
+  [
+    'of an operation without a query',
+    ['init', 'ack', { id: '1', type: 'subscribe', payload: {} }],
+    CloseCode.BadRequest,
+    '',
+  ],
+  [
+    'of an operation without an id',
+    ['init', 'ack', { type: 'subscribe', payload: { query: viewer } }],
+    CloseCode.BadRequest,
+    '',
+  ],
+  [
+    'with a very long id',
+    ['init', 'ack', operation('x'.repeat(257), viewer)],
+    CloseCode.BadRequest,
+    'An id has at most 256 characters',
+  ],
+  [
+    'with an id in use',
+    ['init', 'ack', operation('1', activeName), operation('1', viewer)],
+    CloseCode.SubscriberAlreadyExists,
+    'Subscriber for 1 already exists',
+  ],
+  [
+    'to initialise a second time after the acknowledgement',
+    ['init', 'ack', 'init'],
+    CloseCode.TooManyInitialisationRequests,
+    '',
+  ],
+];
+
+describe('a message', () => {
+  it.each(wrong)('%s closes the socket', async (_, messages, code, reason) => {
+    const socket = await openSocket(gateway);
+    for (const message of messages) {
+      if (message === 'ack') expect(await socket.next()).toMatchObject({ type: 'connection_ack' });
+      else socket.send(message === 'init' ? initOf(alice.token) : message);
+    }
+    const closed = await socket.closed;
+    expect(closed).toEqual({ code, reason: expect.stringContaining(reason) });
+    expect(Buffer.byteLength(closed.reason)).toBeLessThan(124);
+  });
+
+  it('that is binary closes the socket with 4400', async () => {
+    const socket = await openSocket(gateway);
+    socket.socket.send(Buffer.from(JSON.stringify(initOf(alice.token))));
+    expect(await socket.closed).toEqual({ code: 4400, reason: 'Messages are text' });
+  });
+
+  it('to complete what is not there is passed over', async () => {
+    const socket = await connect();
+    socket.send({ id: 'nothing', type: 'complete' });
+    socket.send(operation('1', viewer));
+    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
+  });
+});
+
+describe('an operation', () => {
+  it('that is a query gets its result and is complete, compiled or not, and from the cache', async () => {
+    const socket = await connect();
+    const query = 'query ($id: Int!) { dttDevice(databaseId: $id) { bubbleId } }';
+    const { hits } = gateway.responseCache.counters;
+    for (const id of ['a', 'b', 'c', 'c']) {
+      socket.send(operation(id, query, { variables: { id: alice.dttDevices[0] } }));
+      expect(await allOf(socket, id)).toEqual([
+        { id, type: 'next', payload: { data: { dttDevice: { bubbleId: 'alice-dtt-0' } } } },
+        { id, type: 'complete' },
+      ]);
+    }
+    expect(gateway.responseCache.counters.hits).toBeGreaterThan(hits);
+  });
+
+  it('that is a mutation is done, and read by what comes next, through either transport', async () => {
+    const socket = await connect();
+    const active = '{ activeDttTemplate { name } }';
+    for (const index of [0, 1] as const) {
+      const databaseId = alice.dttTemplates[index];
+      const query = `mutation { activateTemplate(template: { databaseId: ${databaseId} }) { template { name } } }`;
+      socket.send(operation('m', query));
+      const { name } = nameOf(index).activeDttTemplate;
+      expect(await allOf(socket, 'm')).toContainEqual({
+        id: 'm',
+        type: 'next',
+        payload: { data: { activateTemplate: { template: { name } } } },
+      });
+      expect((await graphqlOnce(gateway, alice.token, active)).data).toEqual(nameOf(index));
+      socket.send(operation('q', active));
+      expect(await allOf(socket, 'q')).toContainEqual({
+        id: 'q',
+        type: 'next',
+        payload: { data: nameOf(index) },
+      });
+    }
+  });
+
+  it('that is a subscription gets how things are, then every change, and no more once it is completed', async () => {
+    await activate(2);
+    const socket = await connect();
+    socket.send(operation('s', activeName));
+    expect(await socket.next()).toEqual({ id: 's', type: 'next', payload: { data: nameOf(2) } });
+    await activate(0);
+    expect(await socket.next()).toEqual({ id: 's', type: 'next', payload: { data: nameOf(0) } });
+    socket.send({ id: 's', type: 'complete' });
+    // The id is free at once.
+    socket.send(operation('s', viewer));
+    await activate(1);
+    expect(await allOf(socket, 's')).toEqual(viewerOf('s'));
+  });
+
+  it('that is completed before its result gets none, though its id is used again', async () => {
+    const socket = await connect();
+    socket.send(operation('1', '{ dttSessions(first: 5) { nodes { segments { type } } } }'));
+    socket.send({ id: '1', type: 'complete' });
+    socket.send(operation('1', viewer));
+    expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
+    socket.send(operation('2', viewer));
+    expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
+  });
+
+  it('that cannot be run gets an error and no more; one whose field failed gets its result', async () => {
+    const socket = await connect();
+    socket.send(operation('1', '{ nothing }'));
+    const location = { line: 1, column: 3 };
+    expect(await allOf(socket, '1')).toEqual([
+      {
+        id: '1',
+        type: 'error',
+        payload: [
+          {
+            message: 'Cannot query field "nothing" on type "Query".',
+            locations: [location],
+            extensions: { code: 'BAD_USER_INPUT' },
+          },
+        ],
+      },
+    ]);
+    socket.send(operation('2', '{ dttSessions(first: 101) { totalCount } }'));
+    expect(await allOf(socket, '2')).toEqual([
+      {
+        id: '2',
+        type: 'next',
+        payload: {
+          errors: [expect.objectContaining({ path: ['dttSessions'] })],
+          data: { dttSessions: null },
+        },
+      },
+      { id: '2', type: 'complete' },
+    ]);
+  });
+
+  it('may be many at a time, each with what is its own', async () => {
+    const socket = await connect();
+    const ids = Array.from({ length: 150 }, (_, index) => `q${index}`);
+    for (const id of ids) socket.send(operation(id, `{ ${id}: __typename }`));
+    const got = new Map<string, unknown>();
+    while (got.size < ids.length) {
+      const message = await socket.next();
+      if (message.type === 'next') got.set(message.id, message.payload);
+    }
+    expect([...got].sort()).toEqual(ids.map((id) => [id, { data: { [id]: 'Query' } }]).sort());
+  });
+
+  it('has a line in the log and a request id, as a request has', async () => {
+    const socket = await openSocket(gateway, { headers: { 'X-Request-Id': 'logged' } });
+    socket.send(initOf(alice.token));
+    await socket.next();
+    socket.send(operation('1', '{ viewer { username } }'));
+    await allOf(socket, '1');
+    socket.send(operation('2', activeName));
+    await socket.next();
+    socket.socket.close(1000);
+    await vi.waitFor(() => {
+      const lines = gateway.log
+        .map((line) => JSON.parse(line))
+        .filter(({ request }) => /^logged/.test(request));
+      expect(lines).toEqual([
+        expect.objectContaining({ request: 'logged.0', operation: 'connection_init', status: 200 }),
+        expect.objectContaining({
+          request: 'logged.1',
+          transport: 'websocket',
+          operation: 'query viewer',
+          status: 200,
+        }),
+        expect.objectContaining({
+          request: 'logged.2',
+          operation: 'subscription activeDttTemplate',
+          status: 200,
+        }),
+        expect.objectContaining({ request: 'logged', method: 'GET', operation: 'websocket', status: 101 }),
+      ]);
+    });
+  });
+});
+
+describe('a token', () => {
+  it('that is revoked closes its sockets with 4403, used or idle, and no others', async () => {
+    const { token, id } = await createToken(gateway.database.client, 'alice', 'to revoke');
+    const [used, idle, other] = [
+      await connectSocket(gateway, token),
+      await connectSocket(gateway, token),
+      await connect(),
+    ];
+    used.send(operation('s', activeName));
+    await used.next();
+    await revokeToken(gateway.database.client, id);
+    for (const socket of [used, idle]) {
+      expect(await socket.closed).toEqual({
+        code: 4403,
+        reason: 'Unauthorized: the token is unknown or revoked',
+      });
+      // Not that it is complete: a client that has another token goes on.
+      expect(socket.unread).toEqual([]);
+    }
+    other.send(operation('1', viewer));
+    expect(await allOf(other, '1')).toEqual(viewerOf('1'));
+  });
+});
+
+describe('a request for a WebSocket', () => {
+  const key = Buffer.alloc(16).toString('base64');
+  const usual = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': key,
+    'Sec-WebSocket-Protocol': 'graphql-transport-ws',
+  };
+
+  async function ask(path: string, headers: Record<string, string>) {
+    const response = await new Promise<import('node:http').IncomingMessage>((settle, fail) => {
+      request(gateway.url + path, { headers: { ...usual, ...headers } }, settle)
+        .once('error', fail)
+        .end();
+    });
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      body: JSON.stringify(await json(response)),
+    };
+  }
+
+  it.each([
+    ['elsewhere', '/api/v1/dtt', {}, 426, 'WebSockets are opened at /graphql'],
+    [
+      'with the subprotocol of subscriptions-transport-ws',
+      '/graphql',
+      { 'Sec-WebSocket-Protocol': 'graphql-ws' },
+      426,
+      'graphql-transport-ws',
+    ],
+    ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
+    ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],
+    [
+      'of a page that may not use the gateway',
+      '/graphql',
+      { Origin: 'https://evil.example' },
+      403,
+      'not an origin whose pages may use this gateway',
+    ],
+  ])('%s is told what there is', async (_, path, headers, status, message) => {
+    const response = await ask(path, headers);
+    expect(response).toMatchObject({ status, body: expect.stringContaining(message) });
+    expect(response.headers['x-request-id']).toBeDefined();
+    if (status === 426)
+      expect(response.headers).toMatchObject({ upgrade: 'websocket', connection: 'Upgrade, close' });
+  });
+
+  it('of a page of a named origin, or of the gateway itself, gets one', async () => {
+    for (const origin of ['https://app.example', gateway.url]) await openSocket(gateway, { origin });
+  });
+
+  it('without a subprotocol is closed with 4406', async () => {
+    const socket = await openSocket(gateway, {}, []);
+    expect(await socket.closed).toEqual({ code: 4406, reason: 'Subprotocol not acceptable' });
+  });
+});
+
+describe("graphql-ws' client", () => {
+  const clients: Client[] = [];
+  function client(options = {}): Client {
+    const made = createClient({
+      url: socketUrl(gateway),
+      webSocketImpl: WebSocket,
+      connectionParams: { Authorization: `Bearer ${alice.token}` },
+      retryWait: async () => {},
+      ...options,
+    });
+    clients.push(made);
+    return made;
+  }
+  afterEach(async () => {
+    for (const made of clients.splice(0)) await made.dispose();
+  });
+
+  it('asks, changes and subscribes, and gets errors', async () => {
+    const made = client();
+    const results = made.iterate({ query: viewer });
+    expect((await results.next()).value).toEqual({ data: { viewer: { username: 'alice' } } });
+    await activate(0);
+    const changes = made.iterate({ query: activeName });
+    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
+    const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { scheduleTypeChanged } }`;
+    await made.iterate({ query }).next();
+    expect((await changes.next()).value).toEqual({ data: nameOf(1) });
+    await changes.return?.();
+    await expect(made.iterate({ query: '{ nothing }' }).next()).rejects.toEqual([
+      expect.objectContaining({ message: 'Cannot query field "nothing" on type "Query".' }),
+    ]);
+  });
+
+  it('goes on with its subscriptions when the connection was lost', async () => {
+    await activate(0);
+    let socket: WebSocket | undefined;
+    const made = client({
+      on: {
+        connected: (connected: WebSocket) => {
+          socket = connected;
+        },
+      },
+    });
+    const changes = made.iterate({ query: activeName });
+    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
+    const lost = socket;
+    lost?.terminate();
+    expect((await changes.next()).value).toEqual({ data: nameOf(0) });
+    expect(socket).not.toBe(lost);
+    await activate(2);
+    expect((await changes.next()).value).toEqual({ data: nameOf(2) });
+  });
+});
+
+it('a hundred sockets are told of a change, each once', async () => {
+  await activate(0);
+  const sockets = await Promise.all(Array.from({ length: 100 }, connect));
+  for (const socket of sockets) socket.send(operation('s', activeName));
+  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(0));
+  await activate(1);
+  for (const socket of sockets) expect((await socket.next()).payload.data).toEqual(nameOf(1));
+  expect(sockets.flatMap(({ unread }) => unread)).toEqual([]);
+});
