@@ -19,6 +19,7 @@ import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
 import { forClient, type Report } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
+import { unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import type { Subscribe } from './subscribe.ts';
 
@@ -59,12 +60,12 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [oneOperation, referenceExecution(subscribe), limited(options), outcomes, clientErrors],
+    plugins: [readable, referenceExecution(subscribe), limited(options), outcomes, clientErrors],
   });
 }
 
-/** Takes one operation a request. Anything else gets a 400, whatever media type the client accepts. */
-const oneOperation: Plugin = {
+/** Reads requests. One that cannot be read gets a 400, whatever media type the client accepts. */
+const readable: Plugin = {
   onRequestParse({ requestParser, setRequestParser }) {
     if (!requestParser) return;
     setRequestParser(async (request) => {
@@ -80,13 +81,7 @@ const oneOperation: Plugin = {
       // Yoga's reader of targets knows no other parameters than those of GraphQL over HTTP.
       const documentId =
         request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
-      if (!Array.isArray(parameters)) return documentId === null ? parameters : { ...parameters, documentId };
-      const count = parameters.length === 1 ? '1 operation' : `${parameters.length} operations`;
-      throw unreadable(
-        parameters.length === 0
-          ? 'The request body is an empty list; send an object with a query'
-          : `The request is a batch of ${count}; send each in a request of its own`,
-      );
+      return documentId === null || Array.isArray(parameters) ? parameters : { ...parameters, documentId };
     });
   },
 };
@@ -109,10 +104,6 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
   if ('data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
   return result;
-}
-
-function unreadable(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
 /** What Yoga tells of an operation that is about to run. */
@@ -141,7 +132,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   };
   return {
     onParams({ params, setParams, context }) {
-      const text = persisted.textFor(params);
+      const text = persisted.textFor(params, context.viewer);
       // Anonymous clients are not told which operations are persisted, nor that only those are run.
       if (!context.viewer && text !== params.query) throw unauthenticated(context.tokenProblem);
       if (text instanceof GraphQLError) throw text;

@@ -16,6 +16,7 @@ export interface BuilderTypes {
   Context: Context;
   Scalars: {
     DateTime: { Input: Date; Output: Date };
+    LocalDate: { Input: string; Output: string };
     ID: { Input: string; Output: string };
   };
   Connection: { totalCount: () => Promise<number> };

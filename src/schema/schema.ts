@@ -7,13 +7,17 @@ import './types/user.ts';
 import './types/dttDevice.ts';
 import './types/dttTemplate.ts';
 import './types/dttSession.ts';
+import './types/dttSessionStats.ts';
 import './types/lkbxDevice.ts';
 import './types/lockTemplate.ts';
 import './types/lockSession.ts';
+import './types/lockSessionStats.ts';
 import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
+// These are made of the types above.
+import './filtering/types.ts';
 
 const built = builder.toSchema().toConfig();
 

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:live`: what it costs to ask for what has not changed, to announce changes, and to listen for them.
+ * `npm run bench:live`: what it costs to ask for what has not changed, compressed and plain, to announce changes, and to listen for them.
  */
 
 import { once } from 'node:events';
@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
+import { measureRates, measureSizes } from './compression.ts';
 import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
@@ -21,7 +22,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
-    only: { type: 'string', default: 'responses,load,subscriptions,sharing' },
+    only: { type: 'string', default: 'responses,sizes,compressed,load,subscriptions,sharing' },
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 7));
@@ -379,6 +380,9 @@ function thousands(value: number): string {
 
 const measures = {
   responses: measureResponses,
+  sizes: ({ gateway }: Setup) => measureSizes(gateway),
+  compressed: ({ generator, gateway }: Setup) =>
+    measureRates({ gateway, rounds, run: (request) => measure(generator, gateway, request, 200) }),
   load: measureLoad,
   subscriptions: measureSubscriptions,
   sharing: measureSharing,

@@ -19,6 +19,7 @@ builder.interfaceField(Device, 'owner', (t) =>
 const DeviceConnection = builder.connectionObject({ type: Device, name: 'DeviceConnection' });
 
 const devices = listField(
+  'Device',
   Device,
   "The viewer's devices of every kind, most recently visited first, never visited last.",
   deviceList,
