@@ -102,8 +102,6 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
       headers: {
         ...Object.fromEntries(given),
         ...(accept !== undefined && { accept }),
-        // That of a part of a batch is not that of the request.
-        ...(body && { 'content-length': String(body.length) }),
       },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
