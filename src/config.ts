@@ -88,6 +88,11 @@ export const settings = {
     'an integer from 1 to 86400',
     integer(1, 86_400).default(300),
   ),
+  COMPRESSION: setting(
+    'whether responses of both APIs are compressed, for clients that take them so',
+    'on or off',
+    onOff.default('on'),
+  ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
   SHOW_DEMO_TOKEN: setting(
     'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',

@@ -33,6 +33,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     WORKERS: 1,
     RESPONSE_CACHE_MB: 64,
     CACHE_MAX_AGE: 300,
+    COMPRESSION: 'on',
     GRAPHIQL: 'on',
     SHOW_DEMO_TOKEN: 'off',
     INTROSPECTION: 'on',
@@ -165,6 +166,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ]);
   for (const wrong of ['true', 'no', '1', 'ON']) {
     for (const name of [
+      'COMPRESSION',
       'GRAPHIQL',
       'SHOW_DEMO_TOKEN',
       'INTROSPECTION',

@@ -17,6 +17,7 @@ import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForCacheable } from './operations.ts';
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
+import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, requestFailure } from './yogaWork.ts';
@@ -28,8 +29,10 @@ import { createYogaWork, requestFailure } from './yogaWork.ts';
 const postType = /^application\/json *(;|$)/i;
 
 export interface GraphqlOptions
-  extends Omit<YogaOptions, 'documents' | 'persisted'>,
+  extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
+  /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
+  changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
 }
@@ -45,7 +48,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const documents = createDocuments(config);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
-  const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const subscribe = createSubscribe({ ...options.changes, createContext });
+  const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */

@@ -1,6 +1,6 @@
 /**
  * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -13,6 +13,7 @@ import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
+import { formFor, streamFor } from '../http/compression.ts';
 import { createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
@@ -28,7 +29,7 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
-import { createViewerChanges } from '../schema/subscriptions.ts';
+import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
 import { runBatch } from './batch.ts';
@@ -55,8 +56,9 @@ export interface ServerOptions {
 type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse>;
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
   const respond = createPipeline(options);
+  const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
@@ -94,8 +96,9 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await respond(exchange);
-    if ('stream' in response) await sendStream(exchange, response, closing);
-    else send(exchange, response);
+    if ('stream' in response)
+      await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    else send(exchange, compresses ? await formFor(exchange, response) : response);
   }
 }
 
@@ -196,7 +199,7 @@ export async function runWork(
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, demoToken, mirror, logger, closing }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror, logger, closing }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -206,13 +209,22 @@ function createHandlers(
   );
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
-  const changes = { feed, viewers: { isValid }, maxAge };
+  const changes = {
+    follow: createFollow({ feed, viewers: { isValid }, maxAge }),
+    versionOf: responseCache.versionOf,
+  };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
+  const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor, logger, closing }),
+    graphql: createGraphqlHandler({
+      config,
+      createContext: contextOf,
+      changes,
+      demoTokenFor,
+      logger,
+      closing,
+    }),
     rest: createRestHandler({
       createContext: contextOf,
       relayFor: mirror?.relayFor,

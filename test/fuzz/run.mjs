@@ -15,6 +15,7 @@ const projects = (engine === undefined ? engines : [engine]).flatMap((name) => [
 const tests = [
   'test/fuzz',
   'test/database/reader/statement.test.ts',
+  'test/schema/filtering/oracle.test.ts',
   'test/coherence/coherence.test.ts',
   'test/graphql/automaticPersistedQueries.embedded.test.ts',
 ];
