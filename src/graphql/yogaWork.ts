@@ -144,9 +144,7 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
       headers: {
         ...Object.fromEntries(given),
-        ...(type !== undefined && { accept: type }),
-        // That of a part of a batch, or of a message, is not that of the request.
-        ...(body && { 'content-length': String(body.length) }),
+          ...(type !== undefined && { accept: type }),
       },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
