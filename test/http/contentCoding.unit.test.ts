@@ -104,7 +104,7 @@ describe('a stream of pieces', () => {
       expect(gunzipSync(Buffer.concat([sent, encoder.end()])).equals(plain)).toBe(true);
     });
     // Nothing behind something is drawn too rarely.
-    const examples: [Buffer[]][] = [[[Buffer.from('x'), Buffer.alloc(0)]]];
+    const examples: [Buffer[]][] = [[[Buffer.from('x'), randomBytes(0)]]];
     await fc.assert(property, { ...fuzzed(20), examples });
   });
 
