@@ -135,7 +135,8 @@ beforeAll(async () => {
     [viewer.id, other],
   );
   await addSessions(rows);
-});
+  await pool.query('ANALYZE');
+}, 300_000);
 afterAll(() => database?.close());
 
 let added = 0;
@@ -265,7 +266,10 @@ const usual: Readonly<Record<string, object[]>> = {
 };
 
 function orders(typeName: string): fc.Arbitrary<DrawnOrder> {
-  const fields = Object.entries(typeOf(typeName).fields).filter(([, { columns }]) => columns.length === 1);
+  // Ids are in no order.
+  const fields = Object.entries(typeOf(typeName).fields).filter(
+    ([name, { columns }]) => columns.length === 1 && name !== 'databaseId',
+  );
   const key = fc.record({ field: fc.constantFrom(...fields), direction: fc.constantFrom('ASC', 'DESC') });
   return fc.uniqueArray(key, { maxLength: 3, selector: ({ field: [name] }) => name }).map((keys) => ({
     orderBy: keys.map(({ field: [name], direction }) => ({
