@@ -27,6 +27,7 @@ import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
+import { likelyGroups, statisticsWeight } from '../schema/loading/statistics.ts';
 import { schema } from '../schema/schema.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
@@ -39,6 +40,11 @@ export const badRequest = { status: 400, spec: true };
 /** An error of the request as a whole, which says what the request would have to be. */
 export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
+}
+
+/** An error of a request that cannot be understood: a 400 whatever media type the client accepts. */
+export function unreadable(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
 /** What is too much about the document, before it is validated. */
@@ -147,11 +153,14 @@ export function complexityOf(
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
+    const cost = takes('where') ? weightOfList(written('where'), written('orderBy')) : 0;
+    const times = isListType(getNullableType(type.type)) ? items : 1;
+    if (takes('by')) return { times, listSize: likelyGroups(written('by')), cost: cost + statisticsWeight };
     return {
-      times: isListType(getNullableType(type.type)) ? items : 1,
+      times,
       // The lists of a connection have the size that it was asked for.
       listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
-      cost: takes('where') ? weightOfList(written('where'), written('orderBy')) : 0,
+      cost,
     };
   };
   const complexity = countFields(document, operation, weigh, {

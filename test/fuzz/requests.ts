@@ -391,6 +391,8 @@ export function drawValue(
     return tape.pick(['', 'Session 1', 'sess', 'of alice', '%', '_', '\\', 'é', '\u0000', 'x']);
   if (bare.name === 'Float') return tape.pick([0, 50, 12.5, -1, 1e300]);
   if (name === 'id') return drawGlobalId(draft);
+  if (name === 'timeZone')
+    return tape.pick(['Europe/Berlin', 'America/Sao_Paulo', 'UTC', 'utc', 'CET', '+01:00', '']);
   if (name === 'databaseId')
     return tape.chance(15) ? tape.pick([0, -1, 1, 2 ** 31 - 1, -(2 ** 31)]) : tape.pick(names.ids);
   if (name === 'after' || name === 'before')

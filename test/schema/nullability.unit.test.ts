@@ -75,6 +75,8 @@ it('is null without an error only where it says that there may be nothing', () =
     [
       'ActivateTemplatePayload.viewer',
       'Mutation.activateTemplate',
+      'Query.dttSessionStats',
+      'Query.lockSessionStats',
       'Query.viewer',
       'Subscription.viewer',
       ...lists.map(({ name }) => name).filter((name) => !/Connection\.nodes$/.test(name)),
