@@ -8,6 +8,7 @@ import { dovetail, root } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
 import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { measureStatistics } from './statistics.ts';
 import type { Table } from './table.ts';
 import { type BenchRequest, type Endpoint, type Json, tokenOf, workloads } from './workloads.ts';
 
@@ -41,6 +42,7 @@ export async function measureGrowth(options: Options): Promise<Table[]> {
     return [
       await measureUsers(options, server),
       await measureDepths(options, server),
+      await measureStatistics(2004, server, options.settings.rounds),
       await measureMemory(options),
       await measureStart(options),
     ];
