@@ -9,6 +9,7 @@ import type { BenchDatabase } from './database.ts';
 import { measureFilters } from './filters.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
 import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { measureStatistics } from './statistics.ts';
 import type { Table } from './table.ts';
 import { type BenchRequest, type Endpoint, type Json, tokenOf, workloads } from './workloads.ts';
 
@@ -43,6 +44,7 @@ export async function measureGrowth(options: Options): Promise<Table[]> {
       await measureUsers(options, server),
       await measureDepths(options, server),
       await measureManySessions(options, server),
+      await measureStatistics(2004, server, options.settings.rounds),
       await measureMemory(options),
       await measureStart(options),
     ];
