@@ -16,9 +16,6 @@ export const notRun: Readonly<Record<string, string>> = {
   'docker build': 'needs Docker',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
-  '// devices.mjs': 'needs @apollo/client, which is no dependency of the gateway',
-  '// environment.mjs':
-    'needs relay-runtime, which is no dependency of the gateway; .ci/run tries its compiler',
   'for each in $(seq 2000)':
     'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
   'npm test': 'runs all tests, of which this is one',
@@ -46,7 +43,7 @@ export const clientPackages = 'test/client/node_modules';
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
-  if (/@urql\/core|follow\.mjs|openapi-typescript/.test(text) && !existsSync(clientPackages))
+  if (/openapi-typescript/.test(text) && !existsSync(clientPackages))
     return 'needs the packages of test/client: npm run packages';
   const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
   return needsPsql ? 'needs psql, which is not installed' : undefined;

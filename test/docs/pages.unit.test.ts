@@ -72,7 +72,7 @@ describe.each(pages)('%s', (page) => {
     const languages = blocksOf(text).map(({ language }) => language);
     expect(
       languages.filter(
-        (language) => !['sh', 'js', 'ts', 'html', 'sql', 'graphql', 'mermaid'].includes(language),
+        (language) => !['sh', 'js', 'ts', 'json', 'html', 'sql', 'graphql', 'mermaid'].includes(language),
       ),
     ).toEqual([]);
   });
