@@ -2,6 +2,7 @@
 
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { print } from 'graphql';
+import { persistedExchange } from '@urql/exchange-persisted';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -30,12 +31,13 @@ describeFrontend(
   {
     client: 'urql',
     activation: 'Activate',
+    persists: true,
     transports: ['server-sent events'],
     open(url, token, transport) {
       const client = urql.createUrql(
         url,
         token,
-        transport === 'a WebSocket' ? [overSocket(connectSocket(url, token))] : undefined,
+        transport === 'a WebSocket' ? [persistedExchange(), overSocket(connectSocket(url, token))] : undefined,
       );
       let after: string | null | undefined;
       return {
@@ -59,6 +61,7 @@ describeFrontend(
   {
     client: 'Apollo Client',
     activation: 'Activate',
+    persists: true,
     transports: ['server-sent events'],
     open(url, token, transport) {
       const client = apollo.createApollo(url, token, {
@@ -89,6 +92,14 @@ describe('graphql-request', () => {
     for await (const { node } of requests.readSessions(requests.createRequests(url, alice.token)))
       names.push(node.name);
     expect(names).toEqual(sessions);
+  });
+
+  it('sends the text of a query once, and its hash from then on', async () => {
+    const { url, alice, sent } = scene();
+    const client = requests.createRequests(url, alice.token);
+    await client.request(devicesQuery, { first: 1 });
+    await client.request(devicesQuery, { first: 2 });
+    expect(sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string', 'undefined']);
   });
 
   it('activates, and says what went wrong', async () => {
@@ -154,6 +165,29 @@ describe('what is typed', () => {
     expect(viewer?.username).toBeUndefined();
     // @ts-expect-error It is a number.
     await requests.createRequests(url, alice.token).request(sessionsQuery, { first: 'two' }).catch(Object);
+  });
+});
+
+describe('a gateway that takes no hashes', () => {
+  let gateway: TestGateway;
+  let url: string;
+  beforeAll(async () => {
+    const settings = { AUTOMATIC_PERSISTED_QUERIES: 'off' };
+    gateway = await openTestGateway(await openBeside(scene().gateway.database), { settings });
+    url = `${gateway.url}/graphql`;
+  });
+  afterAll(() => gateway?.close());
+
+  it.each<[string, (token: string) => Promise<unknown>]>([
+    ['urql', async (token) => (await urql.createUrql(url, token).query(templatesQuery, {})).data],
+    [
+      'Apollo Client',
+      async (token) => (await apollo.createApollo(url, token).query({ query: templatesQuery })).data,
+    ],
+    ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
+  ])('gets the queries of %s themselves', async (_, read) => {
+    expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
+    expect(scene().sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string']);
   });
 });
 

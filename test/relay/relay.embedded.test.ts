@@ -10,25 +10,27 @@ import {
   getSingularSelector,
   type SingularReaderSelector,
 } from 'relay-runtime';
-import { beforeAll } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, type Templates, useScene } from '../support/frontends.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 /** What the page shows, built. Its types are checked where it is built. */
 const load = (name: string) => import(/* @vite-ignore */ resolve('test/relay/generated/docs', name));
-let built: Awaited<ReturnType<typeof loadAll>>;
-async function loadAll() {
-  const page = await load('relay/src/__generated__/sessionsPageQuery.graphql.ts');
+type Built = Awaited<ReturnType<typeof loadAll>>;
+let built: Built;
+async function loadAll(project: string) {
+  const page = await load(`${project}/src/__generated__/sessionsPageQuery.graphql.ts`);
   return {
-    ...(await load('relay/src/environment.ts')),
-    ...(await load('relay/src/sessions.ts')),
-    ...(await load('relay/src/templates.ts')),
+    ...(await load(`${project}/src/environment.ts`)),
+    ...(await load(`${project}/src/sessions.ts`)),
+    ...(await load(`${project}/src/templates.ts`)),
     ...(await load('app/src/live.ts')),
     page: page.default,
   };
 }
 beforeAll(async () => {
   execFileSync('npm', ['run', '--silent', 'codegen'], { cwd: 'test/relay' });
-  built = await loadAll();
+  built = await loadAll('relay');
 });
 
 /** As far as the tests look at the list. */
@@ -40,10 +42,14 @@ interface Sessions {
   };
 }
 
+const scene = useScene();
+
 describeFrontend(
   {
     client: 'Relay',
     activation: 'templatesActivationMutation',
+    // By the ids of its compiler alone.
+    persists: false,
     transports: ['server-sent events'],
     open(url, token, transport) {
       const connect = transport === 'a WebSocket' ? built.connectSocket : built.connectEvents;
@@ -80,5 +86,40 @@ describeFrontend(
       };
     },
   },
-  useScene(),
+  scene,
 );
+
+describe('a gateway that runs trusted documents only', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openTestGateway(await openBeside(scene().gateway.database), {
+      settings: {
+        PERSISTED_OPERATIONS_FILE: 'test/relay/generated/docs/trusted/persisted.json',
+        PERSISTED_OPERATIONS: 'only',
+      },
+    });
+  });
+  afterAll(() => gateway?.close());
+
+  it('serves Relay', async () => {
+    const { connectSocket, createEnvironment, templates, activate, follow } = await loadAll('trusted');
+    const { alice, ids, sent, activateElsewhere } = scene();
+    const url = `${gateway.url}/graphql`;
+    const environment = createEnvironment(url, alice.token, connectSocket(url, alice.token));
+    const operation = createOperationDescriptor(getRequest(templates), {});
+    environment.retain(operation);
+    const active = () => environment.lookup(operation.fragment).data.viewer.activeDttTemplate.id;
+
+    await fetchQuery(environment, templates, {}).toPromise();
+    await activate(environment, ids[1]);
+    expect(active()).toBe(ids[1]);
+    const stop = follow(environment);
+    await activateElsewhere(2);
+    await expect.poll(active).toBe(ids[2]);
+    stop();
+    expect(sent().map(({ query, documentId }) => [query, typeof documentId])).toEqual([
+      [null, 'string'],
+      [null, 'string'],
+    ]);
+  });
+});
