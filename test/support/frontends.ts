@@ -36,9 +36,17 @@ export interface Scene {
   readonly sessions: readonly (string | null)[];
   /** The parameters of what was asked over HTTP since the test began. */
   readonly sent: () => Record<string, unknown>[];
+  /** The transports of the subscriptions since the test began. */
+  readonly transports: () => Promise<Set<string>>;
   /** Makes one of her templates the active one, by somebody else's doing. */
   activateElsewhere(index: 0 | 1 | 2): Promise<unknown>;
 }
+
+/** By the media types of responses. */
+const transportOf: Readonly<Record<string, string>> = {
+  'text/event-stream': 'server-sent events',
+  'multipart/mixed': 'multipart',
+};
 
 const globalId = (id: number) => Buffer.from(`DttTemplate:${id}`).toString('base64url');
 
@@ -52,7 +60,7 @@ export function useScene(): () => Scene {
   };
   beforeAll(async () => {
     // Node has one of its own since 22.
-    vi.stubGlobal('WebSocket', globalThis.WebSocket ?? WebSocket);
+    vi.stubGlobal('WebSocket', vi.fn(globalThis.WebSocket ?? WebSocket));
     requests = vi.spyOn(globalThis, 'fetch');
     const gateway = await openTestGateway();
     const alice = await createAccount(gateway.database.client, 'alice');
@@ -63,6 +71,12 @@ export function useScene(): () => Scene {
       alice,
       ids: [globalId(first), globalId(second), globalId(third)],
       sessions: await addSessions(gateway, alice),
+      async transports() {
+        const responses = await Promise.all(requests.mock.results.map(({ value }) => value));
+        const types = responses.map(({ headers }) => headers.get('Content-Type')?.split(';', 1)[0]);
+        const opened = vi.mocked(globalThis.WebSocket).mock.calls.map(() => 'a WebSocket');
+        return new Set([...types.flatMap((type) => transportOf[type ?? ''] ?? []), ...opened]);
+      },
       sent: () => requests.mock.calls.map(([url, init]) => parametersOf(String(url), init)),
       activateElsewhere: (index) =>
         gateway.database.client.user.update({
@@ -74,6 +88,7 @@ export function useScene(): () => Scene {
   beforeEach(async () => {
     await get().activateElsewhere(0);
     requests.mockClear();
+    vi.mocked(globalThis.WebSocket).mockClear();
   });
   afterAll(async () => {
     requests.mockRestore();
@@ -119,11 +134,12 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
 
     it.each(kind.transports)('knows of an activation from elsewhere, over %s', async (transport) => {
       const frontend = open(transport);
-      const { ids, activateElsewhere } = scene();
+      const { ids, activateElsewhere, transports } = scene();
       await frontend.readTemplates();
       const stop = frontend.follow();
       await activateElsewhere(2);
       await expect.poll(() => activeOf(frontend.templatesInCache())).toEqual([ids[2], ids[2]]);
+      expect(await transports()).toEqual(new Set([transport]));
       stop();
     });
 
