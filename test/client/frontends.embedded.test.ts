@@ -1,8 +1,8 @@
 /** What docs/clients.md shows, run with each client's own package against a gateway. */
 
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
-import { print } from 'graphql';
 import { persistedExchange } from '@urql/exchange-persisted';
+import { print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -37,7 +37,9 @@ describeFrontend(
       const client = urql.createUrql(
         url,
         token,
-        transport === 'a WebSocket' ? [persistedExchange(), overSocket(connectSocket(url, token))] : undefined,
+        transport === 'a WebSocket'
+          ? [persistedExchange(), overSocket(connectSocket(url, token))]
+          : undefined,
       );
       let after: string | null | undefined;
       return {
@@ -187,7 +189,11 @@ describe('a gateway that takes no hashes', () => {
     ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
   ])('gets the queries of %s themselves', async (_, read) => {
     expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
-    expect(scene().sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string']);
+    expect(
+      scene()
+        .sent()
+        .map(({ query }) => typeof query),
+    ).toEqual(['undefined', 'string']);
   });
 });
 

@@ -126,8 +126,7 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
       const frontend = open();
       const { passed } = scene();
       expect(passed.length).toBeGreaterThan(40);
-      for (const pages of [1, 2, 3])
-        expect(await frontend.readPage()).toEqual(passed.slice(0, 20 * pages));
+      for (const pages of [1, 2, 3]) expect(await frontend.readPage()).toEqual(passed.slice(0, 20 * pages));
     });
 
     it('knows after an activation that one template is active, without asking', async () => {
@@ -137,9 +136,13 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
       const asked = sent().length;
       await frontend.activate(ids[1]);
       expect(activeOf(frontend.templatesInCache())).toEqual([ids[1], ids[1]]);
-      expect(new Set(sent().slice(asked).map(({ operationName }) => operationName))).toEqual(
-        new Set([kind.activation]),
-      );
+      expect(
+        new Set(
+          sent()
+            .slice(asked)
+            .map(({ operationName }) => operationName),
+        ),
+      ).toEqual(new Set([kind.activation]));
     });
 
     it.each(kind.transports)('knows of an activation from elsewhere, over %s', async (transport) => {
@@ -159,7 +162,11 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
         await open().readTemplates();
         const first = sent().length;
         expect(activeOf(await open().readTemplates())).toHaveLength(2);
-        expect(sent().slice(first).map(({ query }) => query)).toEqual([undefined]);
+        expect(
+          sent()
+            .slice(first)
+            .map(({ query }) => query),
+        ).toEqual([undefined]);
       });
 
     it('says what went wrong', async () => {
