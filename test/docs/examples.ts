@@ -37,7 +37,7 @@ export function exitCodeOf(command: string): number {
 }
 
 /** What readers install for the clients that pages are about. */
-export const clientPackages = 'test/client/node_modules';
+const clientPackages = 'test/client/node_modules';
 
 /** Why a block is not run, if it is not. */
 export function reasonNotToRun({ text }: Block): string | undefined {
@@ -158,8 +158,7 @@ export async function runBlocks(
 const plain = (text: string) => stripVTControlCharacters(text).replaceAll('\r', '').trim();
 
 /** A block as commands, each with the lines behind it that say what it prints. */
-function stepsOf({ language, text }: Block): Step[] {
-  if (language === 'js') return [{ command: saveScript(text), expected: undefined }];
+function stepsOf({ text }: Block): Step[] {
   const steps: { command: string; expected: string | undefined }[] = [];
   for (const line of text.trimEnd().split('\n')) {
     const last = steps.at(-1);
@@ -170,13 +169,6 @@ function stepsOf({ language, text }: Block): Step[] {
     else steps.push({ command: line, expected: undefined });
   }
   return steps;
-}
-
-/** A program begins with its name, by which the commands after it run it. */
-function saveScript(text: string): string {
-  const [, name] = /^\/\/ (\S+\.mjs)\n/.exec(text) ?? [];
-  if (name === undefined) throw new Error(`a program has to begin with its name, as // name.mjs:\n${text}`);
-  return `sed "s/localhost:4000/$gateway/" > ${name} <<'END OF PROGRAM'\n${text}END OF PROGRAM`;
 }
 
 /** What a page says that is printed, where `…` stands for anything. */
