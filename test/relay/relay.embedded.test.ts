@@ -115,7 +115,7 @@ describe('a gateway that runs trusted documents only', () => {
     expect(active()).toBe(ids[1]);
     const stop = follow(environment);
     await activateElsewhere(2);
-    await expect.poll(active).toBe(ids[2]);
+    await expect.poll(active, { timeout: 20_000 }).toBe(ids[2]);
     stop();
     expect(sent().map(({ query, documentId }) => [query, typeof documentId])).toEqual([
       [null, 'string'],

@@ -151,7 +151,9 @@ export function describeFrontend(kind: FrontendKind, scene: () => Scene): void {
       await frontend.readTemplates();
       const stop = frontend.follow();
       await activateElsewhere(2);
-      await expect.poll(() => activeOf(frontend.templatesInCache())).toEqual([ids[2], ids[2]]);
+      await expect
+        .poll(() => activeOf(frontend.templatesInCache()), { timeout: 20_000 })
+        .toEqual([ids[2], ids[2]]);
       expect(await transports()).toEqual(new Set([transport]));
       stop();
     });
