@@ -21,6 +21,7 @@ import { forClient, type Report } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
 import { unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
+import type { LiveResult } from './readers.ts';
 import type { Subscribe } from './subscribe.ts';
 
 export interface YogaOptions {
@@ -42,7 +43,7 @@ export interface YogaContext {
     failed: boolean;
     errorCode?: string;
     /** The results of a subscription, which the response has not. */
-    results?: AsyncIterable<ExecutionResult>;
+    results?: AsyncIterable<LiveResult>;
   };
   readonly report: Report;
 }
@@ -194,8 +195,8 @@ const resultsAside: Plugin<YogaContext> = {
   onResultProcess({ result, setResultProcessor, serverContext }) {
     if (!isAsyncIterable(result)) return;
     setResultProcessor((results, { Response }) => {
-      // A subscription has one iterable of results, whatever else Yoga may have to process.
-      passedIn(serverContext).outcome.results = results as AsyncIterable<ExecutionResult>;
+      // It is what `subscribe` has given to Yoga, which names no type of its own for it.
+      passedIn(serverContext).outcome.results = results as AsyncIterable<LiveResult>;
       return new Response(null);
     }, 'text/event-stream');
   },

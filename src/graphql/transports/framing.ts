@@ -1,7 +1,7 @@
 /** How the results of a subscription are written, in the media types that a client may ask for. */
 
-import type { ExecutionResult } from 'graphql';
 import { messages, unauthenticated } from '../../errors.ts';
+import type { LiveResult } from '../readers.ts';
 
 /** How results become the pieces of a body. */
 export interface Framing {
@@ -115,7 +115,7 @@ export interface StreamOptions {
 
 /** The results as the body of a response, made no faster than it is read. */
 export function streamOf(
-  results: AsyncIterable<ExecutionResult>,
+  results: AsyncIterable<Pick<LiveResult, 'stringify'>>,
   { framing, heartbeat, reason, report }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
@@ -127,7 +127,7 @@ export function streamOf(
     let ending: Reason | undefined;
     try {
       const step = await iterator.next();
-      if (!step.done) return { text: framing.result(textOf(step.value)) };
+      if (!step.done) return { text: framing.result(step.value.stringify()) };
       ending = await reason();
     } catch (error) {
       report(error);
@@ -160,16 +160,4 @@ export function streamOf(
       void iterator.return?.();
     },
   });
-}
-
-/** The JSON text of a result, without what is meant for an HTTP response alone. */
-function textOf(result: ExecutionResult): string {
-  if ('stringify' in result && typeof result.stringify === 'function') return result.stringify();
-  if (!result.errors) return JSON.stringify(result);
-  const errors = result.errors.map((error) => {
-    const { extensions, ...others } = error.toJSON();
-    const { http: _, ...shown } = extensions ?? {};
-    return { ...others, extensions: shown };
-  });
-  return JSON.stringify({ ...result, errors });
 }

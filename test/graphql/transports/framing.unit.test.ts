@@ -1,7 +1,6 @@
 /** How results are written for each media type, and which a client gets. */
 
 import { text } from 'node:stream/consumers';
-import type { ExecutionResult } from 'graphql';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   BrokenOff,
@@ -14,19 +13,19 @@ import {
   streamOf,
 } from '../../../src/graphql/transports/framing.ts';
 
-async function* results(...each: (ExecutionResult | Error)[]) {
+interface Result {
+  stringify(): string;
+}
+
+async function* results(...each: (object | Error)[]): AsyncGenerator<Result> {
   for (const result of each) {
     if (result instanceof Error) throw result;
-    yield result;
+    yield { stringify: () => JSON.stringify(result) };
   }
 }
 
-const written = (
-  framing: Framing,
-  given: AsyncIterable<ExecutionResult>,
-  reason?: Reason,
-  report = () => {},
-) => text(streamOf(given, { framing, heartbeat: 1_000, reason: async () => reason, report }));
+const written = (framing: Framing, given: AsyncIterable<Result>, reason?: Reason, report = () => {}) =>
+  text(streamOf(given, { framing, heartbeat: 1_000, reason: async () => reason, report }));
 
 describe('a client', () => {
   const apollo = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
