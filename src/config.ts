@@ -128,6 +128,16 @@ export const settings = {
     'only, or nothing',
     z.literal('only').optional(),
   ),
+  AUTOMATIC_PERSISTED_QUERIES: setting(
+    'whether clients may send the hash of a query instead of the query, once they have sent both; not with PERSISTED_OPERATIONS=only',
+    'on or off',
+    onOff.default('on'),
+  ),
+  BATCHING: setting(
+    'whether a POST may have a list of up to 10 operations, which counts as so many requests',
+    'on or off',
+    onOff.default('off'),
+  ),
   MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
   MAX_COMPLEXITY: limit(
     'fields that a response may have, going by the sizes of the lists that are asked for',

@@ -20,7 +20,8 @@ import type { Config } from '../config.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
-import { badRequest, breadthOf, complexityOf, overLimits, requestError } from './limits.ts';
+import { badRequest, breadthOf, complexityOf, isTooDeep, overLimits, requestError } from './limits.ts';
+import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
   /** @throws {AggregateError} of what is wrong with the document. */
@@ -86,6 +87,7 @@ export function createDocuments(config: Config): Documents {
   let maxAnonymous: number | undefined;
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
+    if (isTooDeep(variables)) return requestError('The variables are nested too deeply');
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(document, operation, variables) : 0;
     if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools());
@@ -171,6 +173,8 @@ function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boole
   try {
     const over = overLimits(document, config);
     if (over.length > 0) return over;
+    const conditions = conditionsOnRoot(document);
+    if (conditions.length > 0) return conditions;
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
     nameArguments(document, errors);
     return errors.map((error) =>

@@ -20,11 +20,14 @@ import {
   type OperationDefinitionNode,
   type SelectionSetNode,
   type ValueNode,
+  valueFromASTUntyped,
   visit,
 } from 'graphql';
 import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
+import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
+import { likelyGroups, statisticsWeight } from '../schema/loading/statistics.ts';
 import { schema } from '../schema/schema.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
@@ -37,6 +40,11 @@ export const badRequest = { status: 400, spec: true };
 /** An error of the request as a whole, which says what the request would have to be. */
 export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
+}
+
+/** An error of a request that cannot be understood: a 400 whatever media type the client accepts. */
+export function unreadable(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
 /** What is too much about the document, before it is validated. */
@@ -91,7 +99,26 @@ function depthOf(document: DocumentNode): number {
   );
 }
 
-/** The complexity of operations in which no list has its size from a variable. */
+/** How deep the values of variables may be nested: far deeper than a filter may be. */
+const deepestValue = 64;
+
+/** Whether values are nested deeper than any use of them: what reads them calls itself for each level. */
+export function isTooDeep(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
+}
+
+function hasVariable(value: ValueNode): boolean {
+  let found = false;
+  visit(value, {
+    Variable() {
+      found = true;
+    },
+  });
+  return found;
+}
+
+/** The complexity of operations in which no list has its size or its filter from a variable. */
 const fixed = new WeakMap<OperationDefinitionNode, number>();
 
 /**
@@ -112,16 +139,28 @@ export function complexityOf(
   const fragments = fragmentsOf(document);
   const weigh: Weigh = (type, field, listSize) => {
     const size = (argument: string): number | undefined => {
-      const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
-      if (value?.kind === Kind.VARIABLE) isFixed = false;
+      const value = argumentOf(argument);
       return value && sizeIn(value, coerced);
+    };
+    const argumentOf = (argument: string): ValueNode | undefined => {
+      const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
+      if (value && hasVariable(value)) isFixed = false;
+      return value;
+    };
+    const written = (argument: string): unknown => {
+      const value = argumentOf(argument);
+      return value && valueFromASTUntyped(value, coerced);
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
+    const cost = takes('where') ? weightOfList(written('where'), written('orderBy')) : 0;
+    const times = isListType(getNullableType(type.type)) ? items : 1;
+    if (takes('by')) return { times, listSize: likelyGroups(written('by')), cost: cost + statisticsWeight };
     return {
-      times: isListType(getNullableType(type.type)) ? items : 1,
+      times,
       // The lists of a connection have the size that it was asked for.
       listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
+      cost,
     };
   };
   const complexity = countFields(document, operation, weigh, {
@@ -142,7 +181,9 @@ export function breadthOf(document: DocumentNode): number {
   let breadth = 0;
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION)
-      breadth += countFields(document, node, () => ({ times: 1, listSize: 1 }), { copies: countTypes });
+      breadth += countFields(document, node, () => ({ times: 1, listSize: 1, cost: 0 }), {
+        copies: countTypes,
+      });
   }
   return breadth;
 }
@@ -166,14 +207,14 @@ function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>):
 }
 
 /**
- * How often what is beneath a field counts, given the size of the lists where it stands, and the size of the lists right
- * beneath it.
+ * How often what is beneath a field counts, given the size of the lists where it stands, the size of the lists right
+ * beneath it, and what the field itself costs beside itself.
  */
 type Weigh = (
   type: GraphQLField<unknown, unknown>,
   field: FieldNode,
   listSize: number,
-) => { times: number; listSize: number };
+) => { times: number; listSize: number; cost: number };
 
 interface CountOptions {
   /** How often each field of a type counts; once unless told otherwise. */
@@ -201,7 +242,7 @@ function countFields(
         }
         const field = fieldOf(type, selection.name.value);
         const below = field && weigh(field, selection, listSize);
-        let weight = 1;
+        let weight = 1 + (below?.cost ?? 0);
         if (field && below && selection.selectionSet)
           weight += below.times * countIn(selection.selectionSet, getNamedType(field.type), below.listSize);
         count += weight * copies(type);

@@ -25,6 +25,8 @@ export interface ResponseCache {
    * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
+  /** The version of a viewer's data, or undefined while changes are not heard of. */
+  versionOf(viewerId: number): number | undefined;
   /** Must be called after a write through this process, before it is acknowledged. */
   invalidate(viewerId: number): void;
 }
@@ -80,6 +82,7 @@ export function createResponseCache(
   return {
     counters,
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+    versionOf: (viewerId) => (feed.listening ? versions.of(viewerId) : undefined),
     invalidate: versions.raise,
 
     get(viewerId, request) {

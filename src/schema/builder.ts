@@ -16,6 +16,7 @@ export interface BuilderTypes {
   Context: Context;
   Scalars: {
     DateTime: { Input: Date; Output: Date };
+    LocalDate: { Input: string; Output: string };
     ID: { Input: string; Output: string };
   };
   Connection: { totalCount: () => Promise<number> };
@@ -109,7 +110,4 @@ builder.queryType({
 });
 builder.mutationType({
   description: 'What can be changed. A field that fails is null, and the others are done all the same.',
-});
-builder.subscriptionType({
-  description: 'What can be followed: each delivers how things are now, and again after every change.',
 });

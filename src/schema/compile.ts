@@ -4,8 +4,6 @@
  */
 
 import {
-  type ASTNode,
-  type DirectiveNode,
   type DocumentNode,
   type ExecutionResult,
   execute,
@@ -21,6 +19,12 @@ import {
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
 import { nameArguments } from './argumentErrors.ts';
+import {
+  type CompiledDocument,
+  compiledDocument,
+  conditionOf,
+  schemaForCompiler,
+} from './compiledDocument.ts';
 import type { Context } from './context.ts';
 import { schema } from './schema.ts';
 
@@ -58,8 +62,9 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
   const run: PreparedOperation['run'] = async (variables, context) => {
     const coerced = coerceVariables(operation, variables);
     const compiled = coerced && compiledFor(coerced);
-    if (compiled) {
-      const result = await compiled(undefined, context, coerced);
+    const values = coerced && compiled?.values(coerced);
+    if (compiled && values) {
+      const result = await compiled.query(undefined, context, values);
       if (!result.errors) {
         executions.compiled++;
         return result;
@@ -111,7 +116,9 @@ export function countVersions(document: DocumentNode): number {
   return Math.max(1, ...counts);
 }
 
-type Compiled = CompiledQuery['query'];
+interface Compiled extends Pick<CompiledDocument, 'values'> {
+  readonly query: CompiledQuery['query'];
+}
 
 /**
  * What runs an operation for given variables, as compiled code. graphql-jit writes the conditions of `@skip` and
@@ -140,42 +147,13 @@ function createVersions(
 }
 
 /** Compiles the one operation of a document, with these values for the variables of its conditions. */
-function compile(document: DocumentNode, values: ReadonlyMap<string, unknown>): Compiled | undefined {
-  const compiled = compileQuery(schema, resolved(document, values));
-  return isCompiledQuery(compiled) ? compiled.query : undefined;
+function compile(document: DocumentNode, conditions: ReadonlyMap<string, unknown>): Compiled | undefined {
+  const { document: bare, values } = compiledDocument(schema, document, conditions);
+  const compiled = compileQuery(compilerSchema, bare);
+  return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
 }
 
-/**
- * The document without its directives, and without what they leave out. Its variables have no defaults, since they
- * are given with these in place. Every node is a new one: graphql-jit writes into them.
- */
-function resolved(document: DocumentNode, values: ReadonlyMap<string, unknown>): DocumentNode {
-  return visit(document, {
-    enter(node: ASTNode) {
-      if (!('directives' in node) || !node.directives) return { ...node };
-      if (!node.directives.every((directive) => includesNode(directive, values))) return null;
-      const { directives: _, ...others } = node;
-      if (!('defaultValue' in others)) return others;
-      const { defaultValue: __, ...withoutDefault } = others;
-      return withoutDefault;
-    },
-  });
-}
-
-/** Whether `@skip` or `@include` leaves its node in the document. */
-function includesNode(directive: DirectiveNode, values: ReadonlyMap<string, unknown>): boolean {
-  const condition = conditionOf(directive);
-  const value =
-    condition?.kind === Kind.VARIABLE
-      ? values.get(condition.name.value)
-      : condition?.kind === Kind.BOOLEAN && condition.value;
-  return value === (directive.name.value === 'include');
-}
-
-/** `@skip` and `@include` are the only directives that a valid operation can have. */
-function conditionOf({ arguments: given }: DirectiveNode) {
-  return given?.find(({ name }) => name.value === 'if')?.value;
-}
+const compilerSchema = schemaForCompiler(schema);
 
 /** The names of the variables that decide conditions. */
 function conditionsIn(document: DocumentNode): string[] {

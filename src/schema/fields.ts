@@ -2,7 +2,10 @@
 
 import type { GraphQLField } from 'graphql';
 import { builder } from './builder.ts';
-import { findByDatabaseId, type Model, type RelationOf, relatedList, viewerList } from './loading/reads.ts';
+import type { ListedType } from './filtering/filterable.ts';
+import { filterRef, orderRef } from './filtering/refs.ts';
+import { findByDatabaseId, type RelationOf, relatedList, viewerList } from './loading/reads.ts';
+import type { Model } from './loading/visible.ts';
 
 /** The arguments of a field that names a record by the integer of the REST interface. */
 const recordArguments = builder.args((t) => ({
@@ -10,12 +13,18 @@ const recordArguments = builder.args((t) => ({
 }));
 
 /** What lists take beside the arguments of every Relay connection. */
-const listArguments = builder.args((t) => ({
-  offset: t.int({
-    defaultValue: 0,
-    description: 'How many records to skip. At least 0; not together with `last`.',
-  }),
-}));
+const listArguments = (listed: ListedType) =>
+  builder.args((t) => ({
+    offset: t.int({
+      defaultValue: 0,
+      description: 'How many records to skip. At least 0; not together with `last`.',
+    }),
+    where: t.field({ type: filterRef(listed), description: 'Only records that meet these conditions.' }),
+    orderBy: t.field({
+      type: [orderRef(listed)],
+      description: 'In this order rather than the usual one. Cursors belong to the order and the conditions.',
+    }),
+  }));
 
 /**
  * The extension of a field that is null only together with an error: nullable, so that what fails erases nothing beside
@@ -40,7 +49,7 @@ export function recordField<M extends Model, Type>(model: M, type: Type, descrip
 
 /** A connection of all the viewer's records of a kind. */
 export function viewerListField<M extends Model, Type>(model: M, type: Type, description: string) {
-  return listField(type, description, viewerList(model));
+  return listField(model, type, description, viewerList(model));
 }
 
 /** A connection of those of the viewer's records of a kind that a relation ties to the parent. */
@@ -50,11 +59,12 @@ export function relatedListField<P extends Model, M extends Model, Type>(
   type: Type,
   description: string,
 ) {
-  return listField(type, description, relatedList(parent.model, parent.relation, model));
+  return listField(model, type, description, relatedList(parent.model, parent.relation, model));
 }
 
 /** A connection, from what reads it. */
 export function listField<Type, Resolve>(
+  listed: ListedType,
   type: Type,
   description: string,
   { extensions, resolve }: { readonly extensions: object; readonly resolve: Resolve },
@@ -62,7 +72,7 @@ export function listField<Type, Resolve>(
   return {
     type,
     nullable: true,
-    args: listArguments,
+    args: listArguments(listed),
     description,
     extensions: { ...extensions, ...nullOnlyWithError },
     resolve,

@@ -2,7 +2,7 @@
 
 import { readId } from '../database/ids.ts';
 import { argumentError } from '../errors.ts';
-import { type Model, visible } from './loading/reads.ts';
+import { type Model, visible } from './loading/visible.ts';
 
 /** A record as a global id names it. */
 export interface GlobalId {

@@ -5,9 +5,12 @@
 
 import {
   type GraphQLArgument,
+  GraphQLBoolean,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLInputField,
+  type GraphQLInputObjectType,
+  type GraphQLInputType,
   GraphQLNonNull,
   getNamedType,
   getNullableType,
@@ -16,7 +19,6 @@ import {
   isInputObjectType,
   isInterfaceType,
   isLeafType,
-  isListType,
   isNonNullType,
   isObjectType,
   OperationTypeNode,
@@ -275,19 +277,35 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   if (tape.chance(40)) return drawVariable(draft, uses, argument);
   if (!isNonNullType(argument.type) && tape.chance(8)) return 'null';
   // A list may be given as its only item, and may have variables in it.
-  if (isListType(getNullableType(argument.type)) && tape.chance(30)) {
+  if (String(argument.type) === '[ID!]!' && tape.chance(30)) {
     const id = JSON.stringify(drawGlobalId(draft));
     const item = schema.getQueryType()?.getFields().node?.args[0];
     return tape.chance(50) || !item ? id : `[${drawVariable(draft, uses, item)}, ${id}]`;
   }
   const type = getNullableType(argument.type);
+  if (isInputObjectType(type) && !type.isOneOf && tape.chance(60)) return drawInput(draft, uses, type, 0);
   if (isInputObjectType(type) && tape.chance(40)) {
     // A variable for the one field that such an object has must not be null.
     const { name, type: its, ...others } = tape.pick(Object.values(type.getFields()));
     const field = { ...others, name, type: new GraphQLNonNull(getNullableType(its)) };
     return `{ ${name}: ${drawVariable(draft, uses, field)} }`;
   }
-  return literalOf(drawValue(draft, argument));
+  return literalOf(drawValue(draft, argument), argument.type);
+}
+
+/** A filter with variables in it, of any depth. */
+function drawInput(draft: Draft, uses: Set<Variable>, type: GraphQLInputObjectType, depth: number): string {
+  const { tape } = draft;
+  const parts = new Map<string, string>();
+  for (let count = tape.below(3); count >= 0; count--) {
+    const field = tape.pick(Object.values(type.getFields()));
+    const below = getNullableType(field.type);
+    const isDeeper = isInputObjectType(below) && depth < 3 && tape.chance(70);
+    if (isDeeper) parts.set(field.name, drawInput(draft, uses, below, depth + 1));
+    else if (tape.chance(60)) parts.set(field.name, drawVariable(draft, uses, field, depth + 1));
+    else parts.set(field.name, literalOf(drawValue(draft, field, depth + 1), field.type));
+  }
+  return `{ ${[...parts].map(([name, value]) => `${name}: ${value}`).join(', ')} }`;
 }
 
 /** A variable for the argument, or for a condition, declared already or new. */
@@ -295,6 +313,7 @@ function drawVariable(
   draft: Draft,
   uses: Set<Variable>,
   argument: GraphQLArgument | GraphQLInputField | undefined,
+  depth = 0,
 ): string {
   const { tape, variables } = draft;
   const type = argument ? String(argument.type) : 'Boolean!';
@@ -303,15 +322,15 @@ function drawVariable(
   let variable = known.length > 0 && tape.chance(60) ? tape.pick(known) : undefined;
   if (!variable) {
     const draw = (from: Tape): unknown =>
-      argument ? drawValue({ tape: from, names: draft.names }, argument) : from.chance(50);
-    variable = newVariable(draft, type, draw);
+      argument ? drawValue({ tape: from, names: draft.names }, argument, depth) : from.chance(50);
+    variable = newVariable(draft, argument?.type ?? GraphQLBoolean, type, draw);
     variables.set(kind, [...known, variable]);
   }
   uses.add(variable);
   return `$${variable.name}`;
 }
 
-function newVariable(draft: Draft, type: string, draw: Variable['draw']): Variable {
+function newVariable(draft: Draft, of: GraphQLInputType, type: string, draw: Variable['draw']): Variable {
   const { tape, variables } = draft;
   const taken = new Set([...variables.values()].flat().map(({ name }) => name));
   const wanted = tape.chance(15) ? tape.pick(draft.oddNames) : `v${taken.size}`;
@@ -320,6 +339,6 @@ function newVariable(draft: Draft, type: string, draw: Variable['draw']): Variab
   const hasDefault = tape.chance(35);
   const bare = type.replace(/!$/, '');
   const isStrict = type.endsWith('!') ? !hasDefault || tape.chance(30) : tape.chance(15);
-  const value = hasDefault ? ` = ${literalOf(draw(tape))}` : '';
+  const value = hasDefault ? ` = ${literalOf(draw(tape), of)}` : '';
   return { name, declaration: `$${name}: ${bare}${isStrict ? '!' : ''}${value}`, draw };
 }

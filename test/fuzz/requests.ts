@@ -4,10 +4,13 @@ import {
   type GraphQLArgument,
   type GraphQLField,
   type GraphQLInputField,
+  type GraphQLInputObjectType,
+  type GraphQLInputType,
   type GraphQLNamedType,
   getNamedType,
   getNullableType,
   isAbstractType,
+  isEnumType,
   isInputObjectType,
   isInterfaceType,
   isLeafType,
@@ -340,15 +343,18 @@ function drawDirective(draft: Draft): string {
 function drawArgument(draft: Draft, argument: GraphQLArgument): string {
   const value = drawValue(draft, argument);
   if (draft.tape.chance(30)) return declare(draft, String(argument.type), value);
-  return literalOf(value);
+  return literalOf(value, argument.type);
 }
 
-/** A value as a document has it: like JSON, but for the names in an object. */
-export function literalOf(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(literalOf).join(', ')}]`;
+/** A value as a document has it: like JSON, but for the names in an object, and those of an enumeration. */
+export function literalOf(value: unknown, type?: GraphQLInputType): string {
+  const named = type && getNamedType(type);
+  if (Array.isArray(value)) return `[${value.map((item) => literalOf(item, named)).join(', ')}]`;
+  if (typeof value === 'string' && isEnumType(named)) return value;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const fields = isInputObjectType(named) ? named.getFields() : {};
   return `{ ${Object.entries(value)
-    .map(([name, field]) => `${name}: ${literalOf(field)}`)
+    .map(([name, field]) => `${name}: ${literalOf(field, fields[name]?.type)}`)
     .join(', ')} }`;
 }
 
@@ -363,17 +369,30 @@ function declare(draft: Draft, type: string, value: unknown): string {
 export function drawValue(
   draft: Pick<Draft, 'tape' | 'names'>,
   { name, type }: GraphQLArgument | GraphQLInputField,
+  depth = 0,
 ): unknown {
   const { tape, names } = draft;
   const bare = getNullableType(type);
-  if (isListType(bare)) return Array.from({ length: tape.below(4) }, () => drawGlobalId(draft));
-  if (isInputObjectType(bare)) {
-    const fields = Object.values(bare.getFields());
-    // Such an object has one of its fields, seldom none, or as many as there are.
-    const drawn = tape.chance(90) ? [tape.pick(fields)] : tape.chance(50) ? [] : fields;
-    return Object.fromEntries(drawn.map((field) => [field.name, drawValue(draft, field)]));
+  if (isListType(bare)) {
+    const item = () => drawItem(draft, name, bare.ofType, depth);
+    // A list may be given as its only item.
+    return tape.chance(15) ? item() : Array.from({ length: tape.below(4) }, item);
   }
+  if (isInputObjectType(bare)) return drawObject(draft, bare, depth);
+  if (isEnumType(bare)) return tape.pick(bare.getValues().map((value) => value.name));
+  if (bare.name === 'DateTime')
+    return tape.pick([
+      '2026-01-01T00:30:00Z',
+      '2026-01-01T01:20:00.000+01:00',
+      '1969-12-31T23:59:59.999Z',
+      '2026-01-01',
+    ]);
+  if (bare.name === 'String' && depth > 0)
+    return tape.pick(['', 'Session 1', 'sess', 'of alice', '%', '_', '\\', 'é', '\u0000', 'x']);
+  if (bare.name === 'Float') return tape.pick([0, 50, 12.5, -1, 1e300]);
   if (name === 'id') return drawGlobalId(draft);
+  if (name === 'timeZone')
+    return tape.pick(['Europe/Berlin', 'America/Sao_Paulo', 'UTC', 'utc', 'CET', '+01:00', '']);
   if (name === 'databaseId')
     return tape.chance(15) ? tape.pick([0, -1, 1, 2 ** 31 - 1, -(2 ** 31)]) : tape.pick(names.ids);
   if (name === 'after' || name === 'before')
@@ -382,6 +401,54 @@ export function drawValue(
       : tape.pick(names.cursors);
   if (getNamedType(type).name === 'Int') return tape.pick([1, 2, 3, 5, 100, 0, 101, -1, 2 ** 31 - 1]);
   return getNamedType(type).name === 'Boolean' ? tape.chance(50) : tape.pick(['', 'x', 'User', 'DttSession']);
+}
+
+const drawItem = (
+  draft: Pick<Draft, 'tape' | 'names'>,
+  name: string,
+  type: GraphQLInputType,
+  depth: number,
+): unknown =>
+  getNamedType(type).name === 'ID'
+    ? drawGlobalId(draft)
+    : // An item is drawn as an argument of its type would be.
+      drawValue(draft, { name, type } as GraphQLArgument, depth + 1);
+
+function drawObject(
+  draft: Pick<Draft, 'tape' | 'names'>,
+  type: GraphQLInputObjectType,
+  depth: number,
+): Record<string, unknown> {
+  const { tape } = draft;
+  const all = Object.values(type.getFields());
+  const required = all.filter((field) => isNonNullType(field.type));
+  // Objects in objects end somewhere.
+  const leaves = all.filter((field) => !holdsItself(field.type));
+  const others = depth > 2 && leaves.length > 0 ? leaves : all;
+  // One of which exactly one field is given has seldom none, or as many as there are.
+  const drawn = tape.chance(type.isOneOf ? 90 : 70)
+    ? [tape.pick(others)]
+    : tape.chance(50)
+      ? []
+      : type.isOneOf
+        ? others
+        : [tape.pick(others), tape.pick(others)];
+  return Object.fromEntries(
+    [...required, ...drawn].map((field) => [
+      field.name,
+      !type.isOneOf && tape.chance(3) ? null : drawValue(draft, field, depth + 1),
+    ]),
+  );
+}
+
+/** Whether values of the type may be nested: comparisons may not. */
+function holdsItself(type: GraphQLInputType): boolean {
+  const named = getNamedType(type);
+  return (
+    isInputObjectType(named) &&
+    Object.hasOwn(named.getFields(), 'not') &&
+    Object.hasOwn(named.getFields(), 'and')
+  );
 }
 
 export function drawGlobalId({ tape, names }: Pick<Draft, 'tape' | 'names'>): string {

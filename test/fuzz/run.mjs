@@ -12,7 +12,13 @@ if (engine !== undefined && !engines.includes(engine))
   throw new RangeError(`--engine must be one of ${engines.join(' and ')}, and is ${engine}`);
 
 const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', name]);
-const tests = ['test/fuzz', 'test/database/reader/statement.test.ts', 'test/coherence/coherence.test.ts'];
+const tests = [
+  'test/fuzz',
+  'test/database/reader/statement.test.ts',
+  'test/schema/filtering/oracle.test.ts',
+  'test/coherence/coherence.test.ts',
+  'test/graphql/automaticPersistedQueries.embedded.test.ts',
+];
 const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',
   env: { ...process.env, FUZZ_MINUTES: minutes },

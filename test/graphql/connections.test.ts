@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { type Order, planPage } from '../../src/schema/loading/pagination.ts';
+import { newest } from '../../src/schema/loading/keyset.ts';
+import { planPage } from '../../src/schema/loading/pagination.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, listOf } from '../support/restAnswers.ts';
@@ -200,7 +201,7 @@ describe('a walk', () => {
     ['10000-01-01 00:00Z', '275760-09-13 00:00Z', 'infinity', '-infinity'],
   );
   const table = 'OssmDevice';
-  const order: Order = { by: 'lastVisited', nullable: true };
+  const order = newest('lastVisited', true);
   const inOrder = '"lastVisited" DESC NULLS LAST, id DESC';
   let ownerId: number;
   let created = 0;

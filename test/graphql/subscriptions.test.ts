@@ -363,8 +363,10 @@ describe('a listener that is gone', () => {
     const warnings: Error[] = [];
     const warn = (warning: Error) => warnings.push(warning);
     process.on('warning', warn);
-    const streams = await Promise.all(Array.from({ length: 12 }, () => follow(activeName)));
+    const different = Array.from({ length: 12 }, (_, n) => activeName.replace('name', `name as${n}: id`));
+    const streams = await Promise.all([...different, ...different].map((query) => follow(query)));
     await Promise.all(streams.map((events) => events.next()));
+    // Equal ones follow as one.
     expect(followers).toBe(ownFollowers + 12);
     for (const events of streams) events.leave();
     await leftAlone();

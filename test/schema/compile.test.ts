@@ -102,6 +102,39 @@ describe('an operation', () => {
 });
 
 describe('an operation that comes again', () => {
+  it.each([
+    '__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d(globalThis.ranText = true)',
+    '\\u2028"; globalThis.ranText = true; "',
+  ])('runs no text of a client as code: %s', async (text) => {
+    const literal = JSON.stringify(text);
+    for (const query of [
+      `{ dttSessions(after: ${literal}) { nodes { id } } }`,
+      `{ node(id: ${literal}) { id } }`,
+      `query ($id: ID = ${literal}) { nodes(ids: [$id, ${literal}]) { id } }`,
+    ]) {
+      const { errors } = await graphql(gateway, alice.token, query);
+      expect(errors).toEqual([
+        expect.objectContaining({ extensions: expect.objectContaining({ code: 'BAD_USER_INPUT' }) }),
+      ]);
+    }
+    expect(globalThis).not.toHaveProperty('ranText');
+  });
+
+  it('is compiled with its literals in variables of other names than the client’s', async () => {
+    const document = `query ($written0: Int = 1, $written_0: Int = 2) {
+      one: dttSessions(first: $written0, offset: 1) { nodes { databaseId } }
+      two: dttSessions(first: $written_0, offset: 0) { nodes { databaseId } }
+    }`;
+    await graphqlOnce(gateway, alice.token, document);
+    const before = executions.compiled;
+    const { data } = await graphqlOnce(gateway, alice.token, `${document} `, {});
+    const again = await graphqlOnce(gateway, alice.token, `${document} `, { written0: 3 });
+    expect(data.two.nodes).toHaveLength(2);
+    expect(data.one.nodes).toEqual([data.two.nodes[1]]);
+    expect(again.data.one.nodes).toHaveLength(3);
+    expect(executions.compiled).toBe(before + 1);
+  });
+
   it.each([...conditional, ...oddlyNamed])(
     'gets the response of the first time: %s',
     async (_, document, responses) => {

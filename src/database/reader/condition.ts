@@ -26,6 +26,7 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
   const parts = Object.entries(where).map(([name, wanted]: [string, unknown]) => {
     if (name === 'AND') return several(writer, model, name, wanted, table).join(' AND ');
     if (name === 'OR') return `(${several(writer, model, name, wanted, table).join(' OR ')})`;
+    if (name === 'NOT') return `NOT ${one(writer, model, name, wanted, table)}`;
     const { relation } = fieldOf(model, name);
     if (relation) return related(writer, relation, name, wanted, table);
     return comparison(writer, `${table}."${name}"`, wanted);
@@ -36,11 +37,13 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
 /** Whether nothing is true or false depends on where it stands, to Prisma: it has to be spelt out. */
 function several(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string[] {
   if (!Array.isArray(wanted) || wanted.length === 0) throw new Error(`${name} takes a list of conditions`);
-  return wanted.map((each: unknown) => {
-    if (!isRecord(each) || Object.keys(each).length === 0)
-      throw new Error(`${name} takes conditions that say something`);
-    return `(${conditionOn(writer, model, each, table)})`;
-  });
+  return wanted.map((each: unknown) => one(writer, model, name, each, table));
+}
+
+function one(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string {
+  if (!isRecord(wanted) || Object.keys(wanted).length === 0)
+    throw new Error(`${name} takes conditions that say something`);
+  return `(${conditionOn(writer, model, wanted, table)})`;
 }
 
 /** Of a list, `some` row meets the condition; of a link, the one row does. */
@@ -56,7 +59,9 @@ function related(writer: Writer, relation: Relation, name: string, wanted: unkno
 function comparison(writer: Writer, column: string, wanted: unknown): string {
   if (wanted === null) return `${column} IS NULL`;
   if (!isRecord(wanted)) return `${column} = ${writer.parameter(wanted)}`;
-  const parts = Object.entries(wanted).map(([operator, value]: [string, unknown]) => {
+  const { mode, ...operators } = wanted;
+  if (mode !== undefined) return match(writer, column, mode, operators);
+  const parts = Object.entries(operators).map(([operator, value]: [string, unknown]) => {
     if (operator === 'in' && Array.isArray(value)) return `${column} = ANY(${writer.listParameter(value)})`;
     if (operator === 'not' && value === null) return `${column} IS NOT NULL`;
     const symbol = symbols.get(operator);
@@ -67,7 +72,19 @@ function comparison(writer: Writer, column: string, wanted: unknown): string {
   return parts.join(' AND ');
 }
 
+/** Text as a pattern, in which %, _ and \\ are what they are to LIKE. */
+function match(writer: Writer, column: string, mode: unknown, wanted: Record<string, unknown>): string {
+  const [[operator, value] = [], ...others] = Object.entries(wanted);
+  if (mode !== 'insensitive' || typeof value !== 'string' || others.length > 0)
+    throw new Error('mode takes insensitive, beside contains or startsWith');
+  if (operator === 'contains') return `${column} ILIKE ${writer.parameter(`%${value}%`)}`;
+  if (operator === 'startsWith') return `${column} ILIKE ${writer.parameter(`${value}%`)}`;
+  throw new Error('mode takes insensitive, beside contains or startsWith');
+}
+
 const symbols = new Map([
+  ['equals', '='],
+  ['not', '<>'],
   ['lt', '<'],
   ['lte', '<='],
   ['gt', '>'],

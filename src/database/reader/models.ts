@@ -1,6 +1,7 @@
 /** The models as statements need them: their columns, and how their rows belong together. */
 
 import { getDatamodel } from '../generated/pothos.ts';
+import * as enums from '../generated/prisma/enums.ts';
 import type { Model } from './query.ts';
 
 export interface Relation {
@@ -14,6 +15,7 @@ export interface Relation {
 /** A column, or a relation. */
 interface Field {
   readonly type: string;
+  readonly isRequired: boolean;
   readonly relation?: Relation;
 }
 
@@ -40,6 +42,20 @@ export function listOf(model: Model, name: string): Relation {
   return relation;
 }
 
+/** The link that leads to the row whose id the column holds. */
+export function linkBy(model: Model, column: string): string {
+  for (const [name, { relation }] of models.get(model) ?? [])
+    if (relation?.here === column && !relation.isList) return name;
+  throw new Error(`no link of ${model} is by ${column}`);
+}
+
+const enumerations: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries(enums).map(([name, values]) => [name, Object.keys(values)]),
+);
+
+/** The values of an enumeration, undefined for a type that is none. */
+export const valuesOf = (type: string): readonly string[] | undefined => enumerations.get(type);
+
 /**
  * The fields of each model. A relation that leads to an `id` can be read. Where its key has two columns, the first names
  * the row, and the other says no more than that it has the same owner.
@@ -58,14 +74,15 @@ function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
     given.map(([model, { fields }]) => [
       model,
       new Map(
-        fields.flatMap(({ name, type, isList, relationName, relationFromFields }): [string, Field][] => {
-          if (relationName === undefined) return [[name, { type }]];
+        fields.flatMap((field): [string, Field][] => {
+          const { name, type, isList, isRequired, relationName, relationFromFields } = field;
+          if (relationName === undefined) return [[name, { type, isRequired }]];
           const [own] = relationFromFields ?? [];
           if (!hasId(own === undefined ? model : type)) return [];
           const here = own ?? 'id';
           const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
           if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
-          return [[name, { type, relation: { model: type as Model, isList, here, there } }]];
+          return [[name, { type, isRequired, relation: { model: type as Model, isList, here, there } }]];
         }),
       ),
     ]),
@@ -77,6 +94,7 @@ interface DataModel {
     readonly name: string;
     readonly type: string;
     readonly isList: boolean;
+    readonly isRequired: boolean;
     readonly relationName?: string;
     readonly relationFromFields?: readonly string[];
   }[];

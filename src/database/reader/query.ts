@@ -46,19 +46,27 @@ export type Condition<M extends Model> = { readonly [C in keyof Columns<M>]?: Co
 } & { readonly [R in Links<M>]?: Condition<Related<M, R>> } & {
   readonly AND?: readonly Condition<M>[];
   readonly OR?: readonly Condition<M>[];
+  readonly NOT?: Condition<M>;
 };
 
 type Comparison<Value> =
   | Comparable<Value>
   | (null extends Value ? null : never)
   | {
+      readonly equals?: Comparable<Value>;
       readonly in?: readonly Comparable<Value>[];
       readonly lt?: Comparable<Value>;
       readonly lte?: Comparable<Value>;
       readonly gt?: Comparable<Value>;
       readonly gte?: Comparable<Value>;
-      readonly not?: null;
-    };
+      readonly not?: Comparable<Value> | null;
+    }
+  | (string extends Value ? TextPattern : never);
+
+/** Text that a column has, or begins with, without regard to case: a pattern, in which %, _ and \\ are what they are to LIKE. */
+type TextPattern =
+  | { readonly contains: string; readonly mode: 'insensitive' }
+  | { readonly startsWith: string; readonly mode: 'insensitive' };
 
 /** An infinite time, of which there is no `Date`, is a number. */
 type Comparable<Value> = NonNullable<Value> | (Date extends Value ? number : never);

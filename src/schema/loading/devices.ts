@@ -5,22 +5,11 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Context } from '../context.ts';
+import { type ListArguments, readList } from '../filtering/request.ts';
+import { type MarkedOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
+import { ahead, behind, type KeyValue, type Order, type Position } from './keyset.ts';
 import { placeOf } from './loaders.ts';
-import {
-  ahead,
-  behind,
-  type Connection,
-  connect,
-  decode,
-  encode,
-  foreignCursor,
-  type PageArguments,
-  type PageRequest,
-  type Position,
-  readPageRequest,
-  readPosition,
-  writePosition,
-} from './pagination.ts';
+import { connect, type PageRequest, readPageRequest } from './pagination.ts';
 import { countVisible, orders, type Row, readPart } from './reads.ts';
 import type { Needs } from './selection.ts';
 
@@ -28,51 +17,50 @@ import type { Needs } from './selection.ts';
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
 type Kind = (typeof kinds)[number];
 
-/** All kinds have the same order of their own. */
-const order = orders.DttDevice;
-
 type Device = Row<Kind> & { readonly __typename: Kind };
-
-interface MixedPosition extends Position {
-  readonly kind: Kind;
-}
 
 const needs: Needs = { asksAgain: true };
 
 /** The viewer's devices as a connection. It does not depend on the parent, so it is read once per operation. */
 export const deviceList = {
   extensions: { needs },
-  async resolve(_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) {
+  async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
+    // All kinds have the same order of their own.
+    const { order, filter } = readList('Device', orders.DttDevice, args, context.viewer);
     const request = readPageRequest(args);
-    const bounds = readBounds(request);
-    const rows = await context.loaders.once(placeOf(info), () => readPage(request, bounds, context, info));
+    const bounds = readBounds(order, request);
+    const conditions = (kind: Kind) =>
+      allOf([...(filter.condition ? [filter.condition] : []), ...bounds(kind)]);
+    const rows = await context.loaders.once(placeOf(info), () =>
+      readPage(request, order, conditions, context, info),
+    );
     return {
-      ...connectRows(rows, request),
+      ...connect(rows, request, (row) => writeCursor(order, row, row.__typename)),
       async totalCount() {
-        const counts = await Promise.all(kinds.map((kind) => countVisible(kind, context)));
+        const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
         return counts.reduce((total, count) => total + count, 0);
       },
     };
   },
 };
 
+const allOf = (conditions: readonly object[]) => (conditions.length > 0 ? { AND: conditions } : undefined);
+
 /** @returns the conditions that cursors put on the rows of a kind. */
-function readBounds({ after, before }: PageRequest): (kind: Kind) => object | undefined {
-  const first = after === undefined ? undefined : readCursor('after', after);
-  const last = before === undefined ? undefined : readCursor('before', before);
-  return (kind) => {
-    const conditions = [
-      ...(first ? [behind(order, positionAmong(kind, first))] : []),
-      ...(last ? [ahead(order, positionAmong(kind, last))] : []),
-    ];
-    return conditions.length > 0 ? { AND: conditions } : undefined;
-  };
+function readBounds(order: MarkedOrder, { after, before }: PageRequest): (kind: Kind) => object[] {
+  const first = after === undefined ? undefined : readNamedCursor(kinds, order, 'after', after);
+  const last = before === undefined ? undefined : readNamedCursor(kinds, order, 'before', before);
+  return (kind) => [
+    ...(first ? [behind(order, positionAmong(kind, first))] : []),
+    ...(last ? [ahead(order, positionAmong(kind, last))] : []),
+  ];
 }
 
 /** The rows of a page in the order in which the page is read, and one more if the list goes on. */
 async function readPage(
   { size, offset, isBackward }: PageRequest,
-  bounds: (kind: Kind) => object | undefined,
+  order: Order,
+  conditions: (kind: Kind) => object | undefined,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Device[]> {
@@ -80,43 +68,42 @@ async function readPage(
   const take = offset + size + 1;
   const parts = await Promise.all(
     kinds.map(async (kind): Promise<Device[]> => {
-      const rows = await readPart(kind, { where: bounds(kind), take, isBackward }, context, info);
+      const part = { where: conditions(kind), order, take, isBackward };
+      const rows = await readPart(kind, part, context, info);
       return rows.map((row) => ({ ...row, __typename: kind }));
     }),
   );
+  const compare = comparerFor(order);
   const merged = parts.flat().sort(isBackward ? (a, b) => compare(b, a) : compare);
   return merged.slice(offset, take);
 }
 
-function compare(a: Device, b: Device): number {
-  return (
-    compareVisits(a.lastVisited, b.lastVisited) ||
-    kinds.indexOf(a.__typename) - kinds.indexOf(b.__typename) ||
-    b.id - a.id
-  );
+/** Compares as each kind's statement does, and devices that are equal by their kind and then by id. */
+function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => number {
+  const turned = isDescending ? 1 : -1;
+  return (a, b) => {
+    for (const { column, isDescending: isDown } of keys) {
+      // The columns of the order are read with each row.
+      const [one, other] = [a, b].map((row) => (row as unknown as Record<string, KeyValue>)[column] ?? null);
+      const compared = compareValues(one ?? null, other ?? null, isDown);
+      if (compared !== 0) return compared;
+    }
+    return turned * (kinds.indexOf(a.__typename) - kinds.indexOf(b.__typename) || b.id - a.id);
+  };
 }
 
-/** An infinite time, of which there is no `Date`, is a number. */
-function compareVisits(a: Date | number | null, b: Date | number | null): number {
+/** Times and numbers; an infinite time, of which there is no `Date`, is a number. What is null comes last. */
+function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   // Not their difference, which is no number for two infinite times.
-  return Number(Number(a) < Number(b)) - Number(Number(a) > Number(b));
+  const rising = Number(Number(a) > Number(b)) - Number(Number(a) < Number(b));
+  return isDescending ? -rising : rising;
 }
-
-const connectRows = (rows: readonly Device[], request: PageRequest): Connection<Device> =>
-  connect(rows, request, (row) => encode(`${row.__typename}:${writePosition(order, row)}`));
 
 /** Where a position of the whole list stands among the rows of one kind. */
-function positionAmong(kind: Kind, { kind: its, time, id }: MixedPosition): Position {
-  if (kind === its) return { time, id };
-  // Of the same time, all rows of an earlier kind come before it, and all of a later kind behind it.
+function positionAmong(kind: Kind, { kind: its, values, id }: NamedPosition<Kind>): Position {
+  if (kind === its) return { values, id };
+  // Ties come by kind and then by id, both in one direction: as though an earlier kind had all the higher ids.
   const isEarlier = kinds.indexOf(kind) < kinds.indexOf(its);
-  return { time, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
-}
-
-function readCursor(argument: string, cursor: string): MixedPosition {
-  const [, name, position = ''] = /^(\w+):(.*)$/.exec(decode(cursor)) ?? [];
-  const kind = kinds.find((known) => known === name);
-  const read = readPosition(order, position);
-  return kind && read ? { ...read, kind } : foreignCursor(argument);
+  return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
 }

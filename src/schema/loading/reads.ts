@@ -6,54 +6,34 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import type { Prisma } from '../../database/generated/prisma/client.ts';
 import type { PlannedQuery } from '../../database/reader/query.ts';
 import type { Context } from '../context.ts';
+import type { Filterable } from '../filtering/filterable.ts';
+import { type ListArguments, type ListFilter, readList } from '../filtering/request.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
+import { newest, newestId, type Order, orderBy } from './keyset.ts';
 import { placeOf } from './loaders.ts';
-import { type Order, orderBy, type PageArguments, type PagePlan, planPage } from './pagination.ts';
+import { type PagePlan, planPage } from './pagination.ts';
 import { type Needs, nodePaths, selectFor, selectsDetails } from './selection.ts';
+import { type Model, owned, visible } from './visible.ts';
 
-export type Model = keyof typeof visible;
 export type Row<M extends Model> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends Model> = PrismaTypes[M]['ListRelations'];
 
-const owned = ({ id }: Viewer) => ({ ownerId: id });
-
-/** A viewer's templates are those in their library, which are their own and the imported ones (docs/rest.md#who-sees-what). */
-function visibleTemplate({ id }: Viewer) {
-  return { libraryEntries: { some: { userId: id } } };
-}
-
-/** Who sees what: for each model, the rows that exist for the viewer. */
-export const visible = {
-  User: ({ id }) => ({ id }),
-  DttDevice: owned,
-  DttTemplate: visibleTemplate,
-  DttTemplateSegment: (viewer) => ({ template: visibleTemplate(viewer) }),
-  DttSession: owned,
-  TrainerSegment: (viewer) => ({ session: owned(viewer) }),
-  LkbxDevice: owned,
-  LockTemplate: owned,
-  LockSession: owned,
-  LockSegment: (viewer) => ({ session: owned(viewer) }),
-  OssmDevice: owned,
-} satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
-
-/** How the lists are ordered (docs/rest.md#order). */
+/** How the lists come (docs/rest.md#order). */
 export const orders: { readonly [M in Model]: Order } = {
-  User: {},
-  DttDevice: { by: 'lastVisited', nullable: true },
-  DttTemplate: { by: 'createdDate' },
-  DttTemplateSegment: {},
-  DttSession: { by: 'createdAt' },
-  TrainerSegment: {},
-  LkbxDevice: { by: 'lastVisited', nullable: true },
-  LockTemplate: { by: 'createdAt' },
-  LockSession: { by: 'startDate' },
-  LockSegment: {},
-  OssmDevice: { by: 'lastVisited', nullable: true },
+  User: newestId,
+  DttDevice: newest('lastVisited', true),
+  DttTemplate: newest('createdDate'),
+  DttTemplateSegment: newestId,
+  DttSession: newest('createdAt'),
+  TrainerSegment: newestId,
+  LkbxDevice: newest('lastVisited', true),
+  LockTemplate: newest('createdAt'),
+  LockSession: newest('startDate'),
+  LockSegment: newestId,
+  OssmDevice: newest('lastVisited', true),
 };
 
 /**
@@ -123,20 +103,6 @@ export async function readNodes(
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
-/** The subscription field that resolves as the query field does, at once and after every change of the viewer's data. */
-export function onEachChange<
-  Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
->(resolve: Resolve) {
-  return {
-    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes.follow(),
-    // The same parameters and result as the resolver that it calls.
-    resolve: ((parent, args, context, info) => {
-      context.loaders.clear();
-      return resolve(parent, args, context, info);
-    }) as Resolve,
-  };
-}
-
 /** The one record of the viewer's that a condition names, if there is one. */
 export const findVisible = <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
   oncePerOperation((context, info) => readVisible(model, where(context.viewer), context, info));
@@ -169,7 +135,7 @@ function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveIn
 /** A part of a list that mixes several models: the first rows that meet the condition, or the last. */
 export async function readPart<M extends Model>(
   model: M,
-  { where, take, isBackward }: { where: object | undefined; take: number; isBackward: boolean },
+  { where, order, take, isBackward }: Part,
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
@@ -177,24 +143,36 @@ export async function readPart<M extends Model>(
   return readRows(context, model, {
     select: {
       ...selectFor(info, context, { paths: nodePaths, typeName: model }),
-      ...orderColumn(model),
+      ...orderColumns(order),
     },
     where: where ? { AND: [seen, where] } : seen,
-    orderBy: orderBy(orders[model], isBackward),
+    orderBy: orderBy(order, isBackward),
     take,
   });
 }
 
+interface Part {
+  readonly where: object | undefined;
+  readonly order: Order;
+  readonly take: number;
+  readonly isBackward: boolean;
+}
+
 /** How many rows of a model the viewer has. */
-export async function countVisible(model: Model, context: Context): Promise<number> {
-  const where = await visibleInList(model, context);
-  return context.loaders.once(`${model} count`, () => context.sql.count(model, where));
+export async function countVisible(
+  model: Model,
+  { condition, key }: ListFilter,
+  context: Context,
+): Promise<number> {
+  const seen = await visibleInList(model, context);
+  const where = condition ? { AND: [seen, condition] } : seen;
+  return context.loaders.once(`${model} count ${key}`, () => context.sql.count(model, where));
 }
 
 /** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
 export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
   return {
-    extensions: needing({ columns: [column], asksAgain: true }),
+    extensions: needing({ columns: [column], asksAgain: true, filter: { link: model, by: column } }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
       _args: unknown,
@@ -229,6 +207,7 @@ export function hasRelated(relation: string, where: (viewer: Viewer) => object) 
   return {
     extensions: needing({
       forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
+      filter: { holds: (viewer) => ({ [relation]: { some: where(viewer) } }) },
     }),
     // As in `children`.
     resolve: (parent: object) =>
@@ -236,38 +215,55 @@ export function hasRelated(relation: string, where: (viewer: Viewer) => object) 
   };
 }
 
-/** What follows from columns of the row alone. */
+/**
+ * What follows from columns of the row alone.
+ * @param filter what it stands for in a condition, for lists that can be filtered by it.
+ */
 export function derive<Column extends string, Row extends Readonly<Record<Column, unknown>>, Value>(
   columns: readonly Column[],
   resolve: (row: Row, viewer: Viewer) => Value,
+  filter?: Filterable,
 ) {
   return {
-    extensions: needing({ columns }),
+    extensions: needing({ columns, filter }),
     resolve: (row: Row, _args: unknown, { viewer }: Context) => resolve(row, viewer),
   };
 }
 
+/** The first of two columns, or the second; null where neither has a value. */
+export const eitherOf = <Column extends string>(first: Column, second: Column) =>
+  derive(
+    [first, second],
+    (row: Readonly<Record<Column, number | null>>): number | null => row[first] ?? row[second],
+    { columns: [first, second] },
+  );
+
 /** The first of two columns, or the second: a check of the database has exactly one of them filled. */
 export const oneOf = <Column extends string>(first: Column, second: Column) =>
-  derive([first, second], (row: Readonly<Record<Column, number | null>>) => {
-    const value = row[first] ?? row[second];
-    if (value === null) throw new Error(`a row has neither ${first} nor ${second}`);
-    return value;
-  });
+  derive(
+    [first, second],
+    (row: Readonly<Record<Column, number | null>>) => {
+      const value = row[first] ?? row[second];
+      if (value === null) throw new Error(`a row has neither ${first} nor ${second}`);
+      return value;
+    },
+    { columns: [first, second] },
+  );
 
 /** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
 export function viewerList<M extends Model>(model: M) {
   return {
     extensions: needing({ asksAgain: true }),
-    resolve: async (_parent: unknown, args: PageArguments, context: Context, info: GraphQLResolveInfo) => {
-      const page = planPage(orders[model], args);
+    resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
+      const { order, filter } = readList(model, orders[model], args, context.viewer);
+      const page = planPage(order, args, filter.condition);
       const where = await visibleInList(model, context);
       const rows = await context.loaders.once(placeOf(info), () =>
-        readRows(context, model, pageOf(model, page, where, context, info)),
+        readRows(context, model, pageOf(order, page, where, context, info)),
       );
       return {
         ...page.connect(rows),
-        totalCount: () => countVisible(model, context),
+        totalCount: () => countVisible(model, filter, context),
       };
     },
   };
@@ -286,12 +282,13 @@ export function relatedList<P extends Model, M extends Model>(
     extensions: needing({ asksAgain: true }),
     resolve: async (
       parent: { id: number },
-      args: PageArguments,
+      args: ListArguments,
       context: Context,
       info: GraphQLResolveInfo,
     ) => {
-      const where = visible[model](context.viewer);
-      const page = planPage(orders[model], args);
+      const seen = visible[model](context.viewer);
+      const { order, filter } = readList(model, orders[model], args, context.viewer);
+      const page = planPage(order, args, filter.condition);
       const fromParents =
         <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
         async (ids: readonly number[]) => {
@@ -306,7 +303,7 @@ export function relatedList<P extends Model, M extends Model>(
       const rows = await context.loaders
         .at(placeOf(info), () =>
           fromParents(
-            { [relation]: pageOf(model, page, where, context, info) },
+            { [relation]: pageOf(order, page, seen, context, info) },
             (row) => row[relation] as Row<M>[],
           ),
         )
@@ -314,7 +311,8 @@ export function relatedList<P extends Model, M extends Model>(
       return {
         ...page.connect(rows ?? []),
         totalCount: async () => {
-          const counts = context.loaders.at(`${parentModel} ${relation} count`, () =>
+          const where = filter.condition ? { AND: [seen, filter.condition] } : seen;
+          const counts = context.loaders.at(`${parentModel} ${relation} count ${filter.key}`, () =>
             fromParents(
               { _count: { select: { [relation]: { where } } } },
               (row) => (row._count as Record<string, number>)[relation],
@@ -329,7 +327,7 @@ export function relatedList<P extends Model, M extends Model>(
 
 /** The Prisma query for one page of a list. */
 function pageOf(
-  model: Model,
+  order: Order,
   { query }: PagePlan,
   where: object,
   context: Context,
@@ -337,16 +335,14 @@ function pageOf(
 ) {
   return {
     ...query,
-    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumn(model) },
+    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(order) },
     where: query.where ? { AND: [where, query.where] } : where,
   };
 }
 
-/** The column that a cursor holds beside the id. */
-function orderColumn(model: Model): object {
-  const { by } = orders[model];
-  return by === undefined ? {} : { [by]: true };
-}
+/** The columns that a cursor holds beside the id. */
+const orderColumns = ({ keys }: Order): object =>
+  Object.fromEntries(keys.map(({ column }) => [column, true]));
 
 const needing = (needs: Needs) => ({ needs });
 

@@ -17,6 +17,7 @@ import {
 } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type { Context } from '../context.ts';
+import type { Filterable } from '../filtering/filterable.ts';
 import { areDetails, isDetailed } from './details.ts';
 
 /** What a field needs of the row that it belongs to. */
@@ -28,6 +29,8 @@ export interface Needs {
   readonly forViewer?: (viewer: Viewer) => Record<string, object>;
   /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
   readonly asksAgain?: boolean;
+  /** What it stands for where a list is filtered by it, beside a column that it exposes. */
+  readonly filter?: Filterable | undefined;
 }
 
 /** Where the rows of a connection are in the selection of its field. */

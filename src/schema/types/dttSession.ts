@@ -2,7 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, derive, findNewest, onEachChange, oneOf, toOne } from '../loading/reads.ts';
+import { children, eitherOf, findNewest, oneOf, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { TrainerSegment } from './trainerSegment.ts';
@@ -28,11 +28,7 @@ export const DttSession = builder.prismaNode('DttSession', {
     templateId: t.int({
       nullable: true,
       description: 'Integer id of the template that was used, if any.',
-      ...derive(
-        ['templateId', 'goneTemplateId'],
-        (row: { templateId: number | null; goneTemplateId: number | null }) =>
-          row.templateId ?? row.goneTemplateId,
-      ),
+      ...eitherOf('templateId', 'goneTemplateId'),
     }),
   }),
 });
@@ -83,11 +79,4 @@ builder.queryFields((t) => ({
     DttSessionConnection,
   ),
   latestDttSession: t.field(latestDttSession),
-}));
-
-builder.subscriptionFields((t) => ({
-  latestDttSession: t.field({
-    ...latestDttSession,
-    ...onEachChange(latestDttSession.resolve),
-  }),
 }));

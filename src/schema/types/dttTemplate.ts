@@ -1,14 +1,18 @@
 /** Training programs, called DTT templates or DTT settings. */
 
+import type { Viewer } from '../../auth/viewer.ts';
 import { builder } from '../builder.ts';
 import { recordField, relatedListField, viewerListField } from '../fields.ts';
-import { children, derive, findVisible, hasRelated, onEachChange, oneOf, toOne } from '../loading/reads.ts';
+import { children, derive, findVisible, hasRelated, oneOf, toOne } from '../loading/reads.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
 interface OwnedRow {
   readonly ownerId: number | null;
 }
+
+/** Not null for a template without an owner here. */
+const isOwn = ({ id }: Viewer) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
   description:
@@ -35,11 +39,13 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     }),
     isImported: t.boolean({
       description: 'Whether the viewer has taken it over from another user, who owns it.',
-      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId !== id),
+      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId !== id, {
+        holds: (viewer) => ({ NOT: isOwn(viewer) }),
+      }),
     }),
     viewerCanActivate: t.boolean({
       description: 'Whether `activateTemplate` takes it: the viewer owns it.',
-      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId === id),
+      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId === id, { holds: isOwn }),
     }),
     handsFreeMode: t.exposeBoolean('handsFreeMode', { description: 'Whether it runs without the hands.' }),
     targetDepth: t.exposeFloat('targetDepth', {
@@ -124,11 +130,4 @@ builder.queryFields((t) => ({
     DttTemplateConnection,
   ),
   activeDttTemplate: t.field(activeDttTemplate),
-}));
-
-builder.subscriptionFields((t) => ({
-  activeDttTemplate: t.field({
-    ...activeDttTemplate,
-    ...onEachChange(activeDttTemplate.resolve),
-  }),
 }));

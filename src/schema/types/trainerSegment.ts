@@ -4,7 +4,7 @@ import { builder } from '../builder.ts';
 import { derive, toOne } from '../loading/reads.ts';
 import { DttSession } from './dttSession.ts';
 
-const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
+export const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   description: 'Kind of a segment of a training session.',
   values: {
     REPETITION: { description: 'A number of repetitions.' },
@@ -23,6 +23,8 @@ const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferT
   ['bounce', 'BOUNCE'],
 ] as const);
 
+export const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawType) ?? 'UNKNOWN';
+
 export const TrainerSegment = builder.prismaNode('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
   id: { field: 'id' },
@@ -31,7 +33,7 @@ export const TrainerSegment = builder.prismaNode('TrainerSegment', {
     type: t.field({
       type: TrainerSegmentType,
       description: 'Kind of segment.',
-      ...derive(['type'], ({ type }: { type: string }) => trainerSegmentTypes.get(type) ?? 'UNKNOWN'),
+      ...derive(['type'], ({ type }: { type: string }) => trainerSegmentTypeOf(type)),
     }),
     rawType: t.exposeString('type', {
       description:

@@ -184,6 +184,31 @@ function valuesOf({ type }: Field): fc.Arbitrary<unknown> {
   return fc.constantFrom(...texts).map((text) => fromText(type, text));
 }
 
+/** Parts of the texts that there are, and what LIKE takes for more than itself. */
+const patterns = fc
+  .tuple(
+    fc.constantFrom('contains', 'startsWith'),
+    fc.constantFrom(
+      '',
+      'a',
+      'A',
+      'É',
+      'E\u0301',
+      'x',
+      '1',
+      '%',
+      '_',
+      '\\%',
+      '\\_1',
+      '%1',
+      '\\\\',
+      '"',
+      '😀',
+      'ULL',
+    ),
+  )
+  .map(([operator, value]) => ({ [operator]: value, mode: 'insensitive' }));
+
 function comparisons(field: Field): fc.Arbitrary<object> {
   const { name, type, isRequired } = field;
   const values = valuesOf(field);
@@ -197,6 +222,8 @@ function comparisons(field: Field): fc.Arbitrary<object> {
     ...(isRequired ? [] : [fc.constant(null), fc.constant({ not: null })]),
     ...(type === 'Boolean' ? [] : [fc.array(members, { maxLength: 4 }).map((list) => ({ in: list }))]),
     ...(ordered ? [fc.dictionary(operators, values, { minKeys: 1, maxKeys: 2, noNullPrototype: true })] : []),
+    fc.constantFrom('equals', 'not').chain((operator) => values.map((value) => ({ [operator]: value }))),
+    ...(type === 'String' ? [patterns] : []),
   );
   return wanted.map((value) => ({ [name]: value }));
 }
@@ -213,9 +240,37 @@ function conditions(model: string, depth: number): fc.Arbitrary<object> {
     leaf,
     several.map((all) => ({ AND: all })),
     several.map((some) => ({ OR: some })),
+    leaf.map((other) => ({ NOT: other })),
+    decided(model, depth - 1).map((other) => ({ NOT: other })),
     // Several columns in one condition, and a disjunction beside others.
     fc.tuple(deeper, several, leaf).map(([one, some, other]) => ({ ...one, OR: some, ...other })),
     ...related,
+  );
+}
+
+/**
+ * Conditions that are true or false, and never null: of the row that a link leads to, Prisma negates what is said of it,
+ * and not whether there is one of which it holds. The two are the same where nothing is null.
+ */
+function decided(model: string, depth: number): fc.Arbitrary<object> {
+  const leaf = fc.oneof(
+    ...columnsOf(model).map((field) =>
+      comparisons(field).map((wanted) =>
+        field.isRequired ? wanted : { AND: [{ [field.name]: { not: null } }, wanted] },
+      ),
+    ),
+  );
+  if (depth <= 0) return leaf;
+  const deeper = decided(model, depth - 1);
+  const several = fc.array(deeper, { minLength: 1, maxLength: 3 });
+  return fc.oneof(
+    leaf,
+    several.map((all) => ({ AND: all })),
+    several.map((some) => ({ OR: some })),
+    deeper.map((other) => ({ NOT: other })),
+    ...relationsOf(model).map(({ name, type, isList }) =>
+      decided(type, depth - 1).map((where) => ({ [name]: isList ? { some: where } : where })),
+    ),
   );
 }
 
@@ -370,8 +425,48 @@ const rejected: readonly [string, object, string][] = [
     'is not an order',
   ],
   ['an operator that is none', { select: id, where: { id: { like: '1' } } }, 'like is not an operator'],
-  ['a negation', { select: id, where: { NOT: [{ id: 1 }] } }, 'DttDevice has no field NOT'],
-  ['not a value', { select: id, where: { id: { not: 1 } } }, 'not is not an operator'],
+  [
+    'several negations',
+    { select: id, where: { NOT: [{ id: 1 }] } },
+    'NOT takes conditions that say something',
+  ],
+  ['a negation of nothing', { select: id, where: { NOT: {} } }, 'NOT takes conditions that say something'],
+  ['not undefined', { select: id, where: { id: { not: undefined } } }, 'undefined cannot be compared with'],
+  [
+    'equal to null',
+    { select: id, where: { serialNumber: { equals: null } } },
+    'null cannot be compared with',
+  ],
+  [
+    'text with regard to case',
+    { select: id, where: { bubbleId: { contains: 'a' } } },
+    'contains is not an operator',
+  ],
+  [
+    'text in a mode that is none',
+    { select: id, where: { bubbleId: { contains: 'a', mode: 'default' } } },
+    'mode takes insensitive',
+  ],
+  [
+    'a mode of nothing',
+    { select: id, where: { bubbleId: { mode: 'insensitive' } } },
+    'mode takes insensitive',
+  ],
+  [
+    'equal text without regard to case',
+    { select: id, where: { bubbleId: { equals: 'a', mode: 'insensitive' } } },
+    'mode takes insensitive',
+  ],
+  [
+    'two patterns at once',
+    { select: id, where: { bubbleId: { contains: 'a', startsWith: 'b', mode: 'insensitive' } } },
+    'mode takes insensitive',
+  ],
+  [
+    'NUL in a pattern',
+    { select: id, where: { bubbleId: { contains: 'a\0', mode: 'insensitive' } } },
+    'is nothing that a column can hold',
+  ],
   ['a comparison with nothing', { select: id, where: { id: {} } }, 'nothing is said of t0."id"'],
   ['undefined', { select: id, where: { id: undefined } }, 'undefined cannot be compared with'],
   ['less than undefined', { select: id, where: { id: { lt: undefined } } }, 'undefined cannot be compared'],

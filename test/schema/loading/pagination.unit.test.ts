@@ -1,10 +1,11 @@
 /** What a page is planned to be. What lists make of it is for test/graphql/connections.test.ts to see. */
 
 import { describe, expect, it } from 'vitest';
-import { type Order, planPage } from '../../../src/schema/loading/pagination.ts';
+import { newest, newestId, type Order } from '../../../src/schema/loading/keyset.ts';
+import { planPage } from '../../../src/schema/loading/pagination.ts';
 
-const byTime: Order = { by: 'createdAt' };
-const byVisit: Order = { by: 'lastVisited', nullable: true };
+const byTime = newest('createdAt');
+const byVisit = newest('lastVisited', true);
 const rows = (count: number) => Array.from({ length: count }, (_, index) => ({ id: index + 1 }));
 
 describe('a page', () => {
@@ -19,7 +20,7 @@ describe('a page', () => {
       [{ first: 50, offset: 0, last: 7 }, 7],
       [{ first: null, last: 7 }, 7],
     ] as const) {
-      const { query, connect } = planPage({}, args);
+      const { query, connect } = planPage(newestId, args);
       // One more, to know whether the list goes on.
       expect(query.take).toBe(size + 1);
       const further = 'last' in args && args.last ? 'hasPreviousPage' : 'hasNextPage';
@@ -36,7 +37,7 @@ describe('a page', () => {
 
   it('skips what its offset says, and knows what comes before it', () => {
     const pageAt = (offset: number | undefined) => {
-      const { query, connect } = planPage({}, { offset });
+      const { query, connect } = planPage(newestId, { offset });
       return { skip: query.skip, hasPreviousPage: connect([]).pageInfo.hasPreviousPage };
     };
     expect(pageAt(undefined)).toEqual({ hasPreviousPage: false });
@@ -46,15 +47,15 @@ describe('a page', () => {
 
   it('begins and ends in the order of the list, whichever end it is counted from', () => {
     const order = (args: object, each: Order) => planPage(each, args).query.orderBy;
-    expect(order({}, {})).toEqual([{ id: 'desc' }]);
-    expect(order({ last: 1 }, {})).toEqual([{ id: 'asc' }]);
+    expect(order({}, newestId)).toEqual([{ id: 'desc' }]);
+    expect(order({ last: 1 }, newestId)).toEqual([{ id: 'asc' }]);
     expect(order({}, byTime)).toEqual([{ createdAt: 'desc' }, { id: 'desc' }]);
     expect(order({}, byVisit)).toEqual([{ lastVisited: { sort: 'desc', nulls: 'last' } }, { id: 'desc' }]);
     expect(order({ last: 1 }, byVisit)).toEqual([
       { lastVisited: { sort: 'asc', nulls: 'first' } },
       { id: 'asc' },
     ]);
-    const ids = planPage({}, { last: 2 })
+    const ids = planPage(newestId, { last: 2 })
       .connect(rows(3))
       .edges.map(({ node }) => node.id);
     expect(ids).toEqual([2, 1]);
@@ -66,8 +67,8 @@ describe('a cursor', () => {
   const [earliest, latest] = [-210_863_520_000_000, 8_640_000_000_000_000];
 
   it.each<[string, Order]>([
-    ['/1', {}],
-    ['/2147483647', {}],
+    ['/1', newestId],
+    ['/2147483647', newestId],
     ['0/1', byTime],
     [`${earliest}/1`, byTime],
     [`${latest}/1`, byTime],
@@ -83,14 +84,16 @@ describe('a cursor', () => {
     // It is what the list itself would write.
     const [, time = '', id] = /^(.*)\/(.*)$/.exec(text) ?? [];
     const value = time === '' ? null : Number.isFinite(Number(time)) ? new Date(Number(time)) : Number(time);
-    const [edge] = planPage(order, {}).connect([{ id: Number(id), [order.by ?? 'x']: value }]).edges;
+    const [edge] = planPage(order, {}).connect([
+      { id: Number(id), [order.keys[0]?.column ?? 'x']: value },
+    ]).edges;
     expect(edge?.cursor).toBe(cursor(text));
   });
 
   it.each<[string, Order]>([
-    ['/2147483648', {}],
-    ['0/1', {}],
-    ['Infinity/1', {}],
+    ['/2147483648', newestId],
+    ['0/1', newestId],
+    ['Infinity/1', newestId],
     ['/1', byTime],
     ['0/2147483648', byTime],
     [`${earliest - 1}/1`, byTime],

@@ -1,0 +1,131 @@
+/** Makes the input types of filters and orders, out of the fields of the types that are listed. */
+
+import { builder } from '../builder.ts';
+import { bounds } from './bounds.ts';
+import {
+  columnType,
+  type FilterField,
+  filterFields,
+  isOrderable,
+  type ListedType,
+  orderName,
+} from './filterable.ts';
+import { filterRef, orderRef } from './refs.ts';
+
+const listed: readonly ListedType[] = [
+  'User',
+  'Device',
+  'DttDevice',
+  'DttTemplate',
+  'DttSession',
+  'LkbxDevice',
+  'LockTemplate',
+  'LockSession',
+  'OssmDevice',
+];
+
+const direction = builder.enumType('OrderDirection', {
+  description: 'Which way a list is ordered. Records without a value come last in either.',
+  values: {
+    ASC: { description: 'Lowest, earliest or first in the alphabet first.' },
+    DESC: { description: 'Highest, latest or last in the alphabet first.' },
+  } as const,
+});
+
+// What is made in the thunks is made once all types have their fields.
+for (const type of listed) {
+  filterRef(type).implement({
+    description:
+      `Conditions on a ${type}: all that are given hold together, and \`{}\` is none. A record without a value meets no ` +
+      `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+    fields: (t) => ({
+      ...Object.fromEntries(
+        filterFields(type).map((field) => [
+          field.name,
+          t.field({ type: comparisonsOf(type, field), description: describe(field) }),
+        ]),
+      ),
+      and: t.field({
+        type: [filterRef(type)],
+        description: 'Every one of these holds. An empty list says nothing.',
+      }),
+      or: t.field({
+        type: [filterRef(type)],
+        description: 'At least one of these holds. Of an empty list none does.',
+      }),
+      not: t.field({
+        type: filterRef(type),
+        description: 'This does not hold: exactly the records that it leaves out.',
+      }),
+    }),
+  });
+  orderRef(type).implement({
+    description: `What comes first in a list: by this field, and records that are equal by the next one. Ties are broken by id.`,
+    fields: (t) => ({
+      field: t.field({ type: orderFields(type), required: true, description: 'What to order by.' }),
+      direction: t.field({ type: direction, required: true, description: 'Which way.' }),
+    }),
+  });
+}
+
+const describe = ({ stands, description }: FilterField): string =>
+  'link' in stands ? `${description} There is one, and this holds of it.` : description;
+
+function orderFields(type: ListedType) {
+  const fields = filterFields(type).filter((field) => isOrderable(type, field));
+  return builder.enumType(`${type}OrderField`, {
+    description: `What lists of ${type} can be ordered by.`,
+    values: Object.fromEntries(
+      fields.map((field) => [orderName(field), { description: `By \`${field.name}\`.` }]),
+    ),
+  });
+}
+
+/** The comparisons that a field allows, or the conditions on the record that it leads to. */
+function comparisonsOf(type: ListedType, field: FilterField) {
+  if ('link' in field.stands) return filterRef(field.stands.link);
+  const name = field.enumeration?.name ?? columnType(type, field);
+  const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
+  const made = comparisons.get(key) ?? newComparisons(key, name, field);
+  comparisons.set(key, made);
+  return made;
+}
+
+const comparisons = new Map<string, ReturnType<typeof newComparisons>>();
+
+/** @param name of a scalar or an enumeration. */
+function newComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+  const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
+  // What is no enumeration is a scalar, which Pothos knows by its name.
+  const of = enumeration?.ref ?? (name as 'String');
+  return builder.inputType(key, {
+    description: `Comparisons of a ${name}: all that are given hold together.`,
+    fields: (t) => ({
+      eq: t.field({ type: of, description: 'Equal to this.' }),
+      ...(name !== 'Boolean' && {
+        not: t.field({ type: of, description: 'A value other than this.' }),
+        in: t.field({
+          type: [of],
+          description: `Equal to one of these: at most ${bounds.items}. Nothing is, of none.`,
+        }),
+      }),
+      ...(isOrdered && {
+        lt: t.field({ type: of, description: 'Below this.' }),
+        lte: t.field({ type: of, description: 'Below this, or equal to it.' }),
+        gt: t.field({ type: of, description: 'Above this.' }),
+        gte: t.field({ type: of, description: 'Above this, or equal to it.' }),
+      }),
+      ...(name === 'String' && {
+        contains: t.string({
+          description: 'Has this in it, without regard to case. No character stands for another.',
+        }),
+        startsWith: t.string({
+          description: 'Begins with this, without regard to case. No character stands for another.',
+        }),
+      }),
+      ...(isNullable && {
+        isNull: t.boolean({ description: 'Whether there is no value.' }),
+      }),
+    }),
+  });
+}

@@ -1,0 +1,168 @@
+/**
+ * Cursors: a place in a list, as its clients keep it. One of a list as it comes holds the time and the id of its row; one
+ * of a list that was filtered or ordered holds all keys, and a mark of the filter and the order that it belongs to.
+ */
+
+import { createHash } from 'node:crypto';
+import { largestId } from '../../database/ids.ts';
+import { valuesOf } from '../../database/reader/models.ts';
+import { argumentError } from '../../errors.ts';
+import type { KeyValue, Order, OrderKey, Position } from './keyset.ts';
+
+/** The order of a list, and what tells its cursors from those of the same list in another order or with another filter. */
+export interface MarkedOrder extends Order {
+  /** Undefined for the list as it comes. */
+  readonly mark?: string | undefined;
+}
+
+/** A position in a list of several kinds of rows names the kind of its row. */
+export interface NamedPosition<Kind extends string> extends Position {
+  readonly kind: Kind;
+}
+
+/** The same as it was read, of any list. */
+interface ReadPosition extends Position {
+  readonly kind: string | undefined;
+}
+
+/** @param parts what the cursors depend on: JSON has all of it. */
+export const markOf = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
+
+/** The cursor of a row that has the columns of the order. */
+export function writeCursor(order: MarkedOrder, row: { id: number }, kind?: string): string {
+  const values = order.keys.map(({ column }) => {
+    // The columns of the order are read, and those that the schema orders by have such values.
+    const value = (row as Record<string, unknown>)[column] as KeyValue;
+    if (value instanceof Date && Number.isNaN(Number(value)))
+      throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
+    return written(value);
+  });
+  if (order.mark !== undefined) return encode(JSON.stringify([order.mark, row.id, values, kind]));
+  return encode(`${kind === undefined ? '' : `${kind}:`}${values[0] ?? ''}/${row.id}`);
+}
+
+/** A value as JSON can hold it: numbers that are infinite, or none, as text. */
+function written(value: KeyValue): number | string | boolean | null {
+  const plain = value instanceof Date ? Number(value) : value;
+  return typeof plain === 'number' && !Number.isFinite(plain) ? String(plain) : plain;
+}
+
+/**
+ * The place that `writeCursor` wrote. A cursor may be forged, or come from another list: what this order cannot have must
+ * not reach the database.
+ * @throws a client error for what this list cannot have given.
+ */
+export function readCursor(order: MarkedOrder, argument: string, cursor: string): Position {
+  const position = read(order, argument, cursor);
+  return position && position.kind === undefined ? position : foreignCursor(argument);
+}
+
+/** The same for a list of several kinds of rows. */
+export function readNamedCursor<Kind extends string>(
+  kinds: readonly Kind[],
+  order: MarkedOrder,
+  argument: string,
+  cursor: string,
+): NamedPosition<Kind> {
+  const position = read(order, argument, cursor);
+  const kind = kinds.find((each) => each === position?.kind);
+  return position && kind !== undefined ? { ...position, kind } : foreignCursor(argument);
+}
+
+function foreignCursor(argument: string): never {
+  throw argumentError(argument, `${argument} must be a cursor that this list has given`);
+}
+
+function read(order: MarkedOrder, argument: string, cursor: string): ReadPosition | undefined {
+  const text = decode(cursor);
+  const marked = readMarked(text);
+  // Either way it is a cursor, and not of this list as it is asked for.
+  if (marked ? marked[0] !== order.mark : order.mark !== undefined && isPlain(text)) {
+    throw argumentError(
+      argument,
+      `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
+    );
+  }
+  return marked ? readParts(order, marked) : readPlain(order, text);
+}
+
+type Marked = readonly [mark: string, id: unknown, values: unknown, kind?: unknown];
+
+function readMarked(text: string): Marked | undefined {
+  if (!text.startsWith('["')) return undefined;
+  try {
+    const parts: unknown = JSON.parse(text);
+    return Array.isArray(parts) && typeof parts[0] === 'string' ? (parts as unknown as Marked) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readParts({ keys }: Order, [, id, values, kind]: Marked): ReadPosition | undefined {
+  if (!isId(id) || !Array.isArray(values) || values.length !== keys.length) return undefined;
+  if (kind !== undefined && kind !== null && typeof kind !== 'string') return undefined;
+  const read = keys.map((key, index) => readValue(key, values[index]));
+  return read.every((value) => value !== undefined)
+    ? { values: read, id, kind: kind ?? undefined }
+    : undefined;
+}
+
+const plainCursor = /^(?:(\w+):)?(-?(?:\d{1,16}|Infinity))?\/(\d{1,10})$/;
+const isPlain = (text: string) => plainCursor.test(text);
+
+function readPlain({ keys }: Order, text: string): ReadPosition | undefined {
+  const [, kind, time, digits] = plainCursor.exec(text) ?? [];
+  const id = Number(digits);
+  const [key] = keys;
+  if (!isId(id) || (key === undefined && time !== undefined)) return undefined;
+  if (key === undefined) return { values: [], id, kind };
+  const value = readValue(key, time === undefined ? null : Number(time));
+  return value === undefined ? undefined : { values: [value], id, kind };
+}
+
+const isId = (id: unknown): id is number =>
+  Number.isInteger(id) && Number(id) >= 0 && Number(id) <= largestId;
+
+/** @returns undefined for what the column cannot have. */
+function readValue({ type, isNullable }: OrderKey, value: unknown): KeyValue | undefined {
+  if (value === null) return isNullable ? null : undefined;
+  if (type === 'DateTime') return readTime(value);
+  if (type === 'Float') return readFloat(value);
+  if (type === 'Int') return readInteger(value);
+  if (type === 'Boolean') return typeof value === 'boolean' ? value : undefined;
+  if (typeof value !== 'string') return undefined;
+  const known = valuesOf(type);
+  return (known ? known.includes(value) : isText(value)) ? value : undefined;
+}
+
+function readInteger(value: unknown): number | undefined {
+  // The lowest is one further from zero than the highest.
+  return Number.isInteger(value) && Number(value) <= largestId && -Number(value) <= largestId + 1
+    ? Number(value)
+    : undefined;
+}
+
+function readFloat(value: unknown): number | undefined {
+  if (value === 'NaN') return Number.NaN;
+  return typeof value === 'number' ? value : readInfinite(value);
+}
+
+const readInfinite = (value: unknown): number | undefined =>
+  value === 'Infinity' || value === '-Infinity' ? Number(value) : undefined;
+
+/** The times that are times to both PostgreSQL, whose first year is 4713 BC, and JavaScript. */
+const earliest = Date.parse('-004712-01-01T00:00:00.000Z');
+const latest = 8.64e15;
+
+function readTime(value: unknown): Date | number | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    return typeof value === 'number' && !Number.isNaN(value) ? value : readInfinite(value);
+  return Number.isInteger(value) && value >= earliest && value <= latest ? new Date(value) : undefined;
+}
+
+/** Whether a column may have the text: PostgreSQL knows neither NUL nor half a character. */
+export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
+
+const encode = (text: string): string => Buffer.from(text).toString('base64url');
+const decode = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();

@@ -1,0 +1,279 @@
+/** Statistics as clients ask for them: who sees what, what is wrong with a request, and what a request costs. */
+
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { readTimeZone } from '../../src/schema/loading/timeZone.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+const ask = async (query: string, variables?: Record<string, unknown>) => {
+  const { data, errors } = await graphql(gateway, alice.token, query, variables);
+  expect(errors).toBeUndefined();
+  return data;
+};
+
+describe('statistics of training sessions', () => {
+  it('count each session once, however many segments it has, and in each kind that it has segments of', async () => {
+    const figures =
+      'sessionCount passedSessionCount failedSessionCount segmentCount totalPoints totalRepsMeasured averageGradePercent';
+    const { dttSessionStats } = await ask(
+      `{ dttSessionStats(by: [SEGMENT_TYPE]) { timeZone total { ${figures} } groups { segmentType rawSegmentType period { date } ${figures} } } }`,
+    );
+    const sessions = { sessionCount: 6, passedSessionCount: 2, failedSessionCount: 3 };
+    const none = { totalPoints: null, totalRepsMeasured: null, averageGradePercent: null };
+    expect(dttSessionStats).toEqual({
+      timeZone: 'UTC',
+      total: {
+        ...sessions,
+        segmentCount: 12,
+        totalPoints: 60,
+        totalRepsMeasured: 108,
+        averageGradePercent: 90.5,
+      },
+      groups: [
+        {
+          ...none,
+          ...sessions,
+          segmentCount: 6,
+          totalPoints: 60,
+          averageGradePercent: 90.5,
+          segmentType: 'ENDURANCE',
+          rawSegmentType: 'endurance',
+          period: null,
+        },
+        {
+          ...none,
+          ...sessions,
+          segmentCount: 6,
+          totalRepsMeasured: 108,
+          segmentType: 'REPETITION',
+          rawSegmentType: 'repetition',
+          period: null,
+        },
+      ],
+    });
+  });
+
+  it('have the records that sessions are grouped by, and nobody else’s', async () => {
+    const { client } = gateway.database;
+    const [first = 0] = alice.dttSessions;
+    const [, mine = 0] = alice.dttTemplates;
+    const [theirs] = bob.dttTemplates;
+    const { templateId } = await client.dttSession.findUniqueOrThrow({ where: { id: first } });
+    await client.dttSession.update({ where: { id: first }, data: { templateId: theirs } });
+    try {
+      const { dttSessionStats } = await ask(
+        '{ dttSessionStats(by: [TEMPLATE, TRAINER]) { groups { templateId template { databaseId } trainer { databaseId } trainerId sessionCount } } }',
+      );
+      const [one, two] = alice.dttDevices;
+      const own = alice.dttTemplates[0];
+      const group = (template: number | null, trainer: number, sessionCount: number, isVisible = true) => ({
+        templateId: template,
+        template: template !== null && isVisible ? { databaseId: template } : null,
+        trainerId: trainer,
+        trainer: { databaseId: trainer },
+        sessionCount,
+      });
+      expect(dttSessionStats.groups).toEqual([
+        group(own, one, 2),
+        group(mine, two, 2),
+        group(theirs, one, 1, false),
+        group(null, two, 1),
+      ]);
+    } finally {
+      await client.dttSession.update({ where: { id: first }, data: { templateId } });
+    }
+  });
+
+  it('say of how many sessions the details are not here yet', async () => {
+    const { client } = gateway.database;
+    const where = { id: { in: alice.dttSessions.slice(0, 2) } };
+    await client.dttSession.updateMany({ where, data: { detailsPending: true } });
+    const { dttSessionStats } = await ask(
+      '{ dttSessionStats { total { detailsPendingCount sessionCount } groups { sessionCount } } }',
+    );
+    await client.dttSession.updateMany({ where, data: { detailsPending: false } });
+    expect(dttSessionStats).toEqual({ total: { detailsPendingCount: 2, sessionCount: 6 }, groups: [] });
+  });
+
+  it('are of what a filter lets through, and fill its bounds where nothing is', async () => {
+    const { dttSessionStats } = await ask(
+      `query Stats($where: DttSessionFilter) {
+        dttSessionStats(where: $where, by: [DAY], timeZone: "America/Sao_Paulo", fill: true) { total { sessionCount firstSessionAt } groups { period { date from to } sessionCount totalPoints firstSessionAt } } }`,
+      { where: { createdAt: { gte: '2018-11-02T12:00:00Z', lt: '2018-11-06T02:00:00Z' } } },
+    );
+    const nothing = { sessionCount: 0, firstSessionAt: null };
+    // On November 4, clocks went from midnight to one.
+    const edges = ['02T03', '03T03', '04T03', '05T02', '06T02'].map((edge) => `2018-11-${edge}:00:00.000Z`);
+    expect(dttSessionStats).toEqual({
+      total: nothing,
+      groups: edges.slice(0, -1).map((from, index) => ({
+        ...nothing,
+        totalPoints: null,
+        period: { date: from.slice(0, 10), from, to: edges[index + 1] },
+      })),
+    });
+  });
+
+  it('are read by one statement, and each link by one more', async () => {
+    const spy = vi.spyOn(pg.Client.prototype, 'query');
+    await graphqlOnce(
+      gateway,
+      alice.token,
+      '{ dttSessionStats(by: [MONTH, TEMPLATE, SEGMENT_TYPE], fill: true) { total { sessionCount totalPoints } groups { template { name } sessionCount totalPoints } } }',
+    );
+    const statements = spy.mock.calls.map(([call]) => (call as unknown as { text?: string }).text ?? '');
+    spy.mockRestore();
+    expect(statements.filter((text) => /^(WITH|SELECT)/.test(text) && !text.includes('"ApiToken"'))).toEqual([
+      expect.stringMatching(/^WITH counted/),
+      expect.stringContaining('FROM "DttTemplate"'),
+    ]);
+  });
+});
+
+describe('statistics of lock sessions', () => {
+  it('have their durations, by state and template', async () => {
+    const figures =
+      'sessionCount activeSessionCount segmentCount totalDurationSeconds averageDurationSeconds';
+    const { lockSessionStats } = await ask(
+      `{ lockSessionStats(by: [STATE, TEMPLATE, WEEK], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
+        total { ${figures} lastSessionAt } groups { lockState template { databaseId } templateId period { date } ${figures} } } }`,
+    );
+    const one = {
+      sessionCount: 1,
+      segmentCount: 2,
+      totalDurationSeconds: 3600,
+      averageDurationSeconds: 3600,
+      period: { date: '2025-12-29' },
+    };
+    const [first, second] = alice.lockTemplates;
+    expect(lockSessionStats).toEqual({
+      total: {
+        sessionCount: 2,
+        activeSessionCount: 1,
+        segmentCount: 4,
+        totalDurationSeconds: 7200,
+        averageDurationSeconds: 3600,
+        lastSessionAt: '2026-01-01T00:30:00.000Z',
+      },
+      groups: [
+        {
+          ...one,
+          activeSessionCount: 1,
+          lockState: 'locked',
+          templateId: first,
+          template: { databaseId: first },
+        },
+        {
+          ...one,
+          activeSessionCount: 0,
+          lockState: 'completed',
+          templateId: second,
+          template: { databaseId: second },
+        },
+      ],
+    });
+  });
+});
+
+describe('a request for statistics', () => {
+  const tooMany = /^There are more than 1000 groups: ask for longer periods/;
+  it.each([
+    ['by: [DAY, MONTH]', 'by', 'by takes one of DAY, WEEK and MONTH, and not several'],
+    ['by: [TEMPLATE], fill: true', 'fill', 'fill needs DAY, WEEK or MONTH in by'],
+    [
+      'timeZone: "Europe/Berln"',
+      'timeZone',
+      'timeZone must be the name of a time zone, such as "Europe/Berlin" or "UTC", and is not "Europe/Berln"',
+    ],
+    ['timeZone: "CET"', 'timeZone', /and is not "CET"$/],
+    ['timeZone: "+01:00"', 'timeZone', /and is not "\+01:00"$/],
+    ['timeZone: ""', 'timeZone', /and is not ""$/],
+    ['where: { createdAt: { gte: "1990-01-01T00:00:00Z" } }, by: [DAY], fill: true', 'by', tooMany],
+    // As many as would fill the memory.
+    [
+      'where: { createdAt: { gte: "0001-01-01T00:00:00Z", lt: "9999-01-01T00:00:00Z" } }, by: [DAY, TEMPLATE, TRAINER, SEGMENT_TYPE], fill: true',
+      'by',
+      tooMany,
+    ],
+    ['where: { createdAt: { gte: null } }, by: [DAY], fill: true', 'where', /must not be null/],
+  ])('is told what is wrong with %s', async (given, argument, message) => {
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `{ dttSessionStats(${given}) { groups { sessionCount } } }`,
+    );
+    expect(data).toEqual({ dttSessionStats: null });
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: expect.stringMatching(message),
+        extensions: { code: 'BAD_USER_INPUT', argument },
+      }),
+    ]);
+  });
+
+  it('is told of a time zone that the database does not have', async () => {
+    const { pool } = gateway.database;
+    const spy = vi.spyOn(pool, 'query').mockImplementation(() => {
+      throw Object.assign(new pg.DatabaseError('time zone not recognized', 0, 'error'), { code: '22023' });
+    });
+    const query = '{ dttSessionStats(by: [DAY], timeZone: "Asia/Kathmandu") { groups { sessionCount } } }';
+    const { errors } = await graphqlOnce(gateway, alice.token, query).finally(() => spy.mockRestore());
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: expect.stringMatching(/and the database of this gateway does not know "Asia\/Kathmandu"$/),
+        extensions: { code: 'BAD_USER_INPUT', argument: 'timeZone' },
+      }),
+    ]);
+  });
+
+  it('counts for as many groups as there are likely to be, whether they are written or given', async () => {
+    const fields =
+      'period { date from to } sessionCount passedSessionCount segmentCount totalPoints averageGradePercent';
+    const queries = [1, 2, 3, 4, 5].map((n) => `a${n}: dttSessionStats(by: $by) { groups { ${fields} } }`);
+    const given = `query Many($by: [DttSessionStatsKey!]) { ${queries.join(' ')} }`;
+    const written = queries.join(' ').replaceAll('$by', '[DAY]');
+    for (const [query, variables] of [
+      [given, { by: ['DAY'] }],
+      [`{ ${written} }`, {}],
+    ] as const) {
+      const { errors } = await graphqlOnce(gateway, alice.token, query, variables);
+      expect(errors?.map(({ message }) => message)).toEqual([
+        expect.stringMatching(/^The operation has a complexity of 214\d\d;/),
+      ]);
+    }
+    expect((await graphqlOnce(gateway, alice.token, given, { by: ['MONTH'] })).errors).toBeUndefined();
+  });
+});
+
+it('takes a time zone for what it is to JavaScript', async () => {
+  const summerAndWinter = [Date.UTC(2020, 0, 15, 12), Date.UTC(2020, 6, 15, 12)];
+  const { rows } = await gateway.database.pool.query(
+    `SELECT name, extract(epoch FROM to_timestamp(time / 1000.0) AT TIME ZONE name) * 1000 - time AS ahead, time
+     FROM pg_timezone_names, unnest($1::float8[]) time`,
+    [summerAndWinter],
+  );
+  let compared = 0;
+  for (const { name, ahead, time } of rows) {
+    try {
+      readTimeZone(name);
+    } catch {
+      continue;
+    }
+    compared++;
+    const format = new Intl.DateTimeFormat('sv', { timeZone: name, dateStyle: 'short', timeStyle: 'medium' });
+    expect([name, Date.parse(`${format.format(time)}Z`) - time]).toEqual([name, Number(ahead)]);
+  }
+  expect(compared).toBeGreaterThan(800);
+});

@@ -1,0 +1,182 @@
+/**
+ * Statistics of random sessions around changes of clocks are what a plain computation makes of them.
+ *
+ * `SEED=…` makes the same again; `FUZZ_MINUTES=…` goes on for as long as it says.
+ */
+
+import fc from 'fast-check';
+import { execute, parse } from 'graphql';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createSql, type Sql } from '../../../src/database/reader/sql.ts';
+import { createContext } from '../../../src/schema/context.ts';
+import { schema } from '../../../src/schema/schema.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import { type PlainQuery, type PlainSession, plainStatistics } from '../../support/statistics.ts';
+
+const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
+
+/** Time zones, each with days on which its clocks change. */
+const changes: readonly [timeZone: string, ...days: string[]][] = [
+  ['Europe/Berlin', '2026-03-29', '2026-10-25'],
+  // At midnight.
+  ['America/Sao_Paulo', '2018-02-18', '2018-11-04'],
+  // By half an hour.
+  ['Australia/Lord_Howe', '2026-04-05', '2026-10-04'],
+  // At one, back to midnight.
+  ['America/Havana', '2026-03-08', '2026-11-01'],
+  ['America/St_Johns', '2026-03-08', '2026-11-01'],
+  // By a quarter of an hour, once.
+  ['Asia/Kathmandu', '1986-01-01'],
+  // By a day, which is left out.
+  ['Pacific/Apia', '2011-12-30'],
+  ['UTC', '2026-01-01'],
+];
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  sql = createSql(database.pool);
+});
+afterAll(() => database?.close());
+
+const mostly = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 4, nil: null });
+/** Binary fractions, whose sum is the same in any order. */
+const quarters = (most: number) => fc.integer({ min: 0, max: most * 4 }).map((value) => value / 4);
+
+const segment = fc.record({
+  type: fc.constantFrom('repetition', 'endurance', 'freeform', 'bounce', 'Zumba', 'é'),
+  passed: mostly(fc.boolean()),
+  percentGrade: mostly(quarters(100)),
+  points: mostly(fc.integer({ min: -5, max: 2 ** 31 - 1 })),
+  durationMeasured: mostly(fc.nat(2 ** 31 - 1)),
+  repsMeasured: mostly(fc.nat(100)),
+  distanceTravelled: mostly(quarters(1_000)),
+});
+
+const hour = 3_600_000;
+
+const scene = fc
+  .tuple(fc.constantFrom(...changes), fc.nat(), fc.constantFrom(30, 24 * 20, 24 * 150))
+  .chain(([[timeZone, ...days], index, hours]) => {
+    const centre = Date.parse(days[index % days.length] ?? '');
+    const time = fc.integer({ min: centre - hours * hour, max: centre + hours * hour });
+    const session: fc.Arbitrary<PlainSession> = fc.record({
+      createdAt: fc.oneof({ weight: 30, arbitrary: time }, fc.constantFrom(Infinity, -Infinity)),
+      passed: mostly(fc.boolean()),
+      trainerId: fc.integer({ min: 1, max: 3 }),
+      templateId: mostly(fc.integer({ min: 1, max: 3 })),
+      segments: fc.array(segment, { maxLength: 4 }),
+    });
+    const period = fc.constantFrom(['DAY'], ['WEEK'], ['MONTH'], []);
+    const others = fc.oneof(fc.constant([]), fc.subarray(['TEMPLATE', 'TRAINER', 'SEGMENT_TYPE']));
+    const query = fc.record({ period, others, isFilled: fc.boolean(), isReversed: fc.boolean() }).map(
+      // What is drawn are keys.
+      ({ period, others, isFilled, isReversed }) =>
+        ({
+          by: isReversed ? [...others, ...period] : [...period, ...others],
+          timeZone,
+          fill: isFilled && period.length > 0,
+        }) as PlainQuery,
+    );
+    // Bounds of what is asked for: from the one to before the other.
+    const bounds = fc.record({
+      gte: fc.option(time, { freq: 1 }),
+      lt: fc.option(time, { freq: 1 }),
+      isNested: fc.boolean(),
+    });
+    return fc.record({ query, bounds, sessions: fc.array(session, { maxLength: 25 }) });
+  });
+
+/** Writes the sessions of a new user, whose own are the lowest trainer and template, and others are gone. */
+async function write(sessions: readonly PlainSession[]): Promise<number> {
+  const { rows } = await database.pool.query(
+    `INSERT INTO "User" (username) SELECT 'user ' || count(*) + 1 FROM "User" RETURNING id`,
+  );
+  const owner = rows[0].id;
+  const written = sessions.map((session, index) => ({
+    ...session,
+    number: index,
+    createdAt: Number.isFinite(session.createdAt)
+      ? new Date(session.createdAt).toISOString()
+      : `${session.createdAt}`.toLowerCase(),
+  }));
+  await database.pool.query(
+    `WITH given AS (SELECT * FROM json_to_recordset($2) AS s(number int, "createdAt" timestamptz, passed boolean, "trainerId" int, "templateId" int, segments json)),
+      sessions AS (
+        INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", passed, "goneTrainerId", "goneTemplateId")
+        SELECT $1::int || '-' || number, $1::int, "createdAt", passed, "trainerId", "templateId" FROM given RETURNING id, "bubbleId"
+      )
+    INSERT INTO "TrainerSegment" ("sessionId", "order", type, passed, "percentGrade", points, "durationMeasured", "repsMeasured", "distanceTravelled")
+    SELECT sessions.id, row_number() OVER (PARTITION BY sessions.id), p.type, p.passed, p."percentGrade", p.points, p."durationMeasured", p."repsMeasured", p."distanceTravelled"
+    FROM given JOIN sessions ON "bubbleId" = $1::int || '-' || number, json_populate_recordset(NULL::"TrainerSegment", segments) p`,
+    [owner, JSON.stringify(written)],
+  );
+  return owner;
+}
+
+const figures = `sessionCount passedSessionCount failedSessionCount firstSessionAt lastSessionAt segmentCount passedSegmentCount
+  failedSegmentCount averageGradePercent averagePoints totalPoints totalRepsMeasured totalDurationMeasuredSeconds
+  totalDistanceTravelledMetres`;
+const document =
+  parse(`query Stats($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
+  dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill) {
+    total { ${figures} }
+    groups { period { date from to } templateId trainerId rawSegmentType ${figures} }
+  }
+}`);
+
+async function ask(id: number, variableValues: PlainQuery & { where?: object }) {
+  const contextValue = createContext(sql, { id } as never, undefined);
+  const { data, errors } = await execute({
+    schema,
+    document,
+    variableValues: { ...variableValues },
+    contextValue,
+  });
+  // As the client has it.
+  return JSON.parse(JSON.stringify({ stats: data?.dttSessionStats, errors }));
+}
+
+it(
+  'gives what counting and adding up by hand gives, in any time zone, by any keys, with gaps filled or not',
+  async () => {
+    let filled = 0;
+    const property = fc.asyncProperty(scene, async ({ query, bounds: { gte, lt, isNested }, sessions }) => {
+      const owner = await write(sessions);
+      const text = (time: number | null) => (time === null ? undefined : new Date(time).toISOString());
+      const createdAt = { gte: text(gte), lt: text(lt) };
+      const where = isNested
+        ? { and: [{ createdAt: { gte: createdAt.gte } }, { createdAt: { lt: createdAt.lt } }] }
+        : { createdAt };
+      const { stats, errors } = await ask(owner, { ...query, where });
+      const met = sessions.filter(
+        ({ createdAt: time }) => (gte === null || time >= gte) && (lt === null || time < lt),
+      );
+      const expected = plainStatistics(met, {
+        ...query,
+        from: gte ?? undefined,
+        to: lt === null ? undefined : lt - 1,
+      });
+      if (expected.groups.length > 1_000) {
+        expect(errors).toEqual([
+          expect.objectContaining({ extensions: { code: 'BAD_USER_INPUT', argument: 'by' } }),
+        ]);
+        return;
+      }
+      filled += expected.groups.filter(({ sessionCount }) => sessionCount === 0).length;
+      expect(errors).toBeUndefined();
+      expect(stats).toEqual(expected);
+    });
+    const time = minutes * 60_000;
+    await fc.assert(property, {
+      seed,
+      ...(time > 0
+        ? { numRuns: Number.POSITIVE_INFINITY, interruptAfterTimeLimit: time, markInterruptAsFailure: false }
+        : { numRuns: 30 }),
+    });
+    expect(filled).toBeGreaterThan(0);
+  },
+  (minutes + 1) * 60_000,
+);
