@@ -88,6 +88,11 @@ export const settings = {
     'an integer from 1 to 86400',
     integer(1, 86_400).default(300),
   ),
+  COMPRESSION: setting(
+    'whether responses of both APIs are compressed, for clients that take them so',
+    'on or off',
+    onOff.default('on'),
+  ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
   SHOW_DEMO_TOKEN: setting(
     'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
@@ -122,6 +127,16 @@ export const settings = {
     '`only` rejects all operations but those of PERSISTED_OPERATIONS_FILE',
     'only, or nothing',
     z.literal('only').optional(),
+  ),
+  AUTOMATIC_PERSISTED_QUERIES: setting(
+    'whether clients may send the hash of a query instead of the query, once they have sent both; not with PERSISTED_OPERATIONS=only',
+    'on or off',
+    onOff.default('on'),
+  ),
+  BATCHING: setting(
+    'whether a POST may have a list of up to 10 operations, which counts as so many requests',
+    'on or off',
+    onOff.default('off'),
   ),
   MAX_DEPTH: limit('levels of fields that an operation may have', 20, 10_000),
   MAX_COMPLEXITY: limit(

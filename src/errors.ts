@@ -15,6 +15,9 @@ export const statusOf = {
   INTERNAL_SERVER_ERROR: 500,
   BAD_GATEWAY: 502,
   SERVICE_UNAVAILABLE: 503,
+  // What a client of automatic persisted queries is told, in GraphQL alone: clients take it with a status of success.
+  PERSISTED_QUERY_NOT_FOUND: 200,
+  PERSISTED_QUERY_NOT_SUPPORTED: 200,
 } as const;
 
 export type ErrorCode = keyof typeof statusOf;
@@ -68,11 +71,14 @@ export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': strin
   return { 'WWW-Authenticate': problem === 'missing' ? 'Bearer' : `Bearer ${error}` };
 }
 
+/** What a client without a valid token is told by GraphQL. */
+export const unauthorizedMessage = (problem: TokenProblem) =>
+  `${messages.unauthorized}: ${tokenProblems[problem]}`;
+
 /** The error of a request without a valid token: the only one that decides the status of a whole GraphQL response. */
 export function unauthenticated(problem: TokenProblem): GraphQLError {
   const http = { status: statusOf.UNAUTHENTICATED, headers: challengeFor(problem) };
-  const message = `${messages.unauthorized}: ${tokenProblems[problem]}`;
-  return new GraphQLError(message, { extensions: { code: 'UNAUTHENTICATED', http } });
+  return new GraphQLError(unauthorizedMessage(problem), { extensions: { code: 'UNAUTHENTICATED', http } });
 }
 
 /**

@@ -33,12 +33,15 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     WORKERS: 1,
     RESPONSE_CACHE_MB: 64,
     CACHE_MAX_AGE: 300,
+    COMPRESSION: 'on',
     GRAPHIQL: 'on',
     SHOW_DEMO_TOKEN: 'off',
     INTROSPECTION: 'on',
     CORS_ORIGINS: undefined,
     PERSISTED_OPERATIONS_FILE: undefined,
     PERSISTED_OPERATIONS: undefined,
+    AUTOMATIC_PERSISTED_QUERIES: 'on',
+    BATCHING: 'off',
     MAX_DEPTH: 20,
     MAX_COMPLEXITY: 20_000,
     MAX_ALIASES: 30,
@@ -162,7 +165,14 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       'origins such as https://app.example.com, separated by commas',
     ]);
   for (const wrong of ['true', 'no', '1', 'ON']) {
-    for (const name of ['GRAPHIQL', 'SHOW_DEMO_TOKEN', 'INTROSPECTION'])
+    for (const name of [
+      'COMPRESSION',
+      'GRAPHIQL',
+      'SHOW_DEMO_TOKEN',
+      'INTROSPECTION',
+      'AUTOMATIC_PERSISTED_QUERIES',
+      'BATCHING',
+    ])
       wrongSettings.push([name, wrong, 'on or off']);
   }
   for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])

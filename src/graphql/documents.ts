@@ -21,6 +21,7 @@ import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
 import { badRequest, breadthOf, complexityOf, isTooDeep, overLimits, requestError } from './limits.ts';
+import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
   /** @throws {AggregateError} of what is wrong with the document. */
@@ -172,6 +173,8 @@ function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boole
   try {
     const over = overLimits(document, config);
     if (over.length > 0) return over;
+    const conditions = conditionsOnRoot(document);
+    if (conditions.length > 0) return conditions;
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions });
     nameArguments(document, errors);
     return errors.map((error) =>

@@ -17,9 +17,9 @@ import { type PlainRequest, readPlainRequest } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { vary, type YogaWork } from './yogaWork.ts';
 
-const jsonType = 'application/json';
+export const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
-const graphqlType = 'application/graphql-response+json';
+export const graphqlType = 'application/graphql-response+json';
 
 /** A post that may take the fast path. */
 export interface Post {
@@ -44,7 +44,7 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
   function query(
     exchange: Exchange,
     { body, type, viewer }: Post,
-    { variables }: PlainRequest,
+    { variables, isCacheable }: PlainRequest,
     operation: PreparedOperation,
   ): Query {
     return {
@@ -53,7 +53,7 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
         const result = await operation.run(variables, createContext(viewer));
         if (isWhole(result)) {
           const response = { ...responseOf(exchange, result, type), operation: operation.label };
-          return { response, isCacheable: !result.errors };
+          return { response, isCacheable: isCacheable && !result.errors };
         }
         // Requests that share this response accept the same media type, however they say it.
         return { response: await yogaWork.finish(exchange, body, viewer, type), isCacheable: false };
@@ -74,13 +74,13 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
         const result = await operation.run(variables, createContext(viewer));
         if (result.data !== undefined) return responseOf(exchange, result, type);
         // Without data nothing was executed, and Yoga says why.
-        return yogaWork.handle(exchange, body, viewer).run();
+        return yogaWork.handle(exchange, body, viewer, type).run();
       },
     };
   }
 
   return (exchange, post) => {
-    const plain = readPlainRequest(post.body, persisted);
+    const plain = readPlainRequest(post.body, persisted, post.viewer);
     const operation = plain && documents.prepared(plain.text, plain.operationName, plain.variables);
     if (!operation) return undefined;
     exchange.operation = operation.label;

@@ -8,13 +8,16 @@ import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
-import type { Task, Work } from '../http/task.ts';
+import type { Batch, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { createBatches } from './batch.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
-import { asksForQuery } from './operations.ts';
-import { loadPersistedOperations } from './persisted.ts';
+import { asksForCacheable } from './operations.ts';
+import { createPersistedOperations } from './persisted.ts';
+import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
+import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
 import { createYogaWork, requestFailure } from './yogaWork.ts';
@@ -25,19 +28,28 @@ import { createYogaWork, requestFailure } from './yogaWork.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
-export interface GraphqlOptions extends Omit<YogaOptions, 'documents' | 'persisted'> {
+export interface GraphqlOptions
+  extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
+    Pick<PersistedFileOptions, 'logger' | 'closing'> {
+  /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
+  changes: Pick<SubscribeOptions, 'follow' | 'versionOf'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
 }
 
-export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
+export type GraphqlHandler = (
+  exchange: Exchange,
+  viewer: Viewer | null,
+) => Promise<HttpResponse | Task | Batch>;
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const { config, createContext } = options;
   const documents = createDocuments(config);
-  const persisted = loadPersistedOperations(config, documents);
-  const yoga = createGraphqlYoga({ ...options, documents, persisted });
+  const file = openPersistedFile({ ...options, documents });
+  const persisted = createPersistedOperations({ config, documents, file });
+  const subscribe = createSubscribe({ ...options.changes, createContext });
+  const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, config.MAX_SUBSCRIPTIONS);
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
   /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
@@ -53,33 +65,38 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     const { request, target } = exchange;
     if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, undefined) };
     return {
-      cacheKey: `GET ${request.headers.accept} ${target}`,
+      cacheKey: `GET ${persisted.generation} ${request.headers.accept} ${target}`,
       prepare: () =>
-        asksForQuery(target, documents, persisted)
+        asksForCacheable(target, documents, persisted, viewer)
           ? yogaWork.read(exchange, viewer)
           : yogaWork.handle(exchange, undefined, viewer),
     };
   }
 
-  function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null): Task {
+  /** @param accept the media type of the response, where that is not for the client to choose. */
+  function taskOfPost(exchange: Exchange, body: Buffer, viewer: Viewer | null, accept?: string): Task {
     if (!viewer) return { cacheKey: undefined, prepare: () => anonymousWork(exchange, body) };
-    const type = fastPathType(exchange.request);
+    const type = accept ?? fastPathType(exchange.request);
     return {
       // Latin-1 maps each byte to a character of its own, and is the fastest way to a string that stands for the bytes.
-      cacheKey: type === undefined ? undefined : `POST ${type} ${body.toString('latin1')}`,
+      cacheKey:
+        type === undefined ? undefined : `POST ${persisted.generation} ${type} ${body.toString('latin1')}`,
       prepare() {
         const fast = type !== undefined ? fastPath(exchange, { body, type, viewer }) : undefined;
-        return fast ?? yogaWork.handle(exchange, body, viewer);
+        return fast ?? yogaWork.handle(exchange, body, viewer, accept);
       },
     };
   }
+
+  const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
   return async (exchange, viewer) => {
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     if (asksForWebSocket(exchange)) return requestFailure(426, noWebSockets, webSocketHeaders);
     if (isRead(exchange)) return taskOfRead(exchange, viewer);
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
-    return Buffer.isBuffer(body) ? taskOfPost(exchange, body, viewer) : body;
+    if (!Buffer.isBuffer(body)) return body;
+    return batchOf(exchange, body, viewer) ?? taskOfPost(exchange, body, viewer);
   };
 }
 

@@ -42,6 +42,11 @@ export function requestError(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: badRequest } });
 }
 
+/** An error of a request that cannot be understood: a 400 whatever media type the client accepts. */
+export function unreadable(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
+}
+
 /** What is too much about the document, before it is validated. */
 export function overLimits(
   document: DocumentNode,

@@ -1,6 +1,7 @@
 /** Reads requests that the fast path can take: well-formed ones without anything unusual. */
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
+import type { Viewer } from '../auth/viewer.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 
@@ -10,12 +11,18 @@ export interface PlainRequest {
   readonly text: string;
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
+  /** Whether the response may be cached, as far as the request goes. */
+  readonly isCacheable: boolean;
 }
 
 const parameters = new Set(['query', 'documentId', 'operationName', 'variables', 'extensions']);
 
 /** The request in a JSON body, or undefined for anything unusual. */
-export function readPlainRequest(body: Buffer, persisted: PersistedOperations): PlainRequest | undefined {
+export function readPlainRequest(
+  body: Buffer,
+  persisted: PersistedOperations,
+  viewer: Viewer,
+): PlainRequest | undefined {
   const given = readJson(body.toString());
   if (!isRecord(given) || Array.isArray(given)) return undefined;
   if (Object.keys(given).some((name) => !parameters.has(name))) return undefined;
@@ -23,20 +30,34 @@ export function readPlainRequest(body: Buffer, persisted: PersistedOperations): 
   if (operationName != null && typeof operationName !== 'string') return undefined;
   if (variables != null && (!isRecord(variables) || Array.isArray(variables))) return undefined;
   if (extensions != null && (!isRecord(extensions) || Array.isArray(extensions))) return undefined;
-  const text = persisted.textFor(given);
+  const text = persisted.textFor(given, viewer);
   if (typeof text !== 'string') return undefined;
-  return { text, operationName: operationName ?? undefined, variables: variables ?? {} };
+  return {
+    text,
+    operationName: operationName ?? undefined,
+    variables: variables ?? {},
+    isCacheable: !persisted.registers(given),
+  };
 }
 
-/** Whether the target of a GET asks for a query, which has one result: a subscription has no end. */
-export function asksForQuery(target: string, documents: Documents, persisted: PersistedOperations): boolean {
+/**
+ * Whether the target of a GET asks for a query whose response may be cached. A query has one result: a subscription has
+ * no end.
+ */
+export function asksForCacheable(
+  target: string,
+  documents: Documents,
+  persisted: PersistedOperations,
+  viewer: Viewer,
+): boolean {
   const given = new URLSearchParams(target.split(/\?(.*)/s)[1]);
-  const text = persisted.textFor({
+  const naming = {
     query: given.get('query'),
     documentId: given.get('documentId'),
     extensions: readJson(given.get('extensions') ?? 'null'),
-  });
-  if (typeof text !== 'string') return false;
+  };
+  const text = persisted.textFor(naming, viewer);
+  if (typeof text !== 'string' || persisted.registers(naming)) return false;
   try {
     const operation = getOperationAST(documents.read(text), given.get('operationName'));
     return operation?.operation === OperationTypeNode.QUERY;
@@ -46,7 +67,7 @@ export function asksForQuery(target: string, documents: Documents, persisted: Pe
 }
 
 /** What the JSON says, or undefined if it is none. */
-function readJson(text: string): unknown {
+export function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -54,6 +75,7 @@ function readJson(text: string): unknown {
   }
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+/** Whether it is an object, or a list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }

@@ -1,12 +1,17 @@
-/** Persisted operations: those of a file, which requests name by their ids instead of sending them. */
+/**
+ * What a request asks to run: the document that it sends, or one that it names. Those that can be named are the persisted
+ * operations of a file, and the queries that the viewer's clients have registered by their hashes.
+ */
 
-import { readFileSync } from 'node:fs';
-import { type GraphQLError, parse, print, separateOperations } from 'graphql';
-import { z } from 'zod';
+import { hash as digest } from 'node:crypto';
+import { GraphQLError } from 'graphql';
+import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import { errorText, SetupError } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import type { Documents } from './documents.ts';
-import { requestError } from './limits.ts';
+import { requestError, unreadable } from './limits.ts';
+import type { PersistedFile } from './persistedFile.ts';
+import { createRegisteredQueries, type RegisteredQueries } from './registeredQueries.ts';
 
 /** How a request says what to run: the parameters of GraphQL over HTTP, and the two ways in use to name an id. */
 export interface Naming {
@@ -16,83 +21,116 @@ export interface Naming {
 }
 
 export interface PersistedOperations {
-  /** The document that a request sends or names, a reason why it must not, or undefined where it does neither. */
-  textFor(request: Naming): string | GraphQLError | undefined;
+  /** Changes when an id may no longer stand for what it stood for: a response from before must not be sent for it. */
+  readonly generation: number;
+  /**
+   * The document that a request sends or names, a reason why it must not, or undefined where it does neither. What it
+   * sends together with its hash is found by the hash from then on, by the same viewer.
+   */
+  textFor(request: Naming, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError | undefined;
+  /**
+   * Whether a request sends a query to have it registered. Its response must not be cached: if the query is forgotten
+   * before the response is, the client sends it once more, and has to come through.
+   */
+  registers(request: Naming): boolean;
 }
 
-/** As the client preset of GraphQL Code Generator and the Relay compiler write it, by id. */
-const plainManifest = z.preprocess(
-  // A record of zod's would leave out an id `__proto__`.
-  (content) =>
-    content instanceof Object && !Array.isArray(content) ? new Map(Object.entries(content)) : content,
-  z.map(z.string(), z.string()),
-);
-/** As Apollo writes it. */
-const apolloManifest = z
-  .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
-  .transform(({ operations }) => new Map(operations.map(({ id, body }) => [id, body])));
-const manifest = z.union([apolloManifest, plainManifest]);
+export interface PersistedOptions {
+  readonly config: Config;
+  readonly documents: Documents;
+  readonly file: PersistedFile;
+  readonly registered?: RegisteredQueries;
+}
 
-const byHash = z.object({ persistedQuery: z.object({ sha256Hash: z.string() }) });
+const onlyPersisted =
+  'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-/** @throws {SetupError} when the file cannot be read, or has an operation that could not be run. */
-export function loadPersistedOperations(config: Config, documents: Documents): PersistedOperations {
-  const { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS } = config;
-  const only = PERSISTED_OPERATIONS === 'only';
-  if (only && path === undefined)
-    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
-  const texts = path === undefined ? new Map<string, string>() : loadTexts(path, documents);
+export function createPersistedOperations({
+  config,
+  documents,
+  file,
+  registered = createRegisteredQueries(),
+}: PersistedOptions): PersistedOperations {
+  const only = config.PERSISTED_OPERATIONS === 'only';
+  const isAutomatic = config.AUTOMATIC_PERSISTED_QUERIES === 'on' && !only;
+
+  function register(query: string, hash: string, { id }: Pick<Viewer, 'id'>): string | GraphQLError {
+    if (registered.find(id, hash) === query) return query;
+    const actual = digest('sha256', query, 'hex');
+    if (hash !== actual)
+      return unreadable(`extensions.persistedQuery.sha256Hash is not that of the query, which is ${actual}`);
+    if (canBeRun(query, documents)) registered.add(id, hash, query);
+    return query;
+  }
+
+  function byHash(hash: string, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError {
+    const text = file.textOf(hash);
+    if (text !== undefined) return text;
+    if (!isAutomatic) return protocolError('PersistedQueryNotSupported', 'PERSISTED_QUERY_NOT_SUPPORTED');
+    const known = viewer ? registered.find(viewer.id, hash) : undefined;
+    return known ?? protocolError('PersistedQueryNotFound', 'PERSISTED_QUERY_NOT_FOUND');
+  }
 
   return {
-    textFor({ query, documentId, extensions }) {
-      if (typeof query === 'string' && !only) return query;
-      const named = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
-      if (query != null || named == null) {
-        return only
-          ? requestError(
-              'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query',
-            )
-          : undefined;
-      }
-      if (typeof named !== 'string') return requestError('documentId must be a string');
-      return (
-        texts.get(named) ??
-        requestError(`There is no persisted operation with the id ${JSON.stringify(named.slice(0, 100))}`)
-      );
+    get generation() {
+      return file.generation;
     },
+
+    textFor({ query, documentId, extensions }, viewer) {
+      if (only && query != null) return requestError(onlyPersisted);
+      if (typeof query === 'string') {
+        const hash = isAutomatic && viewer ? hashIn(extensions) : undefined;
+        if (!viewer || typeof hash !== 'string') return hash ?? query;
+        return register(query, hash, viewer);
+      }
+      if (query != null) return undefined;
+      if (documentId != null) {
+        if (typeof documentId !== 'string') return requestError('documentId must be a string');
+        return (
+          file.textOf(documentId) ??
+          requestError(
+            `There is no persisted operation with the id ${JSON.stringify(documentId.slice(0, 100))}`,
+          )
+        );
+      }
+      const hash = hashIn(extensions);
+      if (typeof hash === 'string') return byHash(hash, viewer);
+      return hash ?? (only ? requestError(onlyPersisted) : undefined);
+    },
+
+    registers: ({ query, extensions }) =>
+      isAutomatic && typeof query === 'string' && hashIn(extensions) !== undefined,
   };
 }
 
-function loadTexts(path: string, documents: Documents): Map<string, string> {
+/** The hash by which a request names a query, what is wrong with it, or undefined where there is none. */
+function hashIn(extensions: unknown): string | GraphQLError | undefined {
+  // Of most requests there is nothing more to look at.
+  if (extensions == null || typeof extensions !== 'object' || !('persistedQuery' in extensions))
+    return undefined;
+  const given = extensions.persistedQuery;
+  if (given == null) return undefined;
+  if (typeof given !== 'object' || !('sha256Hash' in given) || typeof given.sha256Hash !== 'string')
+    return unreadable('extensions.persistedQuery must have a sha256Hash, which is a string');
+  // The ids of a manifest come without a version as well.
+  if ('version' in given && given.version !== 1)
+    return unreadable('extensions.persistedQuery.version must be 1: there is no other');
+  return given.sha256Hash;
+}
+
+/**
+ * An error that has a client send the query, as Apollo Client and urql know it by its code or its message. Its status is
+ * that of Apollo Server: other clients take no error with another for one of this protocol.
+ */
+function protocolError(message: string, code: ErrorCode): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, http: { status: 200 } } });
+}
+
+function canBeRun(query: string, documents: Documents): boolean {
   try {
-    const text = readFileSync(path, 'utf8');
-    const texts = path.endsWith('.json') ? manifest.parse(JSON.parse(text)) : namedOperations(text);
-    for (const [id, document] of texts) {
-      try {
-        documents.read(document);
-      } catch (error) {
-        const [first] = error instanceof AggregateError ? error.errors : [error];
-        throw new Error(`${id} cannot be run: ${first.message}`);
-      }
-    }
-    return texts;
-  } catch (error) {
-    throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${reasonOf(error)}`);
+    documents.read(query);
+    return true;
+  } catch {
+    return false;
   }
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
-  const text = errorText(error);
-  // That of a file goes on with the path, which is named already.
-  return error instanceof Error && 'syscall' in error ? text.split(', ', 1).join() : text;
-}
-
-/** Each operation of a document with its fragments, by its name. */
-function namedOperations(text: string): Map<string, string> {
-  const operations = Object.entries(separateOperations(parse(text))).map(([name, document]) => {
-    if (name === '') throw new Error('an operation has no name to be asked for by');
-    return [name, print(document)] as const;
-  });
-  return new Map(operations);
 }

@@ -1,63 +1,124 @@
-/** Runs subscriptions: the operation again for each event, a viewer's one after the other. */
+/** Subscriptions: equal ones of a viewer share one live query, and each reader gets its results. */
 
+import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import {
+  createSourceEventStream,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  execute,
+  print,
+} from 'graphql';
 import { isAsyncIterable } from 'graphql-yoga';
-import { codeForClient } from '../errors.ts';
+import type { Viewer } from '../auth/viewer.ts';
 import type { Context } from '../schema/context.ts';
-import { createTurns, type Turns } from './turns.ts';
+import type { Follow } from '../schema/subscriptions.ts';
+import type { Report } from './clientErrors.ts';
+import { createLiveQuery, type LiveQuery } from './liveQuery.ts';
+import { done, type LiveResult, type Reader } from './readers.ts';
+import { createTurns } from './turns.ts';
 
 /** In milliseconds. */
 const longestRest = 1_000;
 
-export type Subscribe = (
-  args: ExecutionArgs,
-) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
-
-/**
- * The subscriptions of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
- */
-export function createSubscribe(): Subscribe {
-  const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
-  return (args) => subscribeInTurns(args, inTurn);
+/** What the context of a subscription has to have. */
+export interface Subscriber {
+  readonly viewer: Viewer;
+  readonly report: Report;
 }
 
 /**
- * As `subscribe` of graphql-js, in turns. An event whose operation failed for a reason that is hidden from clients comes
- * again after a while: the reader would otherwise have the failure for the state of things until the next change. One
- * that failed for the request's own sake would do so again and again, and is the last.
- * @param args the context is one of the schema's: without a viewer no document is a subscription.
+ * The results of a subscription, or why there are none. Results are as clients may see them, and none comes twice in a row.
+ * Errors of a subscription that does not begin are as graphql-js makes them.
+ * @param args the context is that of a `Subscriber`: without a viewer no document is a subscription.
  */
-async function subscribeInTurns(
-  args: ExecutionArgs,
-  inTurn: Turns<number>,
-): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
-  const events = await createSourceEventStream(args);
-  if (!isAsyncIterable<unknown>(events)) return events;
-  const { viewer, changes } = args.contextValue as Context;
-  const iterator = events[Symbol.asyncIterator]();
+export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<LiveResult> | ExecutionResult>;
+
+export interface SubscribeOptions {
+  readonly follow: Follow;
+  createContext(viewer: Viewer): Context;
+  /** The version of a viewer's data, or undefined while changes are not heard of. */
+  versionOf(viewerId: number): number | undefined;
+}
+
+/**
+ * The live queries of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
+ */
+export function createSubscribe({ follow, createContext, versionOf }: SubscribeOptions): Subscribe {
+  const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
+  const live = new Map<string, LiveQuery>();
+  const nameOf = createNames();
+
+  function find(args: ExecutionArgs, viewer: Viewer): LiveQuery {
+    const key = `${nameOf(viewer)} ${digestOf(args)}`;
+    const found = live.get(key);
+    if (found) return found;
+    const { schema, document, operationName, variableValues } = args;
+    const operation = { schema, document, operationName, variableValues };
+    const made = createLiveQuery({
+      viewer,
+      // With loaders of its own, which know nothing of how things were.
+      execute: async () => execute({ ...operation, contextValue: createContext(viewer) }),
+      follow,
+      inTurn,
+      versionOf,
+      onEnd() {
+        if (live.get(key) === made) live.delete(key);
+      },
+    });
+    live.set(key, made);
+    return made;
+  }
+
+  return async (args) => {
+    const { viewer, report } = args.contextValue as Subscriber;
+    const subscribeFieldResolver = () => readLater(() => find(args, viewer).join(report));
+    const results = await createSourceEventStream({ ...args, subscribeFieldResolver });
+    // It gives what the resolver does.
+    return isAsyncIterable(results) ? (results as AsyncIterableIterator<LiveResult>) : results;
+  };
+}
+
+/**
+ * What makes two viewers the same: the token that they came with, since each stream ends with its own. Tokens of the
+ * upstream have no id; there is one viewer for each.
+ */
+function createNames(): (viewer: Viewer) => string {
+  const numbers = new WeakMap<Viewer, number>();
+  let last = 0;
+  return (viewer) => {
+    if (viewer.tokenId !== undefined) return `${viewer.id} token ${viewer.tokenId}`;
+    const number = numbers.get(viewer) ?? ++last;
+    numbers.set(viewer, number);
+    return `${viewer.id} viewer ${number}`;
+  };
+}
+
+/** What makes two operations the same: their text, the name of the one that is run, and the variables as they were sent. */
+function digestOf({ document, operationName, variableValues }: ExecutionArgs): string {
+  return hash('sha256', JSON.stringify([textOf(document), operationName, variableValues]), 'base64url');
+}
+
+const textOf = (document: DocumentNode): string => document.loc?.source.body ?? print(document);
+
+/** Joins when the first result is asked for: a subscriber who leaves before that need not say so. */
+function readLater(join: () => Reader): AsyncIterableIterator<LiveResult> {
+  let reader: Reader | undefined;
   let hasLeft = false;
-  let isOver = false;
-  const end = { done: true, value: undefined } as const;
-  const results: AsyncIterableIterator<ExecutionResult> = {
+  return {
     async next() {
-      const step = isOver ? ((await iterator.return?.()) ?? end) : await iterator.next();
-      if (step.done) return end;
-      const value = await inTurn(viewer.id, async () =>
-        hasLeft ? undefined : execute({ ...args, rootValue: step.value }),
-      );
-      if (value === undefined) return end;
-      const codes = value.errors?.map(codeForClient) ?? [];
-      isOver = codes.includes('BAD_USER_INPUT');
-      changes.resolved(codes.includes(undefined));
-      return { done: false, value };
+      if (hasLeft) return done;
+      reader ??= join();
+      return reader.next();
     },
     async return() {
       hasLeft = true;
-      await iterator.return?.();
-      return end;
+      reader?.leave();
+      return done;
     },
-    [Symbol.asyncIterator]: () => results,
+    [Symbol.asyncIterator]() {
+      return this;
+    },
   };
-  return results;
 }

@@ -12,20 +12,23 @@ import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import { operationSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
-import { errorForClient, type TokenProblem, unauthenticated } from '../errors.ts';
+import { type TokenProblem, unauthenticated } from '../errors.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { schema } from '../schema/schema.ts';
+import { forClient, type Report } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
+import { unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { createSubscribe, type Subscribe } from './subscribe.ts';
+import type { Subscribe } from './subscribe.ts';
 
 export interface YogaOptions {
   config: Config;
   documents: Documents;
   persisted: PersistedOperations;
   createContext(viewer: Viewer): Context;
+  subscribe: Subscribe;
 }
 
 /** What is known of a request before Yoga sees it, and what it turned out to be. */
@@ -34,13 +37,12 @@ export interface YogaContext {
   /** Why there is no viewer, where there is none. */
   readonly tokenProblem: TokenProblem;
   readonly outcome: { type?: OperationTypeNode; label?: string; failed: boolean; errorCode?: string };
-  /** Called with every error that is hidden from the client. */
-  report(error: unknown): void;
+  readonly report: Report;
 }
 
 /** Yoga without what is done elsewhere: CORS, the explorer, the log, and the masking of errors. */
 export function createGraphqlYoga(options: YogaOptions) {
-  const { createContext } = options;
+  const { createContext, subscribe } = options;
   return createYoga<YogaContext, Partial<Context>>({
     schema,
     graphqlEndpoint: '/graphql',
@@ -58,19 +60,12 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [
-      oneOperation,
-      referenceExecution(createSubscribe()),
-      limited(options),
-      outcomes,
-      changesOnly,
-      clientErrors,
-    ],
+    plugins: [readable, referenceExecution(subscribe), limited(options), outcomes, clientErrors],
   });
 }
 
-/** Takes one operation a request. Anything else gets a 400, whatever media type the client accepts. */
-const oneOperation: Plugin = {
+/** Reads requests. One that cannot be read gets a 400, whatever media type the client accepts. */
+const readable: Plugin = {
   onRequestParse({ requestParser, setRequestParser }) {
     if (!requestParser) return;
     setRequestParser(async (request) => {
@@ -86,13 +81,7 @@ const oneOperation: Plugin = {
       // Yoga's reader of targets knows no other parameters than those of GraphQL over HTTP.
       const documentId =
         request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
-      if (!Array.isArray(parameters)) return documentId === null ? parameters : { ...parameters, documentId };
-      const count = parameters.length === 1 ? '1 operation' : `${parameters.length} operations`;
-      throw unreadable(
-        parameters.length === 0
-          ? 'The request body is an empty list; send an object with a query'
-          : `The request is a batch of ${count}; send each in a request of its own`,
-      );
+      return documentId === null || Array.isArray(parameters) ? parameters : { ...parameters, documentId };
     });
   },
 };
@@ -115,10 +104,6 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
   if ('data' in result) return result;
   for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
   return result;
-}
-
-function unreadable(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
 /** What Yoga tells of an operation that is about to run. */
@@ -147,7 +132,7 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   };
   return {
     onParams({ params, setParams, context }) {
-      const text = persisted.textFor(params);
+      const text = persisted.textFor(params, context.viewer);
       // Anonymous clients are not told which operations are persisted, nor that only those are run.
       if (!context.viewer && text !== params.query) throw unauthenticated(context.tokenProblem);
       if (text instanceof GraphQLError) throw text;
@@ -190,74 +175,17 @@ function note({ document, operationName }: Execution['args'], outcome: YogaConte
   outcome.label = labelOf(operation);
 }
 
-/** Sends no result twice in a row to a subscriber: many changes do not touch what it selected. */
-const changesOnly: Plugin = {
-  onSubscribe: () => ({
-    onSubscribeResult({ result, setResult }) {
-      if (isAsyncIterable(result)) setResult(withoutRepeats(result));
-    },
-  }),
-};
-
-function withoutRepeats<Value>(values: AsyncIterable<Value>): AsyncIterableIterator<Value> {
-  let last: string | undefined;
-  return mapped(values, (value) => {
-    const text = JSON.stringify(value);
-    if (text === last) return undefined;
-    last = text;
-    return value;
-  });
-}
-
-/**
- * What the function makes of each value, but for those of which it makes undefined. No generator, since the `return` of a
- * generator has to wait for a value that may never come.
- */
-function mapped<Value>(
-  values: AsyncIterable<Value>,
-  map: (value: Value) => Value | undefined,
-): AsyncIterableIterator<Value> {
-  const iterator = values[Symbol.asyncIterator]();
-  return {
-    async next() {
-      for (;;) {
-        const step = await iterator.next();
-        if (step.done) return step;
-        const value = map(step.value);
-        if (value !== undefined) return { done: false, value };
-      }
-    },
-    return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
-}
-
-/** Lets through the errors that are meant for clients, with their codes, and masks all others. */
+/** Masks what clients must not see; the results of subscriptions come as clients may see them. */
 const clientErrors: Plugin<YogaContext> = {
   onResultProcess({ result, setResult, serverContext }) {
-    if ('errors' in result) setResult(forClient(result, passedIn(serverContext)));
+    if (!('errors' in result)) return;
+    const { report, outcome } = passedIn(serverContext);
+    const shown = forClient(result, report);
+    const [first] = shown.errors ?? [];
+    if (first) outcome.errorCode ??= String(first.extensions.code);
+    setResult(shown);
   },
-  onSubscribe: ({ args }) => ({
-    onSubscribeResult({ result, setResult }) {
-      const context = passedIn(args.contextValue);
-      if (isAsyncIterable(result)) setResult(mapped(result, (event) => forClient(event, context)));
-    },
-  }),
 };
-
-function forClient(result: ExecutionResult, { report, outcome }: YogaContext): ExecutionResult {
-  if (!result.errors) return result;
-  const errors = result.errors.map((error) => {
-    const { message, extensions } = errorForClient(error, report);
-    outcome.errorCode ??= String(extensions?.code);
-    // A syntax error has no nodes, but a place in the text.
-    const { nodes = null, source = null, positions = null, path = null } = error;
-    return new GraphQLError(message, { nodes, source, positions, path, extensions });
-  });
-  return { ...result, errors };
-}
 
 /** The server context is what the handler passed in, whatever its declared type. */
 const passedIn = (serverContext: unknown) => serverContext as YogaContext;

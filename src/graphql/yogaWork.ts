@@ -15,8 +15,11 @@ import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 export const vary = 'Authorization, Accept';
 
 export interface YogaWork {
-  /** Any request. */
-  handle(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null): OtherWork;
+  /**
+   * Any request.
+   * @param accept the media type of its response, where that is not for the client to choose.
+   */
+  handle(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null, accept?: string): OtherWork;
   /** A query in the target of a GET, which clients may ask for conditionally. */
   read(exchange: Exchange, viewer: Viewer): Query;
   /** A response of this media type to an operation that the fast path could not finish. */
@@ -35,12 +38,13 @@ export function createYogaWork(
     exchange: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
+    accept: string | undefined,
   ): Promise<HttpResponse | StreamedResponse> {
     const { viewer } = context;
     const gone = new AbortController();
     exchange.response.once('close', () => gone.abort());
     try {
-      const reply = await ask(exchange, body, context, { signal: gone.signal }).finally(() => {
+      const reply = await ask(exchange, body, context, { signal: gone.signal, accept }).finally(() => {
         exchange.operation = context.outcome.label;
       });
       if (!viewer || !isStream(reply)) return await responseFrom(reply, context);
@@ -53,12 +57,12 @@ export function createYogaWork(
   }
 
   return {
-    handle(exchange, body, viewer) {
+    handle(exchange, body, viewer, accept) {
       const context = newContext(exchange, viewer);
       return {
         kind: 'other',
         mayHaveWritten: () => context.outcome.type === OperationTypeNode.MUTATION,
-        run: () => respond(exchange, body, context),
+        run: () => respond(exchange, body, context, accept),
       };
     },
 
@@ -87,7 +91,7 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
     { request, target }: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
-    { signal, accept }: { signal?: AbortSignal; accept?: string } = {},
+    { signal, accept }: { signal?: AbortSignal; accept?: string | undefined } = {},
   ): Promise<Response> => {
     const { method, headers } = request;
     const given = Object.entries(headers).flatMap(([name, value]) =>
@@ -95,7 +99,12 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
     );
     const init = {
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
-      headers: { ...Object.fromEntries(given), ...(accept !== undefined && { accept }) },
+      headers: {
+        ...Object.fromEntries(given),
+        ...(accept !== undefined && { accept }),
+        // That of a part of a batch is not that of the request.
+        ...(body && { 'content-length': String(body.length) }),
+      },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
     };
@@ -111,7 +120,7 @@ function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaC
 /** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
 
-const notAcceptable =
+export const notAcceptable =
   'A query or mutation gives application/graphql-response+json or application/json, a subscription text/event-stream: ' +
   'Accept has to name it';
 

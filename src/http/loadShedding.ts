@@ -7,8 +7,9 @@ import type { Exchange } from './exchange.ts';
  * Turns a request away, or lets it through, and returns whether it was turned away. Must be called for every request that
  * will need the database, before it does. One that is let through gets a response in time, whatever the database does;
  * to turn one away costs next to nothing.
+ * @param requests how many a batch counts as: one alone joins the line where it finds a place for all of them, or nobody.
  */
-export type LoadShedder = (exchange: Exchange) => boolean;
+export type LoadShedder = (exchange: Exchange, requests?: number) => boolean;
 
 export interface LoadSheddingOptions {
   /** How many statements may wait for a connection, when some have for a while. */
@@ -36,7 +37,8 @@ export function createLoadShedder(
   pool: Pick<pg.Pool, 'waitingCount'>,
   { maxWaiting, longest, onTimeout }: LoadSheddingOptions,
 ): LoadShedder {
-  const letThrough = new WeakSet<Exchange>();
+  /** As how many requests each was let through. */
+  const letThrough = new WeakMap<Exchange, number>();
   let lastEmpty = 0;
 
   function limit(exchange: Exchange): void {
@@ -49,17 +51,18 @@ export function createLoadShedder(
     response.once('close', () => clearTimeout(timer));
   }
 
-  return (exchange) => {
-    if (letThrough.has(exchange)) return false;
+  return (exchange, requests = 1) => {
+    const before = letThrough.get(exchange);
+    if (before !== undefined && before >= requests) return false;
     const now = performance.now();
     if (pool.waitingCount === 0) lastEmpty = now;
     const longestLine = now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
-    if (pool.waitingCount >= longestLine) {
+    if (pool.waitingCount > 0 && pool.waitingCount + requests > longestLine) {
       exchange.headers['Retry-After'] = retryAfter;
       return true;
     }
-    letThrough.add(exchange);
-    limit(exchange);
+    letThrough.set(exchange, requests);
+    if (before === undefined) limit(exchange);
     return false;
   };
 }

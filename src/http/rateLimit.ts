@@ -16,8 +16,8 @@ export interface RateLimitOptions {
 }
 
 export interface RateLimit {
-  /** Counts a request. */
-  spend(key: string): Promise<Standing>;
+  /** Counts a request, or as many as that. */
+  spend(key: string, requests?: number): Promise<Standing>;
 }
 
 export interface Standing {
@@ -50,11 +50,11 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
   const note = shared ? shareCounts(memory, shared) : () => {};
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
-    async spend(key) {
-      const { consumedPoints, msBeforeNext } = await memory.penalty(key);
+    async spend(key, requests = 1) {
+      const { consumedPoints, msBeforeNext } = await memory.penalty(key, requests);
       const isExceeded = consumedPoints > limit;
       // What is over the limit is not told: whoever asks too often must not make the gateway write.
-      if (!isExceeded) note(key);
+      if (!isExceeded) note(key, requests);
       const reset = Math.ceil(msBeforeNext / 1_000);
       const headers: Record<string, string> = {
         'RateLimit-Policy': policy,
@@ -67,7 +67,7 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
 }
 
 /** Returns a function that must be told of all that is counted in the memory. */
-function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string) => void {
+function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, requests: number) => void {
   const { keyPrefix, points: limit } = memory;
   const store = new RateLimiterPostgres({
     // Without the names that it gives its statements, which a pooler may not know.
@@ -94,8 +94,8 @@ function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string) =>
     if (total > (own?.consumedPoints ?? 0)) await memory.set(key, total, left);
   }
 
-  return (key) => {
-    const count = (untold.get(key) ?? 0) + 1;
+  return (key, requests) => {
+    const count = (untold.get(key) ?? 0) + requests;
     if (count < portion) {
       untold.set(key, count);
       return;

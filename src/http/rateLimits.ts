@@ -7,11 +7,11 @@ import type { Exchange } from './exchange.ts';
 import { createRateLimit } from './rateLimit.ts';
 
 /**
- * Counts a request, and returns whether it is one too many. How things stand with who asks is told by the headers of the
+ * Counts a request, or as many as that, and returns whether they are too many. How things stand with who asks is told by the headers of the
  * response, whatever it will be.
  * @param key what requests of the same token are counted under; undefined for an anonymous client.
  */
-export type RateLimits = (exchange: Exchange, key: string | undefined) => Promise<boolean>;
+export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => Promise<boolean>;
 
 /** @param database where gateways that share it tell each other what they counted. */
 export function createRateLimits(
@@ -21,11 +21,11 @@ export function createRateLimits(
   const shared = embedded ? undefined : pool;
   const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
   const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
-  return async (exchange, key) => {
+  return async (exchange, key, requests = 1) => {
     const { isExceeded, headers } =
       key === undefined
-        ? await addresses.spend(addressOf(exchange.request, config.TRUST_PROXY))
-        : await tokens.spend(key);
+        ? await addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
+        : await tokens.spend(key, requests);
     Object.assign(exchange.headers, headers);
     return isExceeded;
   };

@@ -2,6 +2,8 @@
 
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
+import type { Forms } from './compression.ts';
+import type { PieceEncoder } from './contentCoding.ts';
 import type { Exchange } from './exchange.ts';
 
 export interface HttpResponse {
@@ -14,6 +16,10 @@ export interface HttpResponse {
   readonly errorCode?: string | undefined;
   /** For responses that a client may ask for conditionally. */
   readonly validator?: Validator;
+  /** Its compressed forms, for one that is sent more than once. */
+  readonly forms?: Forms;
+  /** Whether it is the upstream's, to be sent as it came. */
+  readonly isRelayed?: boolean;
 }
 
 /** A response whose body has no end that is known: the events of a subscription. */
@@ -21,11 +27,13 @@ export interface StreamedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly stream: ReadableStream<Uint8Array> | null;
+  /** What its pieces are compressed by, if they are. */
+  readonly encoder?: PieceEncoder;
   /** Called once nothing more is sent. */
   ended(): void;
 }
 
-interface Validator {
+export interface Validator {
   /** The strong entity tag of the body. */
   readonly etag: string;
   /** What a 304 has of the headers: all of them that a cache needs (RFC 9110, section 15.4.5). */
@@ -119,7 +127,7 @@ function joined(
 }
 
 /** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */
-function matches(condition: string, etag: string): boolean {
+export function matches(condition: string, etag: string): boolean {
   if (condition === etag) return true;
   return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }
@@ -132,17 +140,18 @@ const slowestReader = 30_000;
  * reading, or the gateway closes.
  */
 export async function sendStream(
-  { request, response, headers }: Exchange,
-  { status, headers: own, stream, ended }: StreamedResponse,
+  exchange: Exchange,
+  { status, headers: own, stream, encoder, ended }: StreamedResponse,
   closing: AbortSignal,
 ): Promise<void> {
+  const { request, response } = exchange;
   // The pending read of a stream that is cancelled need not end, so nothing waits for it.
   const cancel = () => void stream?.cancel().catch(() => {});
   if (response.headersSent) {
     cancel();
     return ended();
   }
-  response.writeHead(status, { ...own, ...headers });
+  response.writeHead(status, joined(exchange, own));
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     cancel();
@@ -151,22 +160,28 @@ export async function sendStream(
   }
   const reader = stream?.getReader();
   const left = new AbortController();
+  // Once, since what ends a compressed stream may be there once.
+  const end = () => {
+    if (!response.writableEnded) response.end(response.destroyed ? undefined : encoder?.end());
+  };
   const leave = () => {
     reader?.cancel().catch(() => {});
     left.abort();
-    response.end();
+    end();
   };
   response.once('close', leave);
   closing.addEventListener('abort', leave);
   try {
     for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+      const { value } = piece;
+      const blocks = await encoder?.blocksOf(value);
       if (response.writableEnded) return;
-      if (!response.write(piece.value))
+      if (!response.write(encoder && blocks ? encoder.add(value, blocks) : value))
         await once(response, 'drain', {
           signal: AbortSignal.any([left.signal, AbortSignal.timeout(slowestReader)]),
         });
     }
-    response.end();
+    end();
   } catch {
     response.destroy();
   } finally {

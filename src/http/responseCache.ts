@@ -9,6 +9,8 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { Forms } from './compression.ts';
+import { detachedBytes, type Form } from './contentCoding.ts';
 import type { HttpResponse } from './response.ts';
 import type { Computed } from './task.ts';
 
@@ -20,9 +22,11 @@ export interface ResponseCache {
   get(viewerId: number, request: string): HttpResponse | undefined;
   /**
    * The response of a read: computed, or shared with an equal request that is being computed. It is stored if it is
-   * cacheable and nothing of the viewer's changed in the meantime.
+   * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
+  /** The version of a viewer's data, or undefined while changes are not heard of. */
+  versionOf(viewerId: number): number | undefined;
   /** Must be called after a write through this process, before it is acknowledged. */
   invalidate(viewerId: number): void;
 }
@@ -40,27 +44,16 @@ interface Entry {
   readonly viewerId: number;
   readonly version: number;
   readonly response: HttpResponse;
+  /** What it takes, its compressed forms included. */
+  readonly bytes: number;
 }
 
-/** What an entry costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
+/** What an entry, and what each form of it, costs beside its texts, in bytes: measured roughly, so that the bound is honest. */
 const overhead = 1_000;
-
-const sizeOf = ({ response }: Entry, key: string) => response.body.length + 2 * key.length + overhead;
+const overheadOfForm = 500;
 
 /** How much of the memory the responses of one viewer may take: whoever asks for a lot lets go of their own first. */
 const largestShare = 1 / 4;
-
-/**
- * The response with memory of its own. Node cuts small buffers out of pieces of several kilobytes, all of which a slice
- * would keep for as long as it is cached.
- */
-function detached(response: HttpResponse): HttpResponse {
-  const { body } = response;
-  if (body.buffer.byteLength === body.length) return response;
-  const own = Buffer.allocUnsafeSlow(body.length);
-  own.set(body);
-  return { ...response, body: own };
-}
 
 export interface ResponseCacheOptions {
   /** How much memory the responses may take; 0 caches none. */
@@ -80,7 +73,6 @@ export function createResponseCache(
     ttl: maxAge * 1_000,
     // Reads the clock once a second, and not for each response.
     ttlResolution: 1_000,
-    sizeCalculation: sizeOf,
   });
   const underway = new Map<string, Promise<HttpResponse>>();
   const shares = createShares(entries, Math.max(maxBytes * largestShare, 1));
@@ -90,6 +82,7 @@ export function createResponseCache(
   return {
     counters,
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
+    versionOf: (viewerId) => (feed.listening ? versions.of(viewerId) : undefined),
     invalidate: versions.raise,
 
     get(viewerId, request) {
@@ -114,9 +107,10 @@ export function createResponseCache(
       }
       const computing = compute()
         .then(({ response, isCacheable }) => {
-          if (isCacheable && feed.listening && versions.of(viewerId) === version)
-            shares.add(key, { viewerId, version, response: detached(response) });
-          else if (isCacheable) counters.overtaken++;
+          if (!isCacheable) return response;
+          if (feed.listening && versions.of(viewerId) === version)
+            return shares.store(key, { viewerId, version, response });
+          counters.overtaken++;
           return response;
         })
         .finally(() => underway.delete(sharedKey));
@@ -126,30 +120,62 @@ export function createResponseCache(
   };
 }
 
+/** @param onMade told of each form, once it is there. */
+function createForms(onMade: (form: HttpResponse) => void): Forms {
+  const forms = new Map<Form, HttpResponse | Promise<HttpResponse>>();
+  return {
+    get: (form) => forms.get(form),
+    delete: (form) => forms.delete(form),
+    set(form, response) {
+      forms.set(form, response);
+      if (!(response instanceof Promise)) onMade(response);
+    },
+  };
+}
+
 /** Stores entries so that no viewer has more than their share of the memory. */
 function createShares(entries: LRUCache<string, Entry>, most: number) {
   /** What each viewer has, the oldest first. */
   const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
+
+  function add(key: string, entry: Entry, options?: { noUpdateTTL: true }): void {
+    const { bytes } = entry;
+    // One that is larger than all of the memory is not stored, nor is what was in its place any longer.
+    entries.set(key, entry, { ...options, size: bytes });
+    if (bytes > entries.maxSize) return;
+    const own = owned.get(entry.viewerId) ?? { keys: new Set(), bytes: 0 };
+    owned.set(entry.viewerId, own);
+    own.keys.add(key);
+    own.bytes += bytes;
+    for (const oldest of own.keys) {
+      if (own.bytes <= most || oldest === key) break;
+      entries.delete(oldest);
+    }
+  }
+
   return {
-    add(key: string, entry: Entry): void {
-      const bytes = sizeOf(entry, key);
-      if (bytes > entries.maxSize) return;
-      entries.set(key, entry);
-      const own = owned.get(entry.viewerId) ?? { keys: new Set(), bytes: 0 };
-      owned.set(entry.viewerId, own);
-      own.keys.add(key);
-      own.bytes += bytes;
-      for (const oldest of own.keys) {
-        if (own.bytes <= most || oldest === key) break;
-        entries.delete(oldest);
-      }
+    /** @returns the response as it is stored, with each form that is made of it. */
+    store(key: string, { viewerId, version, response }: Omit<Entry, 'bytes'>): HttpResponse {
+      const body = detachedBytes(response.body);
+      const forms = createForms((form) => {
+        // Another may be in its place by now, or none.
+        if (entries.peek(key, { allowStale: true }) !== entry) return;
+        const more = form.body === body ? overheadOfForm : form.body.length + overheadOfForm;
+        entry = { ...entry, bytes: entry.bytes + more };
+        // It is no younger for it.
+        add(key, entry, { noUpdateTTL: true });
+      });
+      const bytes = body.length + 2 * key.length + overhead;
+      let entry: Entry = { viewerId, version, response: { ...response, body, forms }, bytes };
+      add(key, entry);
+      return entry.response;
     },
     /** Must be told of each entry that is let go of, or replaced. */
-    remove(key: string, entry: Entry): void {
-      const own = owned.get(entry.viewerId);
+    remove(key: string, { viewerId, bytes }: Entry): void {
+      const own = owned.get(viewerId);
       if (!own?.keys.delete(key)) return;
-      own.bytes -= sizeOf(entry, key);
-      if (own.keys.size === 0) owned.delete(entry.viewerId);
+      own.bytes -= bytes;
+      if (own.keys.size === 0) owned.delete(viewerId);
     },
   };
 }

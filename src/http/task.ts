@@ -10,6 +10,23 @@ export interface Task {
   prepare(): Work;
 }
 
+/** A request of several parts, each of them a request of its own. */
+export interface Batch {
+  /** How many requests it counts as. */
+  readonly size: number;
+  /** Finds out what is asked for, or why nothing of it is done. Called when the limits and the load allow. */
+  prepare(): readonly BatchPart[] | HttpResponse;
+  /** The response to all, of those to the parts in their order. */
+  join(responses: readonly HttpResponse[]): HttpResponse;
+}
+
+export interface BatchPart {
+  /** Whether it has to be done after all parts before it, and before all behind it. */
+  readonly isInOrder: boolean;
+  /** What is to be done, or the response to what cannot be. */
+  readonly task: Task | HttpResponse;
+}
+
 /** What a request asks for. */
 export type Work = Query | OtherWork;
 

@@ -111,7 +111,12 @@ export async function relay(
     });
     const content = await readResponseBody(response);
     if (!content) return restErrorResponse(502, messages.upstreamTooLarge);
-    return { status: response.status, headers: returned(response, content), body: content };
+    return {
+      status: response.status,
+      headers: returned(response, content),
+      body: content,
+      isRelayed: true,
+    };
   } catch {
     if (deadline.aborted) return restErrorResponse(504, messages.upstreamTooSlow);
     return restErrorResponse(502, messages.upstreamUnreachable);

@@ -111,6 +111,3 @@ builder.queryType({
 builder.mutationType({
   description: 'What can be changed. A field that fails is null, and the others are done all the same.',
 });
-builder.subscriptionType({
-  description: 'What can be followed: each delivers how things are now, and again after every change.',
-});

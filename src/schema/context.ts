@@ -3,7 +3,6 @@
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
-import type { ViewerChanges } from './subscriptions.ts';
 
 /** The models of which an upstream's lists leave out a part (`loading/details.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
@@ -33,16 +32,9 @@ export interface Context {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: Loaders;
-  readonly changes: ViewerChanges;
   readonly upstream: UpstreamAccount | undefined;
 }
 
-/** @param changes when a subscription of the operation resolves again. */
-export function createContext(
-  sql: Sql,
-  viewer: Viewer,
-  changes: ViewerChanges,
-  upstream: UpstreamAccount | undefined,
-): Context {
-  return { viewer, sql, loaders: createLoaders(), changes, upstream };
+export function createContext(sql: Sql, viewer: Viewer, upstream: UpstreamAccount | undefined): Context {
+  return { viewer, sql, loaders: createLoaders(), upstream };
 }

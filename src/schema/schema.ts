@@ -1,6 +1,6 @@
 /** The GraphQL schema: each import adds a type with its fields and its queries. */
 
-import { GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
+import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
 import './types/device.ts';
 import './types/user.ts';
@@ -19,8 +19,20 @@ import './types/activation.ts';
 // These are made of the types above.
 import './filtering/types.ts';
 
+const built = builder.toSchema().toConfig();
+
+/** Every query can be followed: `graphql/subscribe.ts` runs it again after changes. */
+const subscription = new GraphQLObjectType({
+  name: 'Subscription',
+  description:
+    'What can be followed: every field of `Query`. Each delivers how things are now, and again after every change that ' +
+    'makes a difference to what is selected.',
+  fields: () => built.query?.toConfig().fields ?? {},
+});
+
 export const schema = new GraphQLSchema({
-  ...builder.toSchema().toConfig(),
+  ...built,
+  subscription,
   description: `The viewer's training and lock devices, programs and sessions: all that belongs to the user whose token comes with the
 request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of \`Query\`.
 

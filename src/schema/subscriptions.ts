@@ -1,18 +1,34 @@
 /** When subscriptions resolve: at once, and again whenever the viewer's data changes. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Repeater, SlidingBuffer } from '@repeaterjs/repeater';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
 import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/changeFeed.ts';
 
-export interface ViewerChanges {
-  /** Yields once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
-  follow(): AsyncIterable<undefined>;
-  /** Must be told how resolving went: what failed is to be resolved again, although nothing has changed. */
-  resolved(hasFailed: boolean): void;
+/** Who is told of a viewer's changes. */
+export interface Follower {
+  /** Called once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
+  changed(): void;
+  /** Called when the viewer's token is revoked, once and at last. */
+  ended(): void;
 }
 
-export interface ViewerChangesOptions {
+export interface Following {
+  /**
+   * Whether the token is known to be valid. While it is not, nothing may be delivered, not even what was read before;
+   * `changed` is called when it is again.
+   */
+  readonly isTrusted: boolean;
+  /** Must be called where something may have been missed: has the token looked up, and `changed` called. */
+  distrust(): void;
+  /** Must be told how resolving went: what failed is to be resolved again, although nothing has changed. */
+  resolved(hasFailed: boolean): void;
+  /** Must be called when the follower leaves. */
+  stop(): void;
+}
+
+export type Follow = (viewer: Viewer, follower: Follower) => Following;
+
+export interface FollowOptions {
   readonly feed: ChangeFeed;
   readonly viewers: Pick<Viewers, 'isValid'>;
   /** How often, in seconds, the token is looked up again, whatever the feed says. */
@@ -24,83 +40,112 @@ export interface ViewerChangesOptions {
 /** The longest wait before what failed again and again is resolved once more, in milliseconds. */
 const longestDelay = 30_000;
 
-/**
- * The viewer's changes, until their token is revoked or the reader leaves. Nothing is yielded while it is not known
- * whether the token is still valid. Changes that a slow reader has not asked for yet become one, since the reader
- * resolves to the data as it is when it asks: however slow it is, it takes one place in memory.
- */
-export function createViewerChanges(
-  { feed, viewers, maxAge, retryDelay = 1_000 }: ViewerChangesOptions,
-  viewer: Viewer,
-): ViewerChanges {
-  const retry = createRetry(retryDelay);
-  function follow(): AsyncIterable<undefined> {
-    /** What the reader has not asked for yet: the newest change replaces an older one. */
-    const unread = new SlidingBuffer(1);
-    return new Repeater<undefined>(async (push, stop) => {
-      const ended = new AbortController();
-      /** Whether the token may have been revoked since it was last looked up. */
-      let mayBeRevoked = false;
-      let isChecking = false;
+/** Follows the changes of viewers, each until their token is revoked or the follower leaves. */
+export function createFollow({ feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions): Follow {
+  return (viewer, { changed, ended }) => {
+    const leaving = new AbortController();
+    const { signal } = leaving;
 
-      /** Looks the token up as often as it may have been revoked, then yields once for all changes until then. */
-      async function checkAndYield(): Promise<void> {
-        if (isChecking) return;
-        isChecking = true;
-        while (mayBeRevoked) {
-          mayBeRevoked = false;
-          const isValid = await viewers.isValid(viewer).catch(() => undefined);
-          if (isValid === false) return stop();
-          if (isValid) continue;
-          mayBeRevoked = true;
-          await sleep(retryDelay, undefined, { signal: ended.signal });
-        }
-        isChecking = false;
-        // What is pushed after the end is lost, and rejects.
-        push(undefined).catch(() => {});
-      }
-
-      const onChange: ChangeListener = (change) => {
-        if (change.kind === 'user' && change.userId !== viewer.id) return;
-        mayBeRevoked ||= concernsTokens(change);
-        // Taken back: the reader must not resolve it with a token that may be revoked by now.
-        if (mayBeRevoked && !unread.empty) unread.remove();
-        // The wait is aborted when the reader leaves.
-        checkAndYield().catch(() => {});
-      };
-      const unsubscribe = feed.subscribe(onChange);
-      viewer.ended?.addEventListener('abort', () => stop(), { signal: ended.signal });
-      const timer = setInterval(() => onChange({ kind: 'all' }), maxAge * 1_000);
-      // The token may have been revoked since the request was authenticated.
-      onChange({ kind: 'all' });
-      retry.begin(() => onChange({ kind: 'all' }));
-      await stop;
+    function stop(): void {
+      if (signal.aborted) return;
+      leaving.abort();
       retry.end();
       clearInterval(timer);
       unsubscribe();
-      ended.abort();
-    }, unread);
+    }
+
+    function end(): void {
+      if (signal.aborted) return;
+      stop();
+      ended();
+    }
+
+    const token = createTokenCheck(() => viewers.isValid(viewer), {
+      retryDelay,
+      signal,
+      onValid: changed,
+      onRevoked: end,
+    });
+    const onChange: ChangeListener = (change) => {
+      if (change.kind === 'user' && change.userId !== viewer.id) return;
+      if (concernsTokens(change)) token.doubt();
+      // What changes during a check is told of at its end.
+      else if (token.isTrusted) changed();
+    };
+    const unsubscribe = feed.subscribe(onChange);
+    const timer = setInterval(token.doubt, maxAge * 1_000);
+    const retry = createRetry(retryDelay, token.doubt);
+    viewer.ended?.addEventListener('abort', end, { signal });
+    // The token may have been revoked since the request was authenticated.
+    if (viewer.ended?.aborted) queueMicrotask(end);
+    else token.doubt();
+    return {
+      get isTrusted() {
+        return token.isTrusted;
+      },
+      distrust: token.doubt,
+      resolved: retry.resolved,
+      stop,
+    };
+  };
+}
+
+interface TokenCheckOptions {
+  readonly retryDelay: number;
+  /** Aborted when nobody wants to know any more. */
+  readonly signal: AbortSignal;
+  /** Called when the token is known to be valid, once however often it came into doubt meanwhile. */
+  onValid(): void;
+  onRevoked(): void;
+}
+
+/** Looks a token up as often as it may have been revoked, again and again while the database cannot say. */
+function createTokenCheck(
+  isValid: () => Promise<boolean>,
+  { retryDelay, signal, onValid, onRevoked }: TokenCheckOptions,
+) {
+  let mayBeRevoked = false;
+  let isChecking = false;
+
+  async function check(): Promise<void> {
+    isChecking = true;
+    while (mayBeRevoked) {
+      mayBeRevoked = false;
+      const found = await isValid().catch(() => undefined);
+      if (found === false) return onRevoked();
+      if (found) continue;
+      mayBeRevoked = true;
+      await sleep(retryDelay, undefined, { signal });
+    }
+    isChecking = false;
+    if (!signal.aborted) onValid();
   }
 
-  return { follow, resolved: retry.resolved };
+  return {
+    get isTrusted() {
+      return !mayBeRevoked && !isChecking;
+    },
+    doubt(): void {
+      mayBeRevoked = true;
+      // The wait of a check is aborted with the signal.
+      if (!isChecking) check().catch(() => {});
+    },
+  };
 }
 
 /** Runs something again after a failure: later and later, for as long as it fails. */
-function createRetry(first: number) {
+function createRetry(first: number, again: () => void) {
   let delay = first;
-  let again: (() => void) | undefined;
+  let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
   return {
-    begin(run: () => void) {
-      again = run;
-    },
     end() {
-      again = undefined;
+      hasEnded = true;
       clearTimeout(timer);
     },
     resolved(hasFailed: boolean) {
       clearTimeout(timer);
-      if (hasFailed) timer = setTimeout(() => again?.(), delay).unref();
+      if (hasFailed && !hasEnded) timer = setTimeout(again, delay).unref();
       delay = hasFailed ? Math.min(2 * delay, longestDelay) : first;
     },
   };

@@ -17,6 +17,8 @@ interface Serving {
 /** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
 export function beWorker(): void {
   process.channel?.unref();
+  // It may be sent to all processes at once, also before a worker does what it asks for.
+  process.on('SIGHUP', () => {});
 }
 
 /** To be called by a worker that serves. */
@@ -25,6 +27,8 @@ export function tellServing(serving: Serving): void {
 }
 
 export interface Workers extends Serving {
+  /** Hands a signal on to every worker. */
+  signal(signal: NodeJS.Signals): void;
   /** Has every worker finish its requests, and waits for the last of them. */
   close(): Promise<void>;
 }
@@ -75,5 +79,11 @@ export async function startWorkers(count: number, logger: Logger): Promise<Worke
   state = 'serving';
   // One may have died while the others started.
   while (running.size < count) start();
-  return { ...told, close };
+  return {
+    ...told,
+    close,
+    signal(signal) {
+      for (const worker of running) worker.process.kill(signal);
+    },
+  };
 }

@@ -1,6 +1,6 @@
 /**
  * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
+ * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends one.
  */
 
 import { setMaxListeners } from 'node:events';
@@ -13,14 +13,15 @@ import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
+import { formFor, streamFor } from '../http/compression.ts';
 import { createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { asksForPage, type Exchange, isMisaddressed, openExchange } from '../http/exchange.ts';
-import { createLoadShedder } from '../http/loadShedding.ts';
+import { createLoadShedder, type LoadShedder } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
-import type { Work } from '../http/task.ts';
+import type { Task, Work } from '../http/task.ts';
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import type { MirrorService } from '../mirror/service.ts';
@@ -28,9 +29,10 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
-import { createViewerChanges } from '../schema/subscriptions.ts';
+import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { logOutcome } from '../telemetry/requestLog.ts';
+import { runBatch } from './batch.ts';
 import { createIdentification } from './identification.ts';
 import { createReadiness } from './readiness.ts';
 
@@ -54,8 +56,9 @@ export interface ServerOptions {
 type Respond = (exchange: Exchange) => Promise<HttpResponse | StreamedResponse>;
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
   const respond = createPipeline(options);
+  const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
 
@@ -93,8 +96,9 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   async function serve(exchange: Exchange): Promise<void> {
     const response = await respond(exchange);
-    if ('stream' in response) await sendStream(exchange, response, closing);
-    else send(exchange, response);
+    if ('stream' in response)
+      await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    else send(exchange, compresses ? await formFor(exchange, response) : response);
   }
 }
 
@@ -115,6 +119,7 @@ function createPipeline(options: ServerOptions): Respond {
   });
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const { page, graphql, rest } = createHandlers(options, viewers);
+  const runTask = createTaskRunner(responseCache, shed);
 
   return async (exchange) => {
     const { request, endpoint } = exchange;
@@ -133,18 +138,35 @@ function createPipeline(options: ServerOptions): Respond {
     const identified = await identify(exchange);
     if ('error' in identified) return fail(identified.error, identified.headers);
     const { viewer } = identified;
-    if (await limitRate(exchange, viewer ? rateKeyOf(viewer) : undefined)) return fail('tooManyRequests');
+    const rateKey = viewer ? rateKeyOf(viewer) : undefined;
+    if (await limitRate(exchange, rateKey)) return fail('tooManyRequests');
     const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
     if (early) return early;
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
+    if ('join' in task) {
+      // One was counted before it was known that there are more.
+      const others = task.size - 1;
+      if (others > 0 && (await limitRate(exchange, rateKey, others))) return fail('tooManyRequests');
+      if (shed(exchange, task.size)) return fail('tooBusy');
+      const parts = task.prepare();
+      if ('status' in parts) return parts;
+      return task.join(await runBatch(exchange, parts, (part) => runTask(exchange, viewer, part)));
+    }
+    return runTask(exchange, viewer, task);
+  };
+}
+
+/** Runs a task, unless there is a cached response: those are sent however much waits. */
+function createTaskRunner(responseCache: ResponseCache, shed: LoadShedder) {
+  return async (exchange: Exchange, viewer: Viewer | null, task: Task) => {
     // The keys of the two APIs are nothing to each other.
-    const cacheKey = task.cacheKey === undefined ? undefined : `${endpoint} ${task.cacheKey}`;
+    const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     exchange.cache = cached && 'hit';
     if (cached) return cached;
-    if (shed(exchange)) return fail('tooBusy');
+    if (shed(exchange)) return errorResponse(exchange.endpoint, httpErrors.tooBusy);
     const work = task.prepare();
     if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
     return runWork(work, { viewer, cacheKey }, responseCache);
@@ -177,7 +199,7 @@ export async function runWork(
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, demoToken, mirror }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror, logger, closing }: ServerOptions,
   viewers: ReturnType<typeof createViewers>,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -187,13 +209,22 @@ function createHandlers(
   );
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
-  const changes = { feed, viewers: { isValid }, maxAge };
+  const changes = {
+    follow: createFollow({ feed, viewers: { isValid }, maxAge }),
+    versionOf: responseCache.versionOf,
+  };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) =>
-    createContext(database.sql, viewer, createViewerChanges(changes, viewer), mirror?.upstream);
+  const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
   return {
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({ config, createContext: contextOf, demoTokenFor }),
+    graphql: createGraphqlHandler({
+      config,
+      createContext: contextOf,
+      changes,
+      demoTokenFor,
+      logger,
+      closing,
+    }),
     rest: createRestHandler({
       createContext: contextOf,
       relayFor: mirror?.relayFor,

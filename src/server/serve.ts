@@ -1,6 +1,7 @@
 /** Starts the gateway, says how to reach it, and stops it when told to. */
 
 import cluster from 'node:cluster';
+import { closeSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
@@ -22,6 +23,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     stop = settle;
   });
   process.once('SIGINT', stop).once('SIGTERM', stop);
+  if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
   const opening = open(config);
   stopped.then(() => endUnlessOpened(opening, config));
   const gateway = await opening;
@@ -40,6 +42,32 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   await gateway.close();
   // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);
+}
+
+/**
+ * Stops when the terminal goes that the process was started from. SIGHUP says so, and would end a process that makes no
+ * other use of it.
+ */
+function stopWithTerminal(stop: () => void): void {
+  if (!hasTerminal()) return;
+  process.on('SIGHUP', () => {
+    if (hasTerminal()) return;
+    stop();
+    // In the end as without all this: Node aborts where it cannot put back the state of its terminal.
+    process.once('exit', () => {
+      process.removeAllListeners('SIGHUP');
+      process.kill(process.pid, 'SIGHUP');
+    });
+  });
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** How long, in milliseconds, a start that is told to stop may go on, so as not to leave half of a new database. */
@@ -68,7 +96,10 @@ async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
   const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
-  if (!workers || config.METRICS_PORT === undefined) return workers;
+  if (!workers) return undefined;
+  // Each of them has read the file.
+  if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));
+  if (config.METRICS_PORT === undefined) return workers;
   const { serveMetrics } = await import('../telemetry/metricsServer.ts');
   const metrics = await serveMetrics(config).catch(async (error) => {
     await workers.close();

@@ -1,11 +1,13 @@
 /**
- * `npm run bench:live`: what it costs to ask for what has not changed, to announce changes, and to listen for them.
+ * `npm run bench:live`: what it costs to ask for what has not changed, compressed and plain, to announce changes, and to listen for them.
  */
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
+import { measureRates, measureSizes } from './compression.ts';
 import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
@@ -20,7 +22,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     connections: { type: 'string', default: '32' },
-    only: { type: 'string', default: 'responses,load,subscriptions' },
+    only: { type: 'string', default: 'responses,sizes,compressed,load,subscriptions,sharing' },
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 7));
@@ -223,7 +225,7 @@ async function measureSubscriptions({ database, gateway }: Setup): Promise<Table
   for (let user = 1; user <= subscriptions; user++) {
     // A few at a time, as clients come back after a restart.
     if (user % 50 === 0) await Promise.all(listeners.slice(-50).map(({ heard }) => heard(1)));
-    listeners.push(await listen(gateway, tokenOf(user)));
+    listeners.push(await listen(gateway, tokenOf(user), 'subscription { activeDttTemplate { name } }'));
   }
   await Promise.all(listeners.map(({ heard }) => heard(1)));
   const after = await residentMemory(gateway.pid);
@@ -264,6 +266,74 @@ async function measureSubscriptions({ database, gateway }: Setup): Promise<Table
   };
 }
 
+/** A list with its links, which one user has on many screens. */
+const sharedList = `subscription {
+  viewer { dttSessions(first: 20) { totalCount nodes { id name passed createdAt segments { type points } } } }
+}`;
+
+/** Equal subscriptions of one user on one process: their memory, how long a change takes to all, what it costs the database. */
+async function measureSharing({ database, gateway }: Setup): Promise<Table> {
+  const before = await residentMemory(gateway.pid);
+  const listeners: Listener[] = [];
+  const began = performance.now();
+  while (listeners.length < subscriptions) {
+    const more = await Promise.all(Array.from({ length: 50 }, () => listen(gateway, tokenOf(1), sharedList)));
+    await Promise.all(more.map(({ heard }) => heard(1)));
+    listeners.push(...more);
+  }
+  const opened = performance.now() - began;
+  const after = await residentMemory(gateway.pid);
+  const each = (((after ?? Number.NaN) - (before ?? Number.NaN)) * 1024) / subscriptions;
+
+  /** How many statements the database has executed by now, each in a transaction of its own. */
+  async function statements(): Promise<number> {
+    // As long as an idle session may keep its numbers to itself.
+    await sleep(12_000);
+    const [row] = await database.query<{ n: string }>(
+      'SELECT xact_commit AS n FROM pg_stat_database WHERE datname = current_database()',
+    );
+    return Number(row?.n);
+  }
+
+  const [toFirst, toLast]: [number[], number[]] = [[], []];
+  let events = 1;
+  async function change(): Promise<void> {
+    events++;
+    await database.query(
+      `UPDATE "DttSession" SET name = coalesce(name, '') || '.' WHERE id = (
+        SELECT id FROM "DttSession" WHERE "ownerId" = 1 ORDER BY "createdAt" DESC, id DESC LIMIT 1)`,
+    );
+    const committed = performance.now();
+    const times = await Promise.all(listeners.map(({ heard }) => heard(events)));
+    toFirst.push(Math.min(...times) - committed);
+    toLast.push(Math.max(...times) - committed);
+  }
+  const start = await statements();
+  const startedAt = performance.now();
+  for (let round = 0; round < rounds; round++) await change();
+  const end = await statements();
+  const took = performance.now() - startedAt;
+  // What the gateway asks in the same time when nothing changes, such as whether changes are heard.
+  await sleep(took - 12_000);
+  const idle = (await statements()) - end;
+  const used = await processorTime(gateway.pid);
+  await change();
+  const perChange = ((await processorTime(gateway.pid)) ?? Number.NaN) - (used ?? Number.NaN);
+  for (const { socket } of listeners) socket.destroy();
+  return {
+    title: `${thousands(subscriptions)} equal subscriptions of one user, on one process`,
+    rows: [
+      ['', ''],
+      ['until all had their first result, 50 at a time, ms', opened.toFixed(0)],
+      ['memory of a subscription, KiB', each.toFixed(1)],
+      ['statements for a change', ((end - start - idle) / rounds - 1).toFixed(1)],
+      ['processor time of the gateway for a change, ms', (perChange / 1_000).toFixed(0)],
+      ['from the commit of a change to the first, ms', median(toFirst).toFixed(1)],
+      ['… to the last, ms', median(toLast).toFixed(1)],
+    ],
+  };
+}
+
 interface Listener {
   readonly socket: Socket;
   /** When the listener had so many events, in milliseconds. Waits until it has. */
@@ -271,11 +341,11 @@ interface Listener {
 }
 
 /** A listener that costs next to nothing itself: it shares this machine with what is measured. */
-async function listen({ url }: ServerProcess, token: string): Promise<Listener> {
+async function listen({ url }: ServerProcess, token: string, query: string): Promise<Listener> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
-  const body = JSON.stringify({ query: 'subscription { activeDttTemplate { name } }' });
+  const body = JSON.stringify({ query });
   socket.write(
     `POST /graphql HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
@@ -310,8 +380,12 @@ function thousands(value: number): string {
 
 const measures = {
   responses: measureResponses,
+  sizes: ({ gateway }: Setup) => measureSizes(gateway),
+  compressed: ({ generator, gateway }: Setup) =>
+    measureRates({ gateway, rounds, run: (request) => measure(generator, gateway, request, 200) }),
   load: measureLoad,
   subscriptions: measureSubscriptions,
+  sharing: measureSharing,
 };
 
 async function main(): Promise<void> {
@@ -321,7 +395,7 @@ async function main(): Promise<void> {
     const start = () =>
       startServer({
         ...dovetail({ cachesResponses: true }),
-        env: { DATABASE_URL: database.url, LOG_LEVEL: 'error' },
+        env: { DATABASE_URL: database.url, LOG_LEVEL: 'error', MAX_SUBSCRIPTIONS: String(subscriptions) },
       });
     // Dovetail migrates the database when it starts.
     await (await start()).stop();

@@ -8,7 +8,6 @@ import type { Viewer } from '../../src/auth/viewer.ts';
 import { getDatamodel } from '../../src/database/generated/pothos.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import type { Context } from '../../src/schema/context.ts';
-import { noChanges } from '../support/feed.ts';
 
 export function plainContext(sql: Sql, viewer: Viewer): Context {
   return {
@@ -29,7 +28,6 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       once: (_name, read) => read(),
       clear: () => {},
     },
-    changes: noChanges,
     upstream: undefined,
   };
 }

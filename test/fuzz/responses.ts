@@ -84,6 +84,7 @@ const unexpected: readonly ErrorCode[] = [
   'BAD_GATEWAY',
   'TOO_MANY_REQUESTS',
   'FORBIDDEN',
+  'PERSISTED_QUERY_NOT_SUPPORTED',
 ];
 const codes = new Set(Object.keys(statusOf).filter((code) => !unexpected.some((other) => other === code)));
 

@@ -16,7 +16,9 @@ const tests = [
   'test/fuzz',
   'test/database/reader/statement.test.ts',
   'test/schema/filtering/oracle.test.ts',
-].concat('test/coherence/coherence.test.ts');
+  'test/coherence/coherence.test.ts',
+  'test/graphql/automaticPersistedQueries.embedded.test.ts',
+];
 const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',
   env: { ...process.env, FUZZ_MINUTES: minutes },

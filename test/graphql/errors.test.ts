@@ -357,8 +357,14 @@ describe('a request that is not GraphQL', () => {
 
   it.each([
     [0, 'The request body is an empty list; send an object with a query'],
-    [1, 'The request is a batch of 1 operation; send each in a request of its own'],
-    [2, 'The request is a batch of 2 operations; send each in a request of its own'],
+    [
+      1,
+      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own',
+    ],
+    [
+      2,
+      'The request is a batch of 2 operations, and batches are not run (BATCHING=off); send each in a request of its own',
+    ],
   ])('is not run as a batch of %i', async (count, message) => {
     const response = await post(JSON.stringify(Array(count).fill({ query: '{ viewer { id } }' })));
     expect(response.status).toBe(400);

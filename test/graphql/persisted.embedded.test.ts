@@ -4,11 +4,12 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
-import { loadPersistedOperations } from '../../src/graphql/persisted.ts';
+import { createPersistedOperations } from '../../src/graphql/persisted.ts';
+import { loadPersistedOperations } from '../../src/graphql/persistedFile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -109,10 +110,6 @@ describe('a persisted operation', () => {
 
   it('has to be there', async () => {
     for (const gateway of [open, only]) {
-      const unknown = 'f'.repeat(64);
-      expect(await post(gateway, byHash(unknown))).toEqual(
-        rejected(`There is no persisted operation with the id "${unknown}"`),
-      );
       for (const documentId of ['__proto__', 'constructor'])
         expect(await post(gateway, { documentId })).toEqual(
           rejected(`There is no persisted operation with the id "${documentId}"`),
@@ -145,6 +142,41 @@ describe('a persisted operation', () => {
   });
 });
 
+it('a response that was cached for an id is not sent once the file has another operation, or none, for it', async () => {
+  const other = 'query Viewer { viewer { id username } }';
+  const documentId = 'changing';
+  const reread = async (operations: object) => {
+    await writeFile(join(folder, 'changing.json'), JSON.stringify(operations));
+    process.emit('SIGHUP');
+  };
+  await writeFile(join(folder, 'changing.json'), JSON.stringify({ [documentId]: viewer }));
+  const gateway = await openTestGateway(await openBeside(open.database), {
+    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: join(folder, 'changing.json') },
+  });
+  const ask = async (method: 'GET' | 'POST') => {
+    const headers = { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' };
+    const response =
+      method === 'GET'
+        ? await fetch(`${gateway.url}/graphql?documentId=${documentId}`, { headers })
+        : await fetch(`${gateway.url}/graphql`, { method, headers, body: JSON.stringify({ documentId }) });
+    return response.json();
+  };
+  try {
+    for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
+      expect(await ask(method)).toEqual({ data: { viewer: { username: 'alice' } } });
+    await reread({ [documentId]: other });
+    const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
+    await vi.waitFor(async () => expect(await ask('GET')).toEqual(changed), 20_000);
+    expect(await ask('POST')).toEqual(changed);
+    await reread({ another: other });
+    const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
+    await vi.waitFor(async () => expect(await ask('POST')).toMatchObject(gone), 20_000);
+    expect(await ask('GET')).toMatchObject(gone);
+  } finally {
+    await gateway.close();
+  }
+});
+
 describe('any other operation', () => {
   it('is run, unless only persisted ones are', async () => {
     const query = '{ viewer { username } }';
@@ -153,7 +185,7 @@ describe('any other operation', () => {
   });
 
   it('goes before one that is named beside it, unless only persisted ones are run', async () => {
-    for (const naming of [{ documentId: 'first' }, { documentId: 'nothing' }, byHash('nothing')])
+    for (const naming of [{ documentId: 'first' }, { documentId: 'nothing' }])
       expect(await post(open, { query: viewer, ...naming })).toEqual({
         status: 200,
         data: { viewer: { username: 'alice' } },
@@ -165,7 +197,6 @@ describe('any other operation', () => {
     ['a text beside an id', { query: '{ viewer { id } }', documentId: id }],
     ['a text beside a hash', { query: '{ viewer { id } }', ...byHash(id) }],
     ['nothing', {}],
-    ['a hash that is none', { extensions: { persistedQuery: { sha256Hash: 1 } } }],
     ['the schema', { query: '{ __schema { description } }' }],
   ])('is rejected where only persisted ones are run: %s', async (_, body) => {
     expect(await post(only, body)).toEqual(rejected(onlyPersisted));
@@ -177,7 +208,10 @@ describe('the file', () => {
     const file = join(folder, name);
     await writeFile(file, text);
     const config = readConfig({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
-    return loadPersistedOperations(config, createDocuments(config));
+    const documents = createDocuments(config);
+    const { operations } = loadPersistedOperations(config, documents);
+    const textOf = (key: string) => operations.get(key);
+    return createPersistedOperations({ config, documents, file: { generation: 0, textOf } });
   };
 
   it.each([
@@ -206,16 +240,18 @@ describe('the file', () => {
       'constructor',
     ],
   ])('may be %s', async (_, name, text, documentId) => {
-    expect((await load(name, text)).textFor({ documentId })).toMatch(/^query (Viewer|constructor)\b/);
+    expect((await load(name, text)).textFor({ documentId }, { id: 1 })).toMatch(
+      /^query (Viewer|constructor)\b/,
+    );
   });
 
   it('has an operation asked for by its documentId before its hash, and by ids of any length', async () => {
     const long = 'x'.repeat(101);
     const { textFor } = await load('names.json', JSON.stringify({ [id]: viewer, first, [long]: first }));
-    expect(textFor({ query: null, documentId: 'first', ...byHash(id) })).toBe(first);
-    expect(textFor({ documentId: null, ...byHash(id) })).toBe(viewer);
-    expect(textFor({ documentId: long })).toBe(first);
-    expect(textFor({ documentId: `${long}x` })).toMatchObject({
+    expect(textFor({ query: null, documentId: 'first', ...byHash(id) }, { id: 1 })).toBe(first);
+    expect(textFor({ documentId: null, ...byHash(id) }, { id: 1 })).toBe(viewer);
+    expect(textFor({ documentId: long }, { id: 1 })).toBe(first);
+    expect(textFor({ documentId: `${long}x` }, { id: 1 })).toMatchObject({
       message: `There is no persisted operation with the id "${'x'.repeat(100)}"`,
     });
   });

@@ -21,6 +21,8 @@ it('each code of an error has its HTTP status', () => {
     INTERNAL_SERVER_ERROR: 500,
     BAD_GATEWAY: 502,
     SERVICE_UNAVAILABLE: 503,
+    PERSISTED_QUERY_NOT_FOUND: 200,
+    PERSISTED_QUERY_NOT_SUPPORTED: 200,
   });
 });
 

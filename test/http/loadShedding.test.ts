@@ -246,6 +246,30 @@ describe('the load shedder', () => {
     outgoing.emit('close');
   });
 
+  it('lets a batch through where there is room for all that it counts as, or where nobody waits', () => {
+    const shed = createLoadShedder(pool, { maxWaiting: 4, longest: 50, onTimeout: () => {} });
+    const open = () => {
+      const outgoing = new EventEmitter() as ServerResponse;
+      return openExchange({ headers: {}, url: '/' } as IncomingMessage, outgoing, nobodyListens);
+    };
+    const isTurnedAway = (waiting: number, requests: number, exchange = open()) => {
+      pool.waitingCount = waiting;
+      const turnedAway = shed(exchange, requests);
+      exchange.response.emit('close');
+      return turnedAway;
+    };
+    // The line may be three times as long for a moment.
+    expect(isTurnedAway(0, 100)).toBe(false);
+    expect(isTurnedAway(2, 10)).toBe(false);
+    expect(isTurnedAway(3, 10)).toBe(true);
+    // One that was let through as a request alone, to look up its token, has to be as a batch.
+    const exchange = open();
+    expect(isTurnedAway(3, 1, exchange)).toBe(false);
+    expect(isTurnedAway(3, 10, exchange)).toBe(true);
+    expect(isTurnedAway(2, 10, exchange)).toBe(false);
+    expect(isTurnedAway(100, 10, exchange)).toBe(false);
+  });
+
   it('lets more wait for a moment than for long', async () => {
     const statusWhile = (waiting: number) => {
       pool.waitingCount = waiting;

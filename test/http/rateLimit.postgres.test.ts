@@ -140,6 +140,16 @@ describe('a limit', () => {
     expect(told()).toEqual(Array(15).fill(['x:alice', 2]));
   });
 
+  it('counts a request as as many as it is told, for itself and for others', async () => {
+    const { shared, told } = openStore();
+    const limit = createRateLimit({ name: 'x', limit: 40, shared });
+    expect((await limit.spend('alice', 10)).headers.RateLimit).toBe('"x";r=30;t=60');
+    expect(told()).toEqual([['x:alice', 10]]);
+    await limit.spend('alice');
+    expect(await limit.spend('alice', 30)).toMatchObject({ isExceeded: true });
+    expect(told()).toHaveLength(1);
+  });
+
   it('counts on from what others counted, and from what it has not told yet', async () => {
     const { counted, shared, query } = openStore();
     const limit = createRateLimit({ name: 'x', limit: 40, shared });

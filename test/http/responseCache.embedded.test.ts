@@ -1,6 +1,8 @@
 /** The rules by which answers are kept, with a feed that does what the test says. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { formFor } from '../../src/http/compression.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import type { Computed } from '../../src/http/task.ts';
@@ -347,6 +349,91 @@ describe('memory', () => {
     await computing;
     expect(responseCache.get(alice, '/dtt')).toBeUndefined();
     expect(responseCache.counters.shared).toBe(0);
+  });
+});
+
+describe('compressed', () => {
+  const exchangeFor = (coding: string) =>
+    ({ endpoint: 'rest', request: { headers: { 'accept-encoding': coding } } }) as unknown as Exchange;
+  const size = 10_000;
+  const long = good('x'.repeat(size));
+  const cachedIn = async ({ responseCache }: Opened, viewer: number, path: string, coding: string) => {
+    const cached = responseCache.get(viewer, path) ?? expect.fail('it was not kept');
+    return formFor(exchangeFor(coding), cached);
+  };
+
+  it('a response is kept in each form that was asked for, within the same memory', async () => {
+    const opened = open();
+    const { responseCache } = opened;
+    const computed = await responseCache.compute(alice, '/dtt', long);
+    const plain = size + 2 + 2 * `${alice} /dtt`.length + 1_000;
+    expect(responseCache.usage().bytes).toBe(plain);
+    // As the one that it was computed for gets it.
+    const first = await formFor(exchangeFor('gzip'), computed);
+    expect(first.headers['Content-Encoding']).toBe('gzip');
+    expect(await cachedIn(opened, alice, '/dtt', 'gzip')).toBe(first);
+    // Plain, it has headers of its own, and no other body.
+    expect(responseCache.usage().bytes).toBe(plain + 500 + first.body.length + 500);
+    const other = await cachedIn(opened, alice, '/dtt', 'br');
+    expect(responseCache.usage()).toEqual({
+      entries: 1,
+      bytes: plain + 500 + first.body.length + 500 + other.body.length + 500,
+    });
+  });
+
+  it('what is let go of goes with its forms, and what is in its place begins anew', async () => {
+    const opened = open();
+    const { responseCache, announce } = opened;
+    await responseCache.compute(alice, '/dtt', long);
+    const { bytes } = responseCache.usage();
+    const before = responseCache.get(alice, '/dtt') ?? expect.fail('it was not kept');
+    await formFor(exchangeFor('gzip'), before);
+    announce(alice);
+    await responseCache.compute(alice, '/dtt', long);
+    expect(responseCache.usage().bytes).toBe(bytes);
+    // Somebody is still sending the old one.
+    await formFor(exchangeFor('br'), before);
+    expect(responseCache.usage().bytes).toBe(bytes);
+  });
+
+  it('forms count as their viewer’s: they let go of their own oldest', async () => {
+    const opened = open(4 * (2 * (size + 1_100) + 2_000));
+    const { responseCache } = opened;
+    await responseCache.compute(bob, '/dtt', long);
+    // Which do not shrink.
+    const noise = good(
+      Array.from({ length: size }, () => String.fromCharCode(33 + Math.random() * 90)).join(''),
+    );
+    for (const path of ['/1', '/2']) await responseCache.compute(alice, path, noise);
+    expect(responseCache.get(alice, '/1')).toBeDefined();
+    await cachedIn(opened, alice, '/2', 'gzip');
+    expect(responseCache.get(alice, '/1')).toBeUndefined();
+    expect(responseCache.get(alice, '/2')).toBeDefined();
+    expect(responseCache.get(bob, '/dtt')).toBeDefined();
+  });
+
+  it('a response that is too large with its forms is sent, and let go of', async () => {
+    const opened = open(size + 2_000);
+    const form = async () => textOf(await cachedIn(opened, alice, '/dtt', ''));
+    await opened.responseCache.compute(alice, '/dtt', long);
+    expect(await form()).toHaveLength(size);
+    expect(opened.responseCache.usage().entries).toBe(1);
+    expect((await cachedIn(opened, alice, '/dtt', 'gzip')).headers['Content-Encoding']).toBe('gzip');
+    expect(opened.responseCache.usage()).toEqual({ entries: 0, bytes: 0 });
+  });
+
+  it('a response gets no younger for a form', async () => {
+    const opened = open();
+    await opened.responseCache.compute(alice, '/dtt', long);
+    const clock = stopClock();
+    try {
+      clock.advance(maxAge - 10);
+      await cachedIn(opened, alice, '/dtt', 'gzip');
+      clock.advance(12);
+      expect(opened.responseCache.get(alice, '/dtt')).toBeUndefined();
+    } finally {
+      clock.restore();
+    }
   });
 });
 

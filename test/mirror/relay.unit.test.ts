@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openExchange } from '../../src/http/exchange.ts';
+import { formFor } from '../../src/http/compression.ts';
+import { type Exchange, openExchange } from '../../src/http/exchange.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
 import { relay } from '../../src/mirror/relay.ts';
 
@@ -16,7 +17,7 @@ let responded: Record<string, string> = {};
 beforeAll(async () => {
   server = createServer((request, response) => {
     received = request.headers;
-    response.writeHead(200, responded).end('{}');
+    response.writeHead(200, responded).end(JSON.stringify('x'.repeat(2_000)));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,7 +35,7 @@ async function relayed(headers: Readonly<Record<string, string>>) {
   const base = `http://127.0.0.1:${port}/api/v1`;
   const response = await relay(exchange, { base, token: 'alice', budget: createBudget(0), longest: 5_000 });
   // As they are sent together.
-  return { own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
+  return { response, own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
 }
 
 it('nothing of a request goes on that says where its client is, or by which way it came', async () => {
@@ -88,4 +89,12 @@ it('the response is no cache’s to have, unless the upstream says so', async ()
   responded = {};
   const { all } = await relayed({});
   expect(all).toMatchObject({ 'cache-control': 'private, no-store', Vary: 'Authorization' });
+});
+
+it('the response is compressed by nobody here, whose tag of it would be wrong', async () => {
+  responded = { 'Content-Type': 'application/json', ETag: '"theirs"' };
+  const { response } = await relayed({});
+  const request = { headers: { 'accept-encoding': 'gzip' } };
+  // As much of an exchange as is looked at.
+  expect(await formFor({ endpoint: 'rest', request } as unknown as Exchange, response)).toBe(response);
 });

@@ -15,7 +15,6 @@ import { schema } from '../../src/schema/schema.ts';
 import { runWork } from '../../src/server/pipeline.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
-import { noChanges } from '../support/feed.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { createJudge } from '../support/openapiDocument.ts';
 
@@ -68,7 +67,7 @@ beforeAll(async () => {
     routes,
     createContext: (each) => {
       if (fault) throw fault;
-      return createContext(database.sql, each, noChanges, undefined);
+      return createContext(database.sql, each, undefined);
     },
   });
   server = createServer(async (request, response) => {

@@ -18,7 +18,6 @@ import { executions } from '../../src/schema/compile.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
-import { noChanges } from '../support/feed.ts';
 import {
   graphqlOnce,
   openBeside,
@@ -452,7 +451,6 @@ describe('a field that fails', () => {
       write: () => Promise.reject(failing),
     } satisfies Sql,
     { id: 1, tokenId: 1 },
-    noChanges,
     undefined,
   );
 

@@ -7,7 +7,6 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { noChanges } from '../support/feed.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
 
@@ -514,7 +513,7 @@ describe('an operation of the routes', () => {
       data: dttSession(databaseId: $id) { name template @spread { title: name } passed trainer { owner @spread { league } apiHits } } }`);
     const { sql } = gateway.database;
     const response = async (index: number) => {
-      const context = createContext(sql, { id: alice.userId, tokenId: 1 }, noChanges, undefined);
+      const context = createContext(sql, { id: alice.userId, tokenId: 1 }, undefined);
       return JSON.stringify((await route?.run({ id: alice.dttSessions[index] ?? 0 }, context))?.data);
     };
     const trainer = { league: 0, apiHits: 0 };

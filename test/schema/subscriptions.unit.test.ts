@@ -1,28 +1,35 @@
 /** When a subscription resolves, with a feed and tokens that do what the test says. */
 
 import { describe, expect, it, vi } from 'vitest';
-import { createViewerChanges } from '../../src/schema/subscriptions.ts';
+import type { Viewer } from '../../src/auth/viewer.ts';
+import { createFollow } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
 const bob = 2;
 const maxAge = 300;
 
-function open(isValid = async () => true) {
+function open(isValid = async () => true, viewer: Viewer = alice) {
   const fake = createFakeFeed();
-  const viewers = {
-    known: () => undefined,
-    authenticate: async () => null,
-    isValid: () => isValid(),
+  const viewers = { isValid: () => isValid() };
+  const told: ('changed' | 'ended')[] = [];
+  const waiting: (() => void)[] = [];
+  const tell = (what: 'changed' | 'ended') => () => {
+    told.push(what);
+    waiting.shift()?.();
   };
-  const { follow, resolved } = createViewerChanges(
-    { feed: fake.feed, viewers, maxAge, retryDelay: 1 },
-    alice,
-  );
+  const following = createFollow({ feed: fake.feed, viewers, maxAge, retryDelay: 1 })(viewer, {
+    changed: tell('changed'),
+    ended: tell('ended'),
+  });
   return {
     ...fake,
-    resolved,
-    changes: follow()[Symbol.asyncIterator](),
+    following,
+    /** What the follower is told next. */
+    async next() {
+      if (told.length === 0) await new Promise<void>((settle) => waiting.push(settle));
+      return told.shift();
+    },
     setValid(response: () => Promise<boolean>) {
       isValid = response;
     },
@@ -37,9 +44,6 @@ function pending() {
   });
   return { isValid: () => checked, response: (isValid: boolean) => response(isValid) };
 }
-
-const value = { done: false, value: undefined };
-const end = { done: true, value: undefined };
 
 /** Whether the promise is settled once everything that is under way is done. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -56,167 +60,130 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 const underwayDone = () => new Promise((done) => setTimeout(done, 5));
 
 describe('following', () => {
-  it('yields at once, and then after each change of the viewer’s', async () => {
-    const { changes, announce } = open();
-    expect(await changes.next()).toEqual(value);
+  it('tells at once, and then after each change of the viewer’s', async () => {
+    const { next, announce } = open();
+    expect(await next()).toBe('changed');
     for (const table of ['User', 'DttTemplateSegment', 'OssmDevice'] as const) {
-      const next = changes.next();
-      expect(await isSettled(next)).toBe(false);
+      const told = next();
+      expect(await isSettled(told)).toBe(false);
       announce(alice.id, table);
-      expect(await next).toEqual(value);
+      expect(await told).toBe('changed');
     }
   });
 
   it('does not yield for what concerns others', async () => {
-    const { changes, announce } = open();
-    await changes.next();
-    const next = changes.next();
+    const { next, announce } = open();
+    await next();
+    const told = next();
     announce(bob);
     announce(bob, 'ApiToken');
-    expect(await isSettled(next)).toBe(false);
+    expect(await isSettled(told)).toBe(false);
   });
 
-  it('yields when anything may have changed', async () => {
-    const { changes, lose, regain } = open();
-    await changes.next();
+  it('tells when anything may have changed', async () => {
+    const { next, lose, regain } = open();
+    await next();
     lose();
-    expect(await changes.next()).toEqual(value);
+    expect(await next()).toBe('changed');
     regain();
-    expect(await changes.next()).toEqual(value);
+    expect(await next()).toBe('changed');
   });
 
-  it('makes one of what a slow reader has not asked for', async () => {
-    const { changes, announce } = open();
-    await changes.next();
-    for (let change = 0; change < 1_000; change++) announce(alice.id);
-    expect(await changes.next()).toEqual(value);
-    expect(await isSettled(changes.next())).toBe(false);
-  });
-
-  it('yields nothing before the token is known to be valid, and misses nothing that comes meanwhile', async () => {
+  it('tells nothing before the token is known to be valid, and then once of all that came meanwhile', async () => {
     const token = pending();
-    const { changes, announce } = open(token.isValid);
-    const first = changes.next();
+    const { next, announce } = open(token.isValid);
+    const first = next();
     announce(alice.id);
     expect(await isSettled(first)).toBe(false);
     token.response(true);
-    expect(await first).toEqual(value);
+    expect(await first).toBe('changed');
     // What is read now is what the change left.
-    expect(await isSettled(changes.next())).toBe(false);
+    expect(await isSettled(next())).toBe(false);
   });
 
-  it('yields nothing more once a token that is being asked about turns out to be revoked', async () => {
+  it('tells nothing more once a token that is being asked about turns out to be revoked', async () => {
     const token = pending();
-    const { changes, announce, setValid } = open();
-    await changes.next();
-    const next = changes.next();
+    const { next, announce, setValid } = open();
+    await next();
+    const told = next();
     setValid(token.isValid);
     announce(alice.id, 'ApiToken');
     announce(alice.id);
-    expect(await isSettled(next)).toBe(false);
+    expect(await isSettled(told)).toBe(false);
     token.response(false);
-    expect(await next).toEqual(end);
-  });
-
-  it.each([
-    ['has not read before the token was revoked', false, end],
-    ['has not read before the token was doubted, unless it stands', true, value],
-  ])('withholds from a slow reader what it %s', async (_, isValid, expected) => {
-    const token = pending();
-    const { changes, announce, setValid } = open();
-    await changes.next();
-    announce(alice.id);
-    setValid(token.isValid);
-    announce(alice.id, 'ApiToken');
-    const next = changes.next();
-    expect(await isSettled(next)).toBe(false);
-    token.response(isValid);
-    expect(await next).toEqual(expected);
-    expect(await isSettled(changes.next())).toBe(!isValid);
+    expect(await told).toBe('ended');
   });
 
   it('asks again when the token is announced while it is asked about', async () => {
     const token = pending();
-    const { changes, announce, setValid } = open();
-    await changes.next();
-    const next = changes.next();
+    const { next, announce, setValid } = open();
+    await next();
+    const told = next();
     setValid(token.isValid);
     announce(alice.id, 'ApiToken');
     setValid(async () => false);
     announce(alice.id, 'ApiToken');
     token.response(true);
-    expect(await next).toEqual(end);
+    expect(await told).toBe('ended');
   });
 
   it('ends when the token is revoked, and lets the feed go', async () => {
-    const { changes, announce, setValid, followers } = open();
-    await changes.next();
-    const next = changes.next();
+    const { next, announce, setValid, followers } = open();
+    await next();
+    const told = next();
     setValid(async () => false);
     announce(alice.id, 'ApiToken');
-    expect(await next).toEqual(end);
-    await expect.poll(followers).toBe(0);
-  });
-
-  it('ends for a slow reader who asks after the token was revoked', async () => {
-    const { changes, announce, setValid } = open();
-    await changes.next();
-    announce(alice.id);
-    await underwayDone();
-    setValid(async () => false);
-    announce(alice.id, 'ApiToken');
-    await underwayDone();
-    expect(await changes.next()).toEqual(end);
+    expect(await told).toBe('ended');
+    expect(followers()).toBe(0);
   });
 
   it('goes on when another token of the viewer’s is revoked', async () => {
-    const { changes, announce } = open();
-    await changes.next();
+    const { next, announce } = open();
+    await next();
     announce(alice.id, 'ApiToken');
     announce(alice.id);
-    expect(await changes.next()).toEqual(value);
+    expect(await next()).toBe('changed');
   });
 
   it('asks about the token when anybody’s may have changed, and not when it is other things of anybody’s', async () => {
     let asked = 0;
-    const { changes, announceAll } = open(async () => {
+    const { next, announceAll } = open(async () => {
       asked++;
       return true;
     });
-    await changes.next();
+    await next();
     announceAll('DttTemplate');
-    expect(await changes.next()).toEqual(value);
+    expect(await next()).toBe('changed');
     expect(asked).toBe(1);
     announceAll('ApiToken');
-    expect(await changes.next()).toEqual(value);
+    expect(await next()).toBe('changed');
     expect(asked).toBe(2);
   });
 
   it('ends when the token was revoked before the feed was heard', async () => {
-    const { changes, setValid, followers } = open();
-    setValid(async () => false);
-    expect(await changes.next()).toEqual(end);
-    await expect.poll(followers).toBe(0);
+    const { next, followers } = open(async () => false);
+    expect(await next()).toBe('ended');
+    expect(followers()).toBe(0);
   });
 
   it('ends when the token was revoked while the feed was down', async () => {
-    const { changes, lose, regain, setValid } = open();
-    await changes.next();
+    const { next, lose, regain, setValid } = open();
+    await next();
     lose();
-    await changes.next();
+    await next();
     setValid(async () => false);
     regain();
-    expect(await changes.next()).toEqual(end);
+    expect(await next()).toBe('ended');
   });
 
   it.each([
-    ['goes on when the token turns out to be valid', true, value],
-    ['ends when the token turns out to be revoked', false, end],
+    ['goes on when the token turns out to be valid', true, 'changed'],
+    ['ends when the token turns out to be revoked', false, 'ended'],
   ])(
-    'stays open and yields nothing while the database cannot be asked about the token, and %s',
+    'stays open and tells nothing while the database cannot be asked about the token, and %s',
     async (_, isValid, expected) => {
-      const { changes, lose, announce, setValid } = open();
-      await changes.next();
+      const { next, lose, announce, setValid } = open();
+      await next();
       let asked = 0;
       setValid(() => {
         asked++;
@@ -224,40 +191,40 @@ describe('following', () => {
       });
       lose();
       announce(alice.id);
-      const next = changes.next();
+      const told = next();
       await vi.waitFor(() => expect(asked).toBeGreaterThan(2));
-      expect(await isSettled(next)).toBe(false);
+      expect(await isSettled(told)).toBe(false);
       setValid(async () => isValid);
-      expect(await next).toEqual(expected);
+      expect(await told).toEqual(expected);
     },
   );
 
   it('ends by the maximum age when the token was revoked and nobody said so', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const { changes, setValid } = open();
-      await changes.next();
+      const { next, setValid } = open();
+      await next();
       setValid(async () => false);
-      const next = changes.next();
+      const told = next();
       vi.advanceTimersByTime(maxAge * 1_000 - 1);
-      expect(await isSettled(next)).toBe(false);
+      expect(await isSettled(told)).toBe(false);
       vi.advanceTimersByTime(1);
-      expect(await next).toEqual(end);
+      expect(await told).toBe('ended');
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it('yields again after what failed: later each time, until something succeeds, and not at all without a reader', async () => {
+  it('tells again after what failed: later each time, until something succeeds, and not at all without a follower', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const soon = () => new Promise((done) => setImmediate(done));
     try {
-      const { changes, resolved } = open();
-      /** How long it takes, in milliseconds, until it yields. */
+      const { next, following } = open();
+      /** How long it takes, in milliseconds, until it tells. */
       async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
         let waited: number | undefined;
-        const next = changes.next().then(() => (waited ??= -1));
-        resolved(hasFailed);
+        const told = next().then(() => (waited ??= -1));
+        following.resolved(hasFailed);
         for (let time = 0; time <= 40_000 && waited === undefined; time++) {
           await soon();
           if (waited !== undefined) break;
@@ -265,49 +232,48 @@ describe('following', () => {
           await soon();
           if (waited !== undefined) waited = time + 1;
         }
-        if (waited !== undefined) await next;
+        if (waited !== undefined) await told;
         return waited;
       }
-      await changes.next();
+      await next();
       const delays = [];
       for (let failures = 0; failures < 4; failures++) delays.push(await delayAfter(true));
       expect(delays).toEqual([1, 2, 4, 8]);
-      resolved(false);
+      following.resolved(false);
       expect(await delayAfter(true)).toBe(1);
       // Failures that come faster than it is tried again do not add up.
-      for (let failures = 0; failures < 10; failures++) resolved(true);
+      for (let failures = 0; failures < 10; failures++) following.resolved(true);
       expect(vi.getTimerCount()).toBe(1);
-      await changes.return?.();
-      resolved(true);
-      vi.advanceTimersByTime(40_000);
-      expect(await changes.next()).toEqual(end);
+      following.stop();
+      following.resolved(true);
+      expect(vi.getTimerCount()).toBe(0);
     } finally {
       vi.useRealTimers();
     }
   });
 
-  it('stops asking about the token when the reader leaves', async () => {
-    const { changes, setValid, lose } = open();
-    await changes.next();
+  it('stops asking about the token when the follower leaves', async () => {
+    const { next, following, setValid, lose } = open();
+    await next();
     let asked = 0;
     setValid(() => {
       asked++;
       return Promise.reject(new Error('the database is away'));
     });
     lose();
-    await changes.return?.();
+    following.stop();
     const before = asked;
     await new Promise((done) => setTimeout(done, 20));
     expect(asked).toBeLessThanOrEqual(before + 1);
   });
 
-  it('leaves no timer behind when the reader leaves', async () => {
+  it('leaves no timer behind when the follower leaves', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const { changes } = open();
-      await changes.next();
+      const { next, following } = open();
+      await next();
       expect(vi.getTimerCount()).toBe(1);
-      await changes.return?.();
+      following.stop();
       await underwayDone();
       expect(vi.getTimerCount()).toBe(0);
     } finally {
@@ -315,13 +281,46 @@ describe('following', () => {
     }
   });
 
-  it('lets the feed go when the reader leaves', async () => {
-    const { changes, followers } = open();
-    await changes.next();
+  it('lets the feed go when the follower leaves, who is told nothing more', async () => {
+    const { next, following, followers, announce, setValid } = open();
+    await next();
     expect(followers()).toBe(1);
-    const next = changes.next();
-    await changes.return?.();
-    expect(await next).toEqual(end);
-    await expect.poll(followers).toBe(0);
+    const token = pending();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    following.stop();
+    expect(followers()).toBe(0);
+    token.response(false);
+    expect(await isSettled(next())).toBe(false);
+  });
+
+  it('ends at once when the token’s end is known, also if that was before', async () => {
+    for (const isEarly of [false, true]) {
+      const end = new AbortController();
+      if (isEarly) end.abort();
+      const { next, followers } = open(async () => true, { id: 1, tokenId: undefined, ended: end.signal });
+      if (!isEarly) expect(await next()).toBe('changed');
+      end.abort();
+      expect(await next()).toBe('ended');
+      expect(followers()).toBe(0);
+    }
+  });
+
+  it('trusts the token only while it is known to be valid', async () => {
+    const { next, following, announce, setValid } = open();
+    expect(following.isTrusted).toBe(false);
+    await next();
+    expect(following.isTrusted).toBe(true);
+    announce(alice.id);
+    expect(following.isTrusted).toBe(true);
+    const token = pending();
+    setValid(token.isValid);
+    announce(alice.id, 'ApiToken');
+    expect(following.isTrusted).toBe(false);
+    // One for the change before, told at once.
+    await next();
+    token.response(true);
+    await next();
+    expect(following.isTrusted).toBe(true);
   });
 });

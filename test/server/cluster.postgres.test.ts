@@ -226,6 +226,13 @@ describe('the process that starts workers', () => {
     }
   });
 
+  it('hands a signal on to all that there are', async () => {
+    const { workers, serving } = await openServing();
+    workers[0]?.emit('exit', 1, null);
+    serving.signal('SIGHUP');
+    expect(workers.map((worker) => worker.process.kill.mock.calls)).toEqual([[], [['SIGHUP']]]);
+  });
+
   it('closes when the last of them has ended, and replaces none from then on', async () => {
     const { workers, serving, log } = await openServing();
     // In whose place there is nobody yet.

@@ -1,7 +1,6 @@
 /** A change feed for tests that does what the test says. */
 
 import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/changeFeed.ts';
-import type { ViewerChanges } from '../../src/schema/subscriptions.ts';
 
 /** A feed whose connection and announcements are the test's. */
 export function createFakeFeed() {
@@ -42,6 +41,3 @@ export function createFakeFeed() {
     },
   };
 }
-
-/** What is followed where nothing is. */
-export const noChanges: ViewerChanges = { follow: async function* () {}, resolved() {} };

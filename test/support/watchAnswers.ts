@@ -1,6 +1,7 @@
 /** Notes what a gateway answers below `/api/v1`, to whoever asks and however. */
 
 import type { Server } from 'node:http';
+import { decoded } from './decoded.ts';
 
 export interface SentResponse {
   readonly method: string;
@@ -31,7 +32,7 @@ export function watchResponses(server: Server): ReadonlyMap<string, SentResponse
       },
       end(...given: [(Buffer | string)?]) {
         const { statusCode: status } = response;
-        const body = String(given[0] ?? '');
+        const body = String(decoded(given[0] ?? '', headers['content-encoding']));
         const [path] = target.split('?', 1);
         responses.set([method, path, status, body].join(' '), { method, target, status, headers, body });
         return Reflect.apply(end, response, given);

@@ -36,7 +36,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Verdict> {
   const { createDocuments } = await import('../../graphql/documents.ts');
-  const { loadPersistedOperations } = await import('../../graphql/persisted.ts');
+  const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   try {
     loadPersistedOperations(config, createDocuments(config));
     return ok('all of them can be used');

@@ -15,7 +15,7 @@ export interface Loaders {
   at<Value>(place: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
   /** A value that is the same whoever asks for it by this name: read for the first, and remembered for the others. */
   once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
-  /** Forgets everything: a subscription resolves again and again in one context. */
+  /** Forgets everything: what was read before something was written, or by another way of running the operation. */
   clear(): void;
 }
 

@@ -103,20 +103,6 @@ export async function readNodes(
   return ids.map(({ typename, id }) => rows.get(`${typename}:${id}`) ?? null);
 }
 
-/** The subscription field that resolves as the query field does, at once and after every change of the viewer's data. */
-export function onEachChange<
-  Resolve extends (parent: unknown, args: never, context: Context, info: GraphQLResolveInfo) => unknown,
->(resolve: Resolve) {
-  return {
-    subscribe: (_root: unknown, _args: unknown, { changes }: Context) => changes.follow(),
-    // The same parameters and result as the resolver that it calls.
-    resolve: ((parent, args, context, info) => {
-      context.loaders.clear();
-      return resolve(parent, args, context, info);
-    }) as Resolve,
-  };
-}
-
 /** The one record of the viewer's that a condition names, if there is one. */
 export const findVisible = <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
   oncePerOperation((context, info) => readVisible(model, where(context.viewer), context, info));

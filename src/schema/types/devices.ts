@@ -3,7 +3,7 @@
 import { builder } from '../builder.ts';
 import { listField } from '../fields.ts';
 import { deviceList } from '../loading/devices.ts';
-import { onEachChange, toOne } from '../loading/reads.ts';
+import { toOne } from '../loading/reads.ts';
 import { Device } from './device.ts';
 import { User } from './user.ts';
 
@@ -27,6 +27,3 @@ const devices = listField(
 
 builder.queryField('devices', (t) => t.connection(devices, DeviceConnection));
 builder.prismaObjectField(User, 'devices', (t) => t.connection(devices, DeviceConnection));
-builder.subscriptionField('devices', (t) =>
-  t.connection({ ...devices, ...onEachChange(devices.resolve) }, DeviceConnection),
-);

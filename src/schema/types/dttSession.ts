@@ -2,7 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, eitherOf, findNewest, onEachChange, oneOf, toOne } from '../loading/reads.ts';
+import { children, eitherOf, findNewest, oneOf, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { TrainerSegment } from './trainerSegment.ts';
@@ -79,11 +79,4 @@ builder.queryFields((t) => ({
     DttSessionConnection,
   ),
   latestDttSession: t.field(latestDttSession),
-}));
-
-builder.subscriptionFields((t) => ({
-  latestDttSession: t.field({
-    ...latestDttSession,
-    ...onEachChange(latestDttSession.resolve),
-  }),
 }));

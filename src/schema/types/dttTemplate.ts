@@ -3,7 +3,7 @@
 import type { Viewer } from '../../auth/viewer.ts';
 import { builder } from '../builder.ts';
 import { recordField, relatedListField, viewerListField } from '../fields.ts';
-import { children, derive, findVisible, hasRelated, onEachChange, oneOf, toOne } from '../loading/reads.ts';
+import { children, derive, findVisible, hasRelated, oneOf, toOne } from '../loading/reads.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
@@ -130,11 +130,4 @@ builder.queryFields((t) => ({
     DttTemplateConnection,
   ),
   activeDttTemplate: t.field(activeDttTemplate),
-}));
-
-builder.subscriptionFields((t) => ({
-  activeDttTemplate: t.field({
-    ...activeDttTemplate,
-    ...onEachChange(activeDttTemplate.resolve),
-  }),
 }));

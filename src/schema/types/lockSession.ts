@@ -2,7 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, derive, findNewest, findVisible, onEachChange, toOne } from '../loading/reads.ts';
+import { children, derive, findNewest, findVisible, toOne } from '../loading/reads.ts';
 import { LockTemplate } from './lockTemplate.ts';
 import { User } from './user.ts';
 
@@ -124,11 +124,4 @@ builder.queryFields((t) => ({
   ),
   latestLockSession: t.field(latestLockSession),
   activeLockSession: t.field(activeLockSession),
-}));
-
-builder.subscriptionFields((t) => ({
-  activeLockSession: t.field({
-    ...activeLockSession,
-    ...onEachChange(activeLockSession.resolve),
-  }),
 }));

@@ -5,7 +5,7 @@ import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
-import { onEachChange, readVisible, toOne } from '../loading/reads.ts';
+import { readVisible, toOne } from '../loading/reads.ts';
 import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
 import { DttSession, DttSessionConnection, latestDttSession } from './dttSession.ts';
 import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
@@ -148,16 +148,6 @@ export const viewerField = {
     return viewer;
   },
 } as const;
-
-builder.subscriptionField('viewer', (t) =>
-  t.field({
-    ...viewerField,
-    description:
-      'The user whose token came with the request, and all that is theirs: for a normalised cache, which learns by ' +
-      '`dttTemplates { nodes { id isActive } }` of every template whether it is active.',
-    ...onEachChange(viewerField.resolve),
-  }),
-);
 
 builder.queryFields((t) => ({
   viewer: t.field(viewerField),

@@ -12,7 +12,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
 import { prepare } from '../../../src/schema/compile.ts';
 import { createContext } from '../../../src/schema/context.ts';
-import { noChanges } from '../../support/feed.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -327,7 +326,7 @@ const operations = new Map(
 );
 
 async function ask(typeName: string, variables: Where): Promise<Page> {
-  const context = createContext(database.sql, viewer, noChanges, undefined);
+  const context = createContext(database.sql, viewer, undefined);
   const result = await operations.get(typeName)?.run(variables, context);
   expect(result?.errors).toBeUndefined();
   // A response has what the operation asks for.
@@ -430,7 +429,7 @@ it(
         dttDevices(first: 8) { nodes { databaseId sessions(first: 5, where: $where, orderBy: $orderBy) { ${page} } } } }`),
     );
     await forAWhile(fc.tuple(filters('DttSession', 2), orders('DttSession')), async ([drawn, order]) => {
-      const context = createContext(database.sql, viewer, noChanges, undefined);
+      const context = createContext(database.sql, viewer, undefined);
       const result = await beneath?.run({ where: drawn.where, orderBy: order.orderBy }, context);
       expect(result?.errors).toBeUndefined();
       // As above.

@@ -7,7 +7,6 @@ import type { Viewer } from '../../../src/auth/viewer.ts';
 import { prepare } from '../../../src/schema/compile.ts';
 import { createContext } from '../../../src/schema/context.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { noChanges } from '../../support/feed.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
@@ -93,7 +92,7 @@ type Args = {
 
 /** The page, as graphql-js and compiled code give it. */
 async function pageOf(args: Args) {
-  const context = () => createContext(database.sql, viewer, noChanges, undefined);
+  const context = () => createContext(database.sql, viewer, undefined);
   const { data, errors } = await execute({ schema, document, variableValues: args, contextValue: context() });
   expect(errors).toBeUndefined();
   const again = await compiled?.run({ ...args }, context());
@@ -185,7 +184,7 @@ describe('a page of devices', () => {
         schema,
         document,
         variableValues: { [argument]: Buffer.from(text).toString('base64url') },
-        contextValue: createContext(database.sql, viewer, noChanges, undefined),
+        contextValue: createContext(database.sql, viewer, undefined),
       });
       expect(data).toEqual({ devices: null });
       expect(errors).toMatchObject([

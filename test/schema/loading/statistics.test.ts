@@ -128,7 +128,7 @@ const document =
 }`);
 
 async function ask(id: number, variableValues: PlainQuery & { where?: object }) {
-  const contextValue = createContext(sql, { id } as never, undefined as never, undefined);
+  const contextValue = createContext(sql, { id } as never, undefined);
   const { data, errors } = await execute({
     schema,
     document,

@@ -1,0 +1,157 @@
+/** Batches: lists of operations in one request, as Apollo's BatchHttpLink sends them. Each is run as if it came alone. */
+
+import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
+import Negotiator from 'negotiator';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config.ts';
+import { challengeFor, codeOf, type ErrorCode, unauthorizedMessage } from '../errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { Batch, BatchPart, Task } from '../http/task.ts';
+import type { Documents } from './documents.ts';
+import { graphqlType, jsonType } from './fastPath.ts';
+import { complexityOf } from './limits.ts';
+import { isRecord, readJson } from './operations.ts';
+import type { PersistedOperations } from './persisted.ts';
+import { notAcceptable, requestFailure, vary } from './yogaWork.ts';
+
+/** How many operations a batch may have. */
+const largestBatch = 10;
+
+export interface BatchOptions {
+  readonly config: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>;
+  readonly documents: Documents;
+  readonly persisted: PersistedOperations;
+  /** A request of its own, whose response is to be of a media type. */
+  taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: string): Task;
+}
+
+/** The batch in the body of a POST, or why it is not run; undefined for a body that is no list. */
+type Batches = (exchange: Exchange, body: Buffer, viewer: Viewer | null) => Batch | HttpResponse | undefined;
+
+export function createBatches(options: BatchOptions): Batches {
+  const { BATCHING, MAX_COMPLEXITY } = options.config;
+
+  return (exchange, body, viewer) => {
+    const operations = readList(body);
+    if (!operations) return undefined;
+    const { headers } = exchange.request;
+    const wrong = problemWith(operations, BATCHING === 'on');
+    if (wrong !== undefined) return requestFailure(400, wrong);
+    if (!viewer) {
+      const problem = problemOf(headers.authorization);
+      return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');
+    }
+    const type = typeFor(headers.accept);
+    if (type === undefined) return requestFailure(406, notAcceptable);
+    return {
+      size: operations.length,
+      prepare() {
+        exchange.operation = 'batch';
+        const parts = operations.map((operation) => partOf(operation, options, exchange, viewer));
+        const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
+        const tooComplex = `The batch has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`;
+        return complexity > MAX_COMPLEXITY ? requestFailure(400, tooComplex) : parts;
+      },
+      join(responses) {
+        exchange.operation = 'batch';
+        return joined(responses, type);
+      },
+    };
+  };
+}
+
+/** Why nothing of the batch is run, if so. */
+function problemWith({ length }: readonly unknown[], isOn: boolean): string | undefined {
+  if (length === 0) return 'The request body is an empty list; send an object with a query';
+  const batch = `The request is a batch of ${length === 1 ? '1 operation' : `${length} operations`}`;
+  if (!isOn) return `${batch}, and batches are not run (BATCHING=off); send each in a request of its own`;
+  return length > largestBatch ? `${batch}; at most ${largestBatch} are allowed` : undefined;
+}
+
+/** A part, and what it adds to the complexity of its batch. */
+interface CountedPart extends BatchPart {
+  readonly complexity: number;
+}
+
+function partOf(
+  given: unknown,
+  { documents, persisted, taskOf }: BatchOptions,
+  exchange: Exchange,
+  viewer: Viewer,
+): CountedPart {
+  if (!isRecord(given) || Array.isArray(given))
+    return notRun('An operation of a batch must be an object with a query');
+  const text = persisted.textFor(given, viewer);
+  // What is not known now stays so: registered behind it, it would be run without having been counted.
+  if (text instanceof GraphQLError) return notRun(text.message, codeOf(text));
+  const { kind, complexity } = text === undefined ? unknown : lookAt(text, given, documents);
+  if (kind === OperationTypeNode.SUBSCRIPTION)
+    return notRun('A subscription cannot be part of a batch; send it in a request of its own');
+  const task = taskOf(exchange, Buffer.from(JSON.stringify(given)), viewer, jsonType);
+  return { isInOrder: kind === OperationTypeNode.MUTATION, task, complexity };
+}
+
+interface Look {
+  readonly kind: OperationTypeNode | undefined;
+  readonly complexity: number;
+}
+
+/** Of an operation that cannot be run there is nothing to know: its task says why. */
+const unknown: Look = { kind: undefined, complexity: 0 };
+
+function lookAt(
+  text: string,
+  { operationName, variables }: Readonly<Record<string, unknown>>,
+  documents: Documents,
+): Look {
+  try {
+    const document = documents.read(text);
+    const operation = getOperationAST(
+      document,
+      typeof operationName === 'string' ? operationName : undefined,
+    );
+    if (!operation) return unknown;
+    const complexity = complexityOf(document, operation, isRecord(variables) ? variables : {});
+    return { kind: operation.operation, complexity };
+  } catch {
+    return unknown;
+  }
+}
+
+const brace = '{'.charCodeAt(0);
+
+/** The elements of a body that is a list in JSON. */
+function readList(body: Buffer): readonly unknown[] | undefined {
+  // Most bodies are objects, and not read twice.
+  if (body[0] === brace) return undefined;
+  const list = readJson(body.toString());
+  return Array.isArray(list) ? list : undefined;
+}
+
+/** GraphQL over HTTP knows no batches, so a list is plain JSON wherever a client takes that. */
+function typeFor(accept: string | undefined): string | undefined {
+  const negotiator = new Negotiator({ headers: { accept } });
+  const [type] = [...negotiator.mediaTypes([jsonType]), ...negotiator.mediaTypes([graphqlType])];
+  return type;
+}
+
+function joined(responses: readonly HttpResponse[], type: string): HttpResponse {
+  const pieces = responses.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body]);
+  const body = Buffer.concat([...pieces, Buffer.from(']')]);
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': `${type}; charset=utf-8`,
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      Vary: vary,
+    },
+    body,
+    errorCode: responses.find(({ errorCode }) => errorCode !== undefined)?.errorCode,
+  };
+}
+
+function notRun(message: string, code?: ErrorCode): CountedPart {
+  return { isInOrder: false, task: requestFailure(400, message, {}, code), complexity: 0 };
+}

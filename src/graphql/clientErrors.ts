@@ -1,0 +1,19 @@
+/** Results as clients may see them. */
+
+import { type ExecutionResult, GraphQLError } from 'graphql';
+import { errorForClient } from '../errors.ts';
+
+/** Told of every error that is hidden from the client. */
+export type Report = (error: unknown) => void;
+
+/** Lets through the errors that are meant for clients, with their codes, and masks all others. */
+export function forClient(result: ExecutionResult, report: Report): ExecutionResult {
+  if (!result.errors) return result;
+  const errors = result.errors.map((error) => {
+    const { message, extensions } = errorForClient(error, report);
+    // A syntax error has no nodes, but a place in the text.
+    const { nodes = null, source = null, positions = null, path = null } = error;
+    return new GraphQLError(message, { nodes, source, positions, path, extensions });
+  });
+  return { ...result, errors };
+}

@@ -1,0 +1,39 @@
+/** What a subscription follows must be plain from its text (GraphQL, September 2025, section 5.2.4.1): graphql-js 16 does not ask. */
+
+import {
+  type DocumentNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+  type SelectionNode,
+} from 'graphql';
+import { requestError } from './limits.ts';
+
+/** The errors about conditions on the one field that a subscription has, or on the fragments around it. */
+export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  const subscriptions: OperationDefinitionNode[] = [];
+  for (const node of definitions) {
+    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
+    else if (node.kind === Kind.OPERATION_DEFINITION && node.operation === OperationTypeNode.SUBSCRIPTION)
+      subscriptions.push(node);
+  }
+  const spread = new Set<string>();
+  const found: SelectionNode[] = [];
+  const search = (selections: readonly SelectionNode[]): void => {
+    for (const selection of selections) {
+      if (selection.directives?.some(({ name }) => name.value === 'skip' || name.value === 'include'))
+        found.push(selection);
+      if (selection.kind === Kind.INLINE_FRAGMENT) search(selection.selectionSet.selections);
+      if (selection.kind !== Kind.FRAGMENT_SPREAD || spread.has(selection.name.value)) continue;
+      spread.add(selection.name.value);
+      search(fragments.get(selection.name.value)?.selectionSet.selections ?? []);
+    }
+  };
+  for (const { selectionSet } of subscriptions) search(selectionSet.selections);
+  if (found.length === 0) return [];
+  const { message, extensions } = requestError('A subscription cannot have @skip or @include on its field');
+  return [new GraphQLError(message, { nodes: found.slice(0, 1), extensions })];
+}

@@ -1,0 +1,239 @@
+/** Batches: lists of operations in one request. */
+
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let limited: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' }, logLevel: 'info' });
+  limited = await openTestGateway(await openBeside(gateway.database), {
+    settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250', MAX_ALIASES: '1' },
+  });
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(async () => {
+  await limited?.close();
+  await gateway?.close();
+});
+
+interface Asking {
+  readonly to?: TestGateway;
+  readonly token?: string;
+  readonly accept?: string;
+}
+
+async function post(body: unknown, { to = gateway, token = alice.token, accept }: Asking = {}) {
+  const response = await fetch(`${to.url}/graphql`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      ...(accept !== undefined && { Accept: accept }),
+      ...(token !== '' && { Authorization: `Bearer ${token}` }),
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+const viewer = { query: '{ viewer { username } }' };
+const isAlice = { data: { viewer: { username: 'alice' } } };
+const active = { query: '{ activeDttTemplate { databaseId } }' };
+const isActive = (index: number) => ({
+  data: { activeDttTemplate: { databaseId: alice.dttTemplates[index] } },
+});
+const activate = (index: number) => ({
+  query:
+    'mutation ($id: Int!) { activateTemplate(template: { databaseId: $id }) { template { databaseId } } }',
+  variables: { id: alice.dttTemplates[index] },
+});
+const isActivated = (index: number) => ({
+  data: { activateTemplate: { template: { databaseId: alice.dttTemplates[index] } } },
+});
+const error = (message: string) => ({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] });
+
+describe('a batch', () => {
+  it('gets the responses in order, as JSON, each as if its operation came alone', async () => {
+    const operations = [
+      viewer,
+      {
+        query:
+          'query One($n: Int!) { dttDevices(first: $n) { totalCount } } query Two { viewer { username } }',
+      },
+      { query: 'query One($n: Int!) { dttDevices(first: $n) { totalCount } }', variables: { n: 1 } },
+      { query: '{ dttDevices(first: 0) { totalCount } viewer { username } }' },
+      { query: '{ nobody }' },
+      { query: '{' },
+      { query: 'query A { viewer { username } } query B { viewer { username } }', operationName: 'B' },
+      { query: '{ viewer { username } }', variables: [] },
+      {},
+    ];
+    for (let time = 0; time < 2; time++) {
+      const alone = [];
+      for (const operation of operations) alone.push((await post(operation)).body);
+      const { status, headers, body } = await post(operations, {
+        accept: 'application/graphql-response+json, application/json;q=0.9',
+      });
+      expect(status).toBe(200);
+      expect(headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+      expect(body).toEqual(alone);
+    }
+  });
+
+  it('may have one operation, spaces around it, and its own media type where a client takes no other', async () => {
+    const { headers, body } = await post(`\n [${JSON.stringify(viewer)}] `, {
+      accept: 'application/graphql-response+json',
+    });
+    expect(body).toEqual([isAlice]);
+    expect(headers.get('Content-Type')).toBe('application/graphql-response+json; charset=utf-8');
+  });
+
+  it('has its mutations run in order, and what is asked behind one sees what it did', async () => {
+    for (const [one, other] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const { body } = await post([
+        activate(one),
+        active,
+        active,
+        activate(other),
+        active,
+        { query: 'mutation { activateTemplate(template: { databaseId: 0 }) { scheduleTypeChanged } }' },
+        active,
+        activate(one),
+        viewer,
+        active,
+      ]);
+      expect([...body.slice(0, 5), ...body.slice(6)]).toEqual([
+        isActivated(one),
+        isActive(one),
+        isActive(one),
+        isActivated(other),
+        isActive(other),
+        isActive(other),
+        isActivated(one),
+        isAlice,
+        isActive(one),
+      ]);
+      expect(body[5].errors[0].extensions.code).toBe('NOT_FOUND');
+      // Neither is there a response from before for the same query alone.
+      expect((await post(active)).body).toEqual(isActive(one));
+    }
+  });
+
+  it('shares the response cache with operations that come alone', async () => {
+    const operation = { query: '{ viewer { id username } }' };
+    for (let time = 0; time < 2; time++) await post(operation);
+    const { hits } = gateway.responseCache.counters;
+    await post([operation, operation]);
+    expect(gateway.responseCache.counters.hits).toBe(hits + 2);
+  });
+
+  it('has errors in the places of what is no operation, or a subscription', async () => {
+    const { status, body } = await post([
+      { query: 'subscription { activeDttTemplate { name } }' },
+      1,
+      null,
+      [viewer],
+      viewer,
+    ]);
+    const noObject = error('An operation of a batch must be an object with a query');
+    expect(status).toBe(200);
+    expect(body).toEqual([
+      error('A subscription cannot be part of a batch; send it in a request of its own'),
+      noObject,
+      noObject,
+      noObject,
+      isAlice,
+    ]);
+  });
+
+  it('is one request in the log, with the code of its first error', async () => {
+    await post([viewer, { query: '{ nobody }' }, viewer]);
+    const lines = gateway.log
+      .map((line) => JSON.parse(line))
+      .filter(({ operation }) => operation === 'batch');
+    expect(lines.at(-1)).toMatchObject({ operation: 'batch', status: 200, code: 'BAD_USER_INPUT' });
+    expect(lines.at(-1)).not.toHaveProperty('cache');
+  });
+});
+
+describe('a batch is not run', () => {
+  it.each<[string, unknown, string]>([
+    ['of none', [], 'The request body is an empty list; send an object with a query'],
+    [
+      'of more than ten',
+      Array(11).fill(viewer),
+      'The request is a batch of 11 operations; at most 10 are allowed',
+    ],
+  ])('%s', async (_, body, message) => {
+    for (const accept of ['application/json', 'application/graphql-response+json'])
+      expect(await post(body, { accept })).toMatchObject({ status: 400, body: error(message) });
+  });
+
+  it('that is no JSON', async () => {
+    expect((await post('[{"query":')).status).toBe(400);
+  });
+
+  it('without a token, or for a client that takes no JSON', async () => {
+    const { status, headers, body } = await post([viewer], { token: '' });
+    expect(status).toBe(401);
+    expect(headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(body.errors[0]).toMatchObject({
+      message: 'Unauthorized: the request has no Authorization header, such as Authorization: Bearer TOKEN',
+      extensions: { code: 'UNAUTHENTICATED' },
+    });
+    expect((await post([viewer], { accept: 'text/event-stream' })).status).toBe(406);
+  });
+
+  it('that is too complex as a whole, and nothing of it is done', async () => {
+    const list = { query: '{ dttSessions(first: 100) { nodes { id } } }' };
+    const [before] = (await post([active])).body;
+    expect((await post([list], { to: limited })).status).toBe(200);
+    const { status, body } = await post([activate(2), list, list, list], { to: limited });
+    expect(status).toBe(400);
+    expect(body.errors[0].message).toMatch(/^The batch has a complexity of \d+; at most 250 is allowed$/);
+    expect((await post([active])).body).toEqual([before]);
+    // Aliases are those of each operation.
+    const alias = { query: '{ a: viewer { username } }' };
+    expect((await post([alias, alias], { to: limited })).body).toEqual(
+      Array(2).fill({ data: { a: { username: 'alice' } } }),
+    );
+  });
+
+  it('that is too complex by what it registers itself: a hash stands for what was registered before it', async () => {
+    const query = '{ dttSessions(first: 100) { nodes { name } } }';
+    const sha256Hash = createHash('sha256').update(query).digest('hex');
+    const extensions = { persistedQuery: { version: 1, sha256Hash } };
+    const carol = await createAccount(gateway.database.client, 'carol');
+    const asking = { to: limited, token: carol.token };
+    const { body } = await post([{ extensions }, { extensions }, { query, extensions }], asking);
+    const notFound = {
+      errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
+    };
+    const list = { data: { dttSessions: { nodes: expect.any(Array) } } };
+    expect(body).toEqual([notFound, notFound, list]);
+    expect((await post([{ extensions }, { query, extensions }], asking)).body).toEqual([list, list]);
+    expect((await post([{ extensions }, { extensions }, { extensions }], asking)).status).toBe(400);
+  });
+
+  it('once its token has asked too often, of which each operation is once', async () => {
+    const bob = await createAccount(gateway.database.client, 'bob');
+    const ask = (count: number) => post(Array(count).fill(viewer), { to: limited, token: bob.token });
+    const left = async (count: number) => (await ask(count)).headers.get('RateLimit')?.match(/r=(\d+)/)?.[1];
+    expect(await left(1)).toBe('9');
+    expect(await left(4)).toBe('5');
+    const { status, headers, body } = await ask(6);
+    expect(status).toBe(429);
+    expect(headers.get('Retry-After')).toMatch(/^\d+$/);
+    expect(body.errors[0]).toEqual({
+      message: 'Too many requests',
+      extensions: { code: 'TOO_MANY_REQUESTS' },
+    });
+  });
+});

@@ -1,0 +1,304 @@
+/** Every query can be followed, and equal subscriptions of a viewer are one computation. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { statementSpans } from '../../src/channels.ts';
+import { writeGlobalId } from '../../src/schema/globalId.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { type Events, subscribe } from '../support/events.ts';
+import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+const open: Events[] = [];
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  const { client } = gateway.database;
+  [alice, bob] = [await createAccount(client, 'alice'), await createAccount(client, 'bob')];
+  for (const { userId, dttTemplates } of [alice, bob])
+    await client.user.update({ where: { id: userId }, data: { activeTemplateId: dttTemplates[0] } });
+});
+afterAll(() => gateway?.close());
+afterEach(() => {
+  for (const events of open.splice(0)) events.leave();
+});
+
+async function follow(query: string, token = alice.token, variables = {}): Promise<Events> {
+  const events = await subscribe(gateway, token, query, { variables });
+  open.push(events);
+  return events;
+}
+
+/** A field of each type, with its column, and a change of something that is not selected here. */
+const fields = {
+  User: ['profileTitle', 'rank = coalesce(rank, 0) + 1'],
+  DttDevice: ['serialNumber', '"apiHits" = "apiHits" + 1'],
+  DttTemplate: ['tagline', '"targetDepth" = "targetDepth" + 1'],
+  DttSession: ['name', 'passed = passed IS NOT TRUE'],
+  LkbxDevice: ['hueShift', 'locked = NOT locked'],
+  LockTemplate: ['name', 'duration = duration + 1'],
+  LockSession: ['name', `"lockState" = "lockState" || '.'`],
+  OssmDevice: ['chip', '"OSSMFirmwareId" = coalesce("OSSMFirmwareId", 0) + 1'],
+} as const;
+
+type Type = keyof typeof fields;
+
+/** Changes all records of a type that an account has. */
+const write = (type: Type, assignment: string, { userId }: Account) =>
+  gateway.database.pool.query(
+    `UPDATE "${type}" SET ${assignment} WHERE ${type === 'User' ? 'id' : '"ownerId"'} = ${userId}`,
+  );
+
+let values = 0;
+
+/** Gives a field of all records of a type that an account has a value that it did not have. */
+const change = (type: Type, account: Account) => write(type, `"${fields[type][0]}" = '${++values}'`, account);
+
+const one = (argument: string) => (ids: Ids) => `${argument}: ${ids.databaseId}`;
+const record = (type: Type, take?: (ids: Ids) => string) => ({
+  type,
+  take,
+  wrap: (fields: string) => fields,
+});
+const list = (type: Type) => ({
+  type,
+  take: undefined,
+  wrap: (fields: string) => `totalCount nodes { ${fields} }`,
+});
+
+interface Ids {
+  readonly databaseId: number;
+  readonly id: string;
+}
+
+/** Each query: the type of what it gives, and its arguments. */
+const queries = {
+  viewer: record('User'),
+  user: record('User', one('databaseId')),
+  users: list('User'),
+  dttDevice: record('DttDevice', one('databaseId')),
+  dttDevices: list('DttDevice'),
+  dttTemplate: record('DttTemplate', one('databaseId')),
+  dttTemplates: list('DttTemplate'),
+  activeDttTemplate: record('DttTemplate'),
+  dttSession: record('DttSession', one('databaseId')),
+  dttSessions: list('DttSession'),
+  latestDttSession: record('DttSession'),
+  lkbxDevice: record('LkbxDevice', one('databaseId')),
+  lkbxDevices: list('LkbxDevice'),
+  lockTemplate: record('LockTemplate', one('databaseId')),
+  lockTemplates: list('LockTemplate'),
+  activeLockTemplate: record('LockTemplate'),
+  lockSession: record('LockSession', one('databaseId')),
+  lockSessions: list('LockSession'),
+  latestLockSession: record('LockSession'),
+  activeLockSession: record('LockSession'),
+  ossmDevice: record('OssmDevice', one('databaseId')),
+  ossmDevices: list('OssmDevice'),
+  devices: list('LkbxDevice'),
+  node: record('DttSession', ({ id }) => `id: "${id}"`),
+  nodes: record('LockTemplate', ({ id }) => `ids: ["${id}"]`),
+};
+
+function idsOf(type: Type, account: Account): Ids {
+  const databaseId = {
+    User: account.userId,
+    DttDevice: account.dttDevices[0],
+    DttTemplate: account.dttTemplates[0],
+    DttSession: account.dttSessions[0] ?? 0,
+    LkbxDevice: account.lkbxDevices[0],
+    LockTemplate: account.lockTemplates[0],
+    LockSession: account.lockSessions[0],
+    OssmDevice: account.ossmDevices[0],
+  }[type];
+  return { databaseId, id: writeGlobalId(type, databaseId) };
+}
+
+describe('every query', () => {
+  it('is a subscription of the same name, arguments and type', () => {
+    const query = schema.getQueryType()?.getFields() ?? {};
+    const subscription = schema.getSubscriptionType()?.getFields() ?? {};
+    const shapeOf = ({ args, type, description }: (typeof query)[string]) => [args, type, description];
+    expect(Object.keys(subscription)).toEqual(Object.keys(query));
+    for (const [name, field] of Object.entries(query))
+      expect(shapeOf(subscription[name] ?? field)).toEqual(shapeOf(field));
+    // Each has a row above, which says what changes it.
+    expect(Object.keys(queries).toSorted()).toEqual(Object.keys(query).toSorted());
+  });
+
+  it.each(Object.entries(queries))(
+    'delivers its result at once and after each change that alters it, and nothing after others: %s',
+    async (field, { type, take, wrap }) => {
+      const [name, other] = fields[type];
+      const selection = wrap(`__typename ... on ${type} { id ${name} }`);
+      const given = take ? `(${take(idsOf(type, alice))})` : '';
+      const document = `{ ${field}${given} { ${selection} } }`;
+      const asked = async () => (await graphqlOnce(gateway, alice.token, document)).data;
+      const before = await asked();
+      const events = await follow(`subscription ${document}`);
+      expect(await events.next()).toEqual(before);
+      await write(type, other, alice);
+      await change(type, bob);
+      await change(type, alice);
+      const next = await events.next();
+      expect(next).not.toEqual(before);
+      expect(next).toEqual(await asked());
+    },
+  );
+});
+
+/** The statements that a table is read by while something is done. */
+async function statementsOn(table: Type, act: () => Promise<unknown>): Promise<number> {
+  let count = 0;
+  const start = (span: unknown) => {
+    const { text } = span as { text: string };
+    if (text.includes(`FROM "${table}"`)) count++;
+  };
+  statementSpans.start.subscribe(start);
+  try {
+    await act();
+  } finally {
+    statementSpans.start.unsubscribe(start);
+  }
+  return count;
+}
+
+const sessions = 'subscription ($first: Int!) { dttSessions(first: $first) { nodes { name } } }';
+const followSessions = (token = alice.token, first = 3) => follow(sessions, token, { first });
+const nextOf = (readers: readonly Events[]) => Promise.all(readers.map((events) => events.next()));
+const newest = (data: { dttSessions: { nodes: { name: string }[] } }) => data.dttSessions.nodes[0]?.name;
+
+/** Streams of the tests before may not have ended yet: each test has an account that none of them follows. */
+async function useNewAccount(): Promise<void> {
+  alice = await createAccount(gateway.database.client, `alice-${++values}`);
+}
+
+describe('equal subscriptions of a viewer', () => {
+  beforeEach(useNewAccount);
+
+  it('cost one statement for a change, however many they are, and none to join', async () => {
+    const first = await followSessions();
+    await first.next();
+    const others: Events[] = [];
+    const toJoin = await statementsOn('DttSession', async () => {
+      others.push(...(await Promise.all(Array.from({ length: 30 }, () => followSessions()))));
+      await nextOf(others);
+    });
+    expect(toJoin).toBe(0);
+    const toChange = await statementsOn('DttSession', async () => {
+      const next = nextOf([first, ...others]);
+      await change('DttSession', alice);
+      expect(new Set((await next).map(newest))).toEqual(new Set([`${values}`]));
+    });
+    expect(toChange).toBe(1);
+  });
+
+  it('are those with the same variables, and no others', async () => {
+    const readers = await Promise.all([2, 2, 3].map((first) => followSessions(alice.token, first)));
+    const counts = (await nextOf(readers)).map((data) => data.dttSessions.nodes.length);
+    expect(counts).toEqual([2, 2, 3]);
+    const statements = await statementsOn('DttSession', async () => {
+      const next = nextOf(readers);
+      await change('DttSession', alice);
+      await next;
+    });
+    expect(statements).toBe(2);
+  });
+
+  it('cost nothing any more once the last has left', async () => {
+    const readers = await Promise.all([followSessions(), followSessions()]);
+    await nextOf(readers);
+    for (const { leave } of readers) leave();
+    const other = await follow('subscription { viewer { profileTitle } }');
+    await other.next();
+    const statements = async () =>
+      statementsOn('DttSession', async () => {
+        const next = other.next();
+        await change('DttSession', alice);
+        await change('User', alice);
+        await next;
+      });
+    // It takes a moment until the gateway knows that they have left.
+    await expect.poll(statements, { timeout: 10_000 }).toBe(0);
+  });
+
+  it('begin with what their client has just written, whoever follows already', async () => {
+    const query = 'subscription { activeDttTemplate { databaseId } }';
+    const early = await follow(query);
+    await early.next();
+    for (let round = 0; round < 6; round++) {
+      const id = alice.dttTemplates[round % 2];
+      await postJson(gateway, alice.token, `/dtt/templates/${id}`, { isActive: true });
+      const late = await follow(query);
+      expect(await late.next()).toEqual({ activeDttTemplate: { databaseId: id } });
+      late.leave();
+    }
+  });
+});
+
+describe('the same subscription of another', () => {
+  beforeEach(useNewAccount);
+
+  it('gives them what is theirs', async () => {
+    const readers = await Promise.all([followSessions(), followSessions(bob.token)]);
+    await nextOf(readers);
+    const next = nextOf(readers);
+    await change('DttSession', alice);
+    const [ofAlice] = [`${values}`];
+    await change('DttSession', bob);
+    expect((await next).map(newest)).toEqual([ofAlice, `${values}`]);
+  });
+
+  it('token of the user goes on when theirs is revoked, and only theirs ends', async () => {
+    const { id, token } = await createToken(gateway.database.client, alice.username, 'other');
+    const [revoked, alsoRevoked, going] = [
+      await followSessions(token),
+      await followSessions(token),
+      await followSessions(),
+    ];
+    await nextOf([revoked, alsoRevoked, going]);
+    await revokeToken(gateway.database.client, id);
+    expect(await revoked.rest()).toEqual(['complete']);
+    expect(await alsoRevoked.rest()).toEqual(['complete']);
+    await change('DttSession', alice);
+    expect(newest(await going.next())).toBe(`${values}`);
+  });
+});
+
+describe('a subscription', () => {
+  it.each([
+    [
+      'is as complex as a query',
+      'subscription { dttSessions(first: 100) { nodes { template { sessions(first: 100) { nodes { name passed } } } } } }',
+      'The operation has a complexity of 20302; at most 20000 is allowed',
+    ],
+    [
+      'has one field',
+      'subscription { viewer { id } users { totalCount } }',
+      'Anonymous Subscription must select only one top level field.',
+    ],
+    [
+      'has one field, whatever the variables are',
+      'subscription ($x: Boolean!) { viewer @include(if: $x) { id } }',
+      'A subscription cannot have @skip or @include on its field',
+    ],
+    [
+      'has one field, also behind fragments',
+      'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
+      'A subscription cannot have @skip or @include on its field',
+    ],
+    [
+      'asks for what there may be',
+      'subscription { dttSessions(first: 0) { totalCount } }',
+      'first must be an integer from 1 to 100',
+    ],
+  ])('%s', async (_, query, message) => {
+    const events = await follow(query);
+    const { errors } = await events.nextResult();
+    expect(errors).toMatchObject([{ message, extensions: { code: 'BAD_USER_INPUT' } }]);
+    expect(await events.rest()).toEqual(['complete']);
+  });
+});

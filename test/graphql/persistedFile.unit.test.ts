@@ -1,0 +1,136 @@
+/** The file of persisted operations, while a gateway runs. */
+
+import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+import { openPersistedFile } from '../../src/graphql/persistedFile.ts';
+
+const [one, two] = ['query One { viewer { id } }', 'query Two { viewer { username } }'];
+const manifest = (text: string) => JSON.stringify({ id: text });
+
+/** Waits for as long as it takes on a busy machine. */
+const soon = (check: () => void) => vi.waitFor(check, 20_000);
+
+let folder: string;
+let path: string;
+let closing: AbortController;
+const log = { info: vi.fn(), error: vi.fn() };
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dovetail-reread-'));
+  path = join(folder, 'operations.json');
+  await writeFile(path, manifest(one));
+  closing = new AbortController();
+  vi.resetAllMocks();
+});
+afterEach(async () => {
+  closing.abort();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function open({ interval = 5, file = path } = {}) {
+  const config = readConfig({ PERSISTED_OPERATIONS_FILE: file });
+  const documents = createDocuments(config);
+  return openPersistedFile({ config, documents, logger: log, closing: closing.signal, interval });
+}
+
+it.each<[string, () => Promise<unknown>]>([
+  ['written in place', () => writeFile(path, manifest(two))],
+  [
+    'replaced by one that is renamed',
+    async () => {
+      await writeFile(`${path}~`, manifest(two));
+      await rename(`${path}~`, path);
+    },
+  ],
+  [
+    'deleted, and made anew',
+    async () => {
+      await unlink(path);
+      await soon(() => expect(log.error).toHaveBeenCalled());
+      await writeFile(path, manifest(two));
+    },
+  ],
+])('a file is read again when it was %s', async (_, change) => {
+  const file = open();
+  expect(file.textOf('id')).toBe(one);
+  await change();
+  await soon(() => expect(file.textOf('id')).toBe(two));
+  expect(file.generation).toBe(1);
+  expect(log.info).toHaveBeenCalledExactlyOnceWith({ operations: 1 }, 'persisted operations were read again');
+});
+
+it('a file behind a link is read again when the link points elsewhere, as mounted configurations do', async () => {
+  for (const [name, text] of [
+    ['a', one],
+    ['b', two],
+  ] as const) {
+    await mkdir(join(folder, name));
+    await writeFile(join(folder, name, 'operations.json'), manifest(text));
+  }
+  await symlink('a', join(folder, 'current'));
+  await symlink(join('current', 'operations.json'), join(folder, 'mounted.json'));
+  const file = open({ file: join(folder, 'mounted.json') });
+  expect(file.textOf('id')).toBe(one);
+  await symlink('b', join(folder, 'next'));
+  await rename(join(folder, 'next'), join(folder, 'current'));
+  await soon(() => expect(file.textOf('id')).toBe(two));
+});
+
+it('the operations that were read before stay while the file is wrong, which is logged once', async () => {
+  const file = open();
+  for (const wrong of ['{', '[]', manifest('{ nobody }')]) {
+    await writeFile(path, wrong);
+    await soon(() => expect(log.error).toHaveBeenCalled());
+    expect(log.error).toHaveBeenCalledExactlyOnceWith(
+      expect.stringMatching(
+        /^PERSISTED_OPERATIONS_FILE .* cannot be used: .*; the operations that were read before stay$/,
+      ),
+    );
+    expect(file.textOf('id')).toBe(one);
+    expect(file.generation).toBe(0);
+    log.error.mockClear();
+  }
+  await writeFile(path, manifest(two));
+  await soon(() => expect(file.textOf('id')).toBe(two));
+});
+
+it('SIGHUP has the file read at once, and is answered by a log line also where nothing has changed', async () => {
+  const file = open({ interval: 1_000_000 });
+  await writeFile(path, manifest(two));
+  process.emit('SIGHUP');
+  await soon(() => expect(log.info).toHaveBeenCalledTimes(1));
+  expect(file.textOf('id')).toBe(two);
+  process.emit('SIGHUP');
+  await soon(() => expect(log.info).toHaveBeenCalledTimes(2));
+  expect(file.generation).toBe(1);
+});
+
+it('the last of many changes is what stays, however they come', async () => {
+  const file = open({ interval: 1 });
+  for (let change = 0; change < 50; change++) {
+    await writeFile(path, manifest(change % 2 === 0 ? one : two));
+    if (change % 7 === 0) process.emit('SIGHUP');
+  }
+  await writeFile(path, manifest('query Last { viewer { id } }'));
+  await soon(() => expect(file.textOf('id')).toBe('query Last { viewer { id } }'));
+});
+
+it('a file is not followed any longer when the gateway closes, and never without one', () => {
+  const before = process.listenerCount('SIGHUP');
+  open();
+  expect(process.listenerCount('SIGHUP')).toBe(before + 1);
+  closing.abort();
+  expect(process.listenerCount('SIGHUP')).toBe(before);
+  const config = readConfig({});
+  const none = openPersistedFile({
+    config,
+    documents: createDocuments(config),
+    logger: log,
+    closing: closing.signal,
+  });
+  expect(none.textOf('id')).toBeUndefined();
+  expect(process.listenerCount('SIGHUP')).toBe(before);
+});

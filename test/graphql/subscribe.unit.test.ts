@@ -1,0 +1,86 @@
+/** Which subscriptions are equal, and share a live query. */
+
+import { parse } from 'graphql';
+import { expect, it } from 'vitest';
+import type { Viewer } from '../../src/auth/viewer.ts';
+import { createSubscribe } from '../../src/graphql/subscribe.ts';
+import { schema } from '../../src/schema/schema.ts';
+
+interface Subscription {
+  readonly viewer: Viewer;
+  readonly text?: string;
+  readonly operationName?: string;
+  readonly variables?: Record<string, unknown>;
+}
+
+/** How many live queries these subscriptions make, which all are read at the same time; then none is followed. */
+async function countLiveQueries(subscriptions: readonly Subscription[]): Promise<number> {
+  let made = 0;
+  let stopped = 0;
+  const subscribe = createSubscribe({
+    follow() {
+      made++;
+      return { isTrusted: false, distrust() {}, resolved() {}, stop: () => stopped++ };
+    },
+    createContext: () => {
+      throw new Error('nothing is run');
+    },
+    versionOf: () => undefined,
+  });
+  const readers = [];
+  for (const { viewer, text = one, operationName, variables = {} } of subscriptions) {
+    const results = await subscribe({
+      schema,
+      document: parse(text),
+      operationName,
+      variableValues: variables,
+      contextValue: { viewer, report() {} },
+    });
+    if (!('next' in results)) throw new Error(results.errors?.[0]?.message);
+    results.next().catch(() => {});
+    readers.push(results);
+  }
+  for (const reader of readers) await reader.return?.();
+  expect(stopped).toBe(made);
+  return made;
+}
+
+const one = 'subscription { viewer { id } }';
+const sized = 'subscription A($n: Int) { users(first: $n) { totalCount } } subscription B { viewer { id } }';
+const own = (id: number, tokenId: number): Viewer => ({ id, tokenId });
+const upstream: Viewer = { id: 1, tokenId: undefined };
+
+const equal: [string, number, Subscription[]][] = [
+  ['of one token', 1, [{ viewer: own(1, 1) }, { viewer: own(1, 1) }]],
+  ['of two tokens of a user', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 2) }]],
+  ['of two users', 2, [{ viewer: own(1, 1) }, { viewer: own(2, 2) }]],
+  ['of one token of the upstream', 1, [{ viewer: upstream }, { viewer: upstream }]],
+  ['of two tokens of the upstream for one user', 2, [{ viewer: upstream }, { viewer: { ...upstream } }]],
+  ['of a token and one of the upstream', 2, [{ viewer: own(1, 1) }, { viewer: upstream }]],
+  ['with another text', 2, [{ viewer: own(1, 1) }, { viewer: own(1, 1), text: `${one} ` }]],
+  [
+    'with another operation of one text',
+    2,
+    ['A', 'B'].map((operationName) => ({ viewer: own(1, 1), text: sized, operationName })),
+  ],
+  [
+    'with other variables',
+    3,
+    [{ n: 1 }, { n: 2 }, { n: null }, { n: 1 }].map((variables) => ({
+      viewer: own(1, 1),
+      text: sized,
+      operationName: 'A',
+      variables,
+    })),
+  ],
+];
+
+it.each(equal)('those %s are %i', async (_, count, subscriptions) => {
+  expect(await countLiveQueries(subscriptions)).toBe(count);
+});
+
+it('a text that has a number too large for any type shares nothing with null', async () => {
+  const variables = JSON.parse('{ "n": 1e999 }');
+  const subscription = { viewer: own(1, 1), text: sized, operationName: 'A', variables };
+  await expect(countLiveQueries([subscription])).rejects.toThrow('Int cannot represent non-integer value');
+});

@@ -1,0 +1,199 @@
+/** What goes over the wire to clients that take compressed responses, of both APIs. */
+
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { createGunzip } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { codings } from '../../src/http/contentCoding.ts';
+import { decoded } from '../support/decoded.ts';
+import { type DemoGateway, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
+
+let gateway: DemoGateway;
+beforeAll(async () => {
+  gateway = await openDemoGateway();
+});
+afterAll(() => gateway?.close());
+
+const browser = { 'Accept-Encoding': 'gzip, deflate, br, zstd' };
+const list = '/api/v1/dtt/sessions';
+const sessions = '{ dttSessions { nodes { id name createdAt segments { type passed points } } } }';
+
+interface Asked {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A document of GraphQL to post. */
+  readonly query?: string;
+  readonly isAnonymous?: boolean;
+  readonly at?: TestGateway;
+}
+
+async function open(path: string, { method, headers, query, isAnonymous, at = gateway }: Asked = {}) {
+  const sending = request(at.url + path, {
+    method: method ?? (query === undefined ? 'GET' : 'POST'),
+    headers: {
+      ...(!isAnonymous && { Authorization: `Bearer ${gateway.token}` }),
+      ...(query !== undefined && { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+  });
+  sending.end(query === undefined ? undefined : JSON.stringify({ query }));
+  const [response] = (await once(sending, 'response')) as [IncomingMessage];
+  return { response, leave: () => sending.destroy() };
+}
+
+/** Asks as bytes: what is compressed stays so. */
+async function ask(path: string, asked: Asked = {}) {
+  const { response } = await open(path, asked);
+  const body = Buffer.concat(await response.toArray());
+  return { status: response.statusCode, headers: response.headers, body };
+}
+
+const textOf = ({ headers, body }: { headers: IncomingHttpHeaders; body: Buffer }) =>
+  String(decoded(body, headers['content-encoding']));
+
+const fields = Array.from({ length: 20 }, (_, index) => `nothing${index}`).join(' ');
+const withQuery = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
+
+describe('a response', () => {
+  it.each<[string, string, Asked]>([
+    ['of REST', list, {}],
+    ['of GraphQL by GET', withQuery(sessions), {}],
+    ['of GraphQL by POST', '/graphql', { query: sessions }],
+    [
+      'to a client without a token',
+      '/graphql',
+      { query: '{ __schema { types { name } } }', isAnonymous: true },
+    ],
+    [
+      'that takes a while to compress',
+      '/graphql',
+      {
+        query: '{ __schema { types { name description fields { name description type { name kind } } } } }',
+      },
+    ],
+    ['that is an error', '/graphql', { query: `{ viewer { ${fields} } }` }],
+  ])('%s is the same in every form, the first time and out of the cache', async (_, path, asked) => {
+    const plain = await ask(path, asked);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.headers.vary).toMatch(/\bAccept-Encoding$/);
+    for (const coding of ['', ...codings]) {
+      const form = await ask(path, { ...asked, headers: { 'Accept-Encoding': coding } });
+      expect([form.status, form.headers['content-encoding']]).toEqual([plain.status, coding || undefined]);
+      expect(textOf(form)).toBe(String(plain.body));
+      expect(form.headers['content-length']).toBe(String(form.body.length));
+      expect(form.headers['content-type']).toBe(plain.headers['content-type']);
+      expect(form.headers.vary).toMatch(/\bAccept-Encoding$/);
+      if (coding !== '') expect(form.body.length).toBeLessThan(plain.body.length / 2);
+    }
+  });
+
+  it('of less than 1 KiB is left as it is', async () => {
+    const { headers } = await ask('/api/v1/users/me', { headers: browser });
+    expect(Number(headers['content-length'])).toBeLessThan(1_024);
+    expect(headers['content-encoding']).toBeUndefined();
+  });
+
+  it('to a HEAD has the headers of that to a GET', async () => {
+    const [head, get] = [
+      await ask(list, { method: 'HEAD', headers: browser }),
+      await ask(list, { headers: browser }),
+    ];
+    expect(head.body).toHaveLength(0);
+    for (const name of [
+      'content-length',
+      'content-encoding',
+      'content-type',
+      'etag',
+      'vary',
+      'cache-control',
+    ])
+      expect([name, head.headers[name]]).toEqual([name, get.headers[name]]);
+    expect(get.body).toHaveLength(Number(head.headers['content-length']));
+  });
+
+  it('that a client has is a 304, until it has changed', async () => {
+    const path = '/api/v1/dtt/templates';
+    const first = await ask(path, { headers: browser });
+    const { etag = '', vary } = first.headers;
+    expect(etag).toMatch(/^"[\w-]{43}-(zstd|br)"$/);
+    const condition = { headers: { ...browser, 'If-None-Match': etag } };
+    const again = await ask(path, condition);
+    expect([again.status, again.headers.etag, again.headers.vary, again.body.length]).toEqual([
+      304,
+      etag,
+      vary,
+      0,
+    ]);
+    expect(again.headers).not.toHaveProperty('content-encoding');
+    expect((await ask(path, { headers: { 'If-None-Match': etag } })).status).toBe(200);
+    const { data } = JSON.parse(textOf(first));
+    const other = data.data.find((template: { isActive: boolean }) => !template.isActive).id;
+    const activated = await fetch(`${gateway.url}${path}/${other}`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${gateway.token}`, 'Content-Type': 'application/json' },
+      body: '{"isActive":true}',
+    });
+    expect(activated.status).toBe(200);
+    expect((await ask(path, condition)).status).toBe(200);
+  });
+
+  it('is what a client that unpacks it by itself reads', async () => {
+    const headers = { Authorization: `Bearer ${gateway.token}` };
+    const response = await fetch(gateway.url + list, { headers });
+    expect(response.headers.get('Content-Encoding')).toMatch(/gzip|br/);
+    expect(await response.text()).toBe(String((await ask(list)).body));
+  });
+});
+
+describe('a stream', () => {
+  it('brings each event when it is sent, and ends whole when the gateway closes', async () => {
+    const closing = await openTestGateway({ ...gateway.database, close: async () => {} });
+    const { response } = await open('/graphql', {
+      query: 'subscription { activeDttTemplate { message } }',
+      headers: { ...browser, Accept: 'text/event-stream' },
+      at: closing,
+    });
+    expect(response.headers['content-encoding']).toBe('gzip');
+    expect(response.headers.vary).toBe('Accept-Encoding');
+    const text = response.pipe(createGunzip()).setEncoding('utf8');
+    let read = '';
+    text.on('data', (piece) => {
+      read += piece;
+    });
+    const ended = once(text, 'end');
+    for (const message of ['short', 'long'.repeat(1_000), 'longer'.repeat(20_000)]) {
+      await gateway.database.client.dttTemplate.updateMany({ data: { message } });
+      await expect.poll(() => read.includes(`"message":"${message}"`)).toBe(true);
+    }
+    // Which Node's own decompression takes for an error if the stream is cut, or its sum is wrong.
+    await Promise.all([closing.close(), ended]);
+  });
+});
+
+describe('with COMPRESSION=off', () => {
+  let other: TestGateway;
+  beforeAll(async () => {
+    const settings = { COMPRESSION: 'off' };
+    other = await openTestGateway({ ...gateway.database, close: async () => {} }, { settings });
+  });
+  afterAll(() => other?.close());
+
+  it('nothing is compressed, nor said to be', async () => {
+    for (const asked of [
+      {},
+      { query: sessions },
+      { query: 'subscription { activeDttTemplate { name } }', headers: { Accept: 'text/event-stream' } },
+    ]) {
+      const path = 'query' in asked ? '/graphql' : list;
+      const { response, leave } = await open(path, {
+        ...asked,
+        headers: { ...browser, ...asked.headers },
+        at: other,
+      });
+      expect(response.statusCode).toBe(200);
+      expect(response.headers['content-encoding']).toBeUndefined();
+      expect(response.headers.vary ?? '').not.toContain('Encoding');
+      leave();
+    }
+  });
+});
