@@ -144,7 +144,7 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
       headers: {
         ...Object.fromEntries(given),
-          ...(type !== undefined && { accept: type }),
+        ...(type !== undefined && { accept: type }),
       },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
