@@ -33,7 +33,7 @@ const allowedHeaders = [
 
 /** The methods of the two APIs, and those that an upstream may have beside them. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
-export const relayedMethods = [...usualMethods, 'PATCH'];
+export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /** How many refused origins and headers are told of: a stranger can make up any number. */
 const maxTold = 100;

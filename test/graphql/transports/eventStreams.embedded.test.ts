@@ -230,6 +230,14 @@ describe("Apollo's multipart protocol", () => {
     await expected('', { payload: nameOf(1) });
   });
 
+  it('says in its last part that the token has ended', async () => {
+    const { username } = await createAccount(gateway.database.client, 'erin');
+    const { token, id } = await createToken(gateway.database.client, username, 'to revoke');
+    const response = await ask({ accept, token, body: { query: activeName } });
+    await revokeToken(gateway.database.client, id);
+    expect(await response.text()).toMatch(/"payload":null,.*"code":"UNAUTHENTICATED".*--graphql--\r\n$/s);
+  });
+
   it('has a query, and what is wrong with a subscription, as JSON', async () => {
     const query = await ask({ accept, body: { query: '{ viewer { username } }' } });
     expect(query.headers.get('Content-Type')).toMatch(/^application\/json/);

@@ -1,0 +1,51 @@
+/** Reservations of event streams, with a clock of the test's own. */
+
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createPerUser } from '../../../src/graphql/perUser.ts';
+import {
+  createEventStreams,
+  type EventStreamsOptions,
+} from '../../../src/graphql/transports/eventStreams.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const viewer = { id: 1, tokenId: 1 };
+
+function createStreams(options: Partial<EventStreamsOptions> = {}) {
+  const unwatch = vi.fn();
+  const begin = () => {
+    throw new Error('nothing begins');
+  };
+  const streams = createEventStreams({
+    operations: { begin, watch: () => unwatch },
+    places: createPerUser(1),
+    isOnlyProcess: true,
+    ...options,
+  });
+  function reserve() {
+    const exchange = { request: { method: 'PUT', headers: {} }, target: '/graphql' } as unknown as Exchange;
+    const response = streams.handle(exchange, viewer);
+    if (!response || !('status' in response)) throw new Error('it is no response');
+    return response;
+  }
+  return { reserve, unwatch };
+}
+
+it('a stream that nobody opens for half a minute is there no more, nor its place taken', async () => {
+  const { reserve, unwatch } = createStreams();
+  expect(reserve().status).toBe(201);
+  await vi.advanceTimersByTimeAsync(29_999);
+  expect(reserve().status).toBe(429);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(unwatch).toHaveBeenCalledOnce();
+  expect(reserve().status).toBe(201);
+});
+
+it('with several processes nobody gets a stream that only one of them knows, and is told what there is instead', () => {
+  const { reserve } = createStreams({ isOnlyProcess: false });
+  const { status, body } = reserve();
+  expect(status).toBe(501);
+  expect(String(body)).toContain('use a WebSocket, or a stream for each operation');
+});
