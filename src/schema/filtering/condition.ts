@@ -39,6 +39,7 @@ function readRecord(
   reading: Reading,
 ): object | undefined {
   if (depth > bounds.depth) throw tooMuch(`${bounds.depth} levels of conditions`);
+  if (depth > 1) count(1, reading);
   const parts = Object.entries(where).flatMap(([name, wanted]): (object | undefined)[] => {
     if (wanted === undefined) return [];
     const at = `${path}.${name}`;
@@ -84,11 +85,10 @@ function readField(
   const comparisons = Object.entries(wanted).flatMap(([operator, value]): [string, unknown][] =>
     value === undefined ? [] : [[operator, value ?? saysNull(`${path}.${operator}`)]],
   );
-  reading.conditions += comparisons.length;
-  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
+  count(comparisons.length, reading);
   return all(
     comparisons.map(([operator, value]) => {
-      checkValue(`${path}.${operator}`, value);
+      checkValue(path, operator, value);
       if ('holds' in stands) {
         const holds = stands.holds(reading.viewer);
         return value === true ? holds : { NOT: holds };
@@ -96,6 +96,12 @@ function readField(
       return onColumns(modelOf(type), stands.columns, operator, value);
     }),
   );
+}
+
+/** What says nothing counts as well: it is a part of the statement all the same. */
+function count(conditions: number, reading: Reading): void {
+  reading.conditions += conditions;
+  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
 }
 
 /** A comparison of the first of the columns that has a value. */
@@ -122,15 +128,20 @@ function onColumns(
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
   if (operator === 'in') return { in: [value].flat() };
-  if (operator === 'contains' || operator === 'startsWith')
+  if (isPattern(operator))
     // LIKE has its own ideas of these.
     return { [operator]: String(value).replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
   return { [operator]: value };
 }
 
-function checkValue(path: string, value: unknown): void {
+const isPattern = (operator: string) => operator === 'contains' || operator === 'startsWith';
+
+function checkValue(field: string, operator: string, value: unknown): void {
+  const path = `${field}.${operator}`;
   const values = [value].flat();
   if (values.length > bounds.items) throw tooMuch(`${bounds.items} items in ${path}`);
+  if (isPattern(operator) && String(value).length > bounds.pattern)
+    throw argumentError('where', `${path} must have at most ${bounds.pattern} characters`);
   if (values.some((each) => typeof each === 'string' && !isText(each)))
     throw argumentError(
       'where',
