@@ -20,7 +20,15 @@ import type { Config } from '../config.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema } from '../schema/schema.ts';
-import { badRequest, breadthOf, complexityOf, isTooDeep, overLimits, requestError } from './limits.ts';
+import {
+  badRequest,
+  breadthOf,
+  complexityOf,
+  isTooDeep,
+  overLimits,
+  requestError,
+  unreadable,
+} from './limits.ts';
 import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
@@ -87,7 +95,7 @@ export function createDocuments(config: Config): Documents {
   let maxAnonymous: number | undefined;
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
-    if (isTooDeep(variables)) return requestError('The variables are nested too deeply');
+    if (isTooDeep(variables)) return unreadable('The variables are nested too deeply');
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(document, operation, variables) : 0;
     if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools());
