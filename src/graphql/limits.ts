@@ -27,7 +27,7 @@ import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
-import { likelyGroups, statisticsWeight } from '../schema/loading/statistics.ts';
+import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
 import { schema } from '../schema/schema.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
@@ -155,11 +155,14 @@ export function complexityOf(
     const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
     const cost = takes('where') ? weightOfList(written('where'), written('orderBy')) : 0;
     const times = isListType(getNullableType(type.type)) ? items : 1;
-    if (takes('by')) return { times, listSize: likelyGroups(written('by')), cost: cost + statisticsWeight };
+    if (takes('maxGroups')) {
+      const groups = within(size('maxGroups') ?? groupLimit.default, groupLimit.highest);
+      return { times, listSize: groups, cost: cost + statisticsWeight };
+    }
     return {
       times,
-      // The lists of a connection have the size that it was asked for.
-      listSize: takes('first') ? within(size('first') ?? size('last') ?? pageSize.default) : unsizedList,
+      // The lists of a connection have the size that it was asked for: by `last`, beside which `first` may be its default.
+      listSize: takes('first') ? within(size('last') ?? size('first') ?? pageSize.default) : unsizedList,
       cost,
     };
   };
@@ -193,7 +196,7 @@ const countTypes = (type: GraphQLNamedType) =>
   isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
 
 /** A size within the bounds. The field itself rejects one that is not. */
-const within = (size: number) => Math.min(Math.max(size, 1), pageSize.highest);
+const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
 /** The number that a value is, or how many items it has, given the values of the variables with their defaults. */
 function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>): number | undefined {

@@ -18,32 +18,14 @@ import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 import { type Model, visible } from './visible.ts';
 
-/** The most groups that statistics may have. */
-export const mostGroups = 1_000;
+/** How many groups statistics may have: by default those of a year by days. */
+export const groupLimit = { default: 366, highest: 1_000 } as const;
 
 /**
  * What statistics count for in the complexity of an operation, beside their groups: all of the viewer's sessions are read,
  * and all segments of these.
  */
 export const statisticsWeight = 1_000;
-
-/** A year has so many periods; of any other key a viewer has a few. */
-const likely: ReadonlyMap<string, number> = new Map([
-  ['DAY', 366],
-  ['WEEK', 53],
-  ['MONTH', 12],
-]);
-const likelyOfOthers = 5;
-
-/** How many groups there are likely to be, whether `by` comes as it is written in a document or as a variable's value. */
-export const likelyGroups = (by: unknown): number =>
-  [by ?? []]
-    .flat()
-    .reduce(
-      (groups: number, key) =>
-        Math.min(groups * (likely.get(String(key).toUpperCase()) ?? likelyOfOthers), mostGroups),
-      1,
-    );
 
 /** One number or time of a group. A mean is of the values that there are. */
 export type Figure = Omit<Measure, 'does'> & { readonly does: Measure['does'] | 'mean' };
@@ -71,6 +53,7 @@ export interface StatisticsArguments {
   readonly by?: readonly string[] | null | undefined;
   readonly timeZone?: string | null | undefined;
   readonly fill?: boolean | null | undefined;
+  readonly maxGroups?: number | null | undefined;
 }
 
 export interface StatsPeriod {
@@ -116,7 +99,7 @@ async function read<S extends Subject>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Statistics<S>> {
-  const { by, unit, timeZone } = checked(args);
+  const { by, unit, timeZone, maxGroups } = checked(args);
   const { where } = args;
   const condition = readFilter(model, where, context.viewer);
   const seen = visible[model](context.viewer);
@@ -139,13 +122,13 @@ async function read<S extends Subject>(
         : undefined,
     keys: pick(keys, isKey),
     partKeys: pick(partKeys, isKey),
-    atMost: mostGroups,
+    atMost: maxGroups,
   });
   const [total, ...groups] = await context.sql.run<GroupedRow>(text, values).catch((error: unknown) => {
     throw isUnknownTimeZone(error) ? unknownTimeZone(timeZone) : error;
   });
   if (!total) throw new Error('statistics without a total');
-  if (groups.length > mostGroups) throw tooManyGroups();
+  if (groups.length > maxGroups) throw tooManyGroups(maxGroups);
   // Of the figures and keys they have those that are selected and grouped by; no other is read, or it is null.
   const shaped = (row: GroupedRow) => ({ ...unkeyed, ...figuresOf(row, wanted) }) as GroupRow<S>;
   return { timeZone, total: shaped(total), groups: groups.map(shaped) };
@@ -158,12 +141,15 @@ const isUnit = (name: string): name is Period['unit'] => units.has(name);
  * The arguments, with what stands for those that were not given.
  * @throws a client error that names the argument which is wrong.
  */
-function checked({ by, timeZone, fill }: StatisticsArguments) {
+function checked({ by, timeZone, fill, maxGroups }: StatisticsArguments) {
   const names = new Set(by ?? []);
   const [unit, ...others] = [...names].filter(isUnit);
   if (others.length > 0) throw argumentError('by', 'by takes one of DAY, WEEK and MONTH, and not several');
   if (fill && !unit) throw argumentError('fill', 'fill needs DAY, WEEK or MONTH in by');
-  return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC') };
+  const most = maxGroups ?? groupLimit.default;
+  if (most < 1 || most > groupLimit.highest)
+    throw argumentError('maxGroups', `maxGroups must be an integer from 1 to ${groupLimit.highest}`);
+  return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC'), maxGroups: most };
 }
 
 /** Between which times a filter lets records through, where it says so by itself or in an `and`. */
@@ -185,11 +171,13 @@ function boundsOf(
   return { from: inOrder(lows).at(-1), to: inOrder(highs)[0] };
 }
 
-const tooManyGroups = () =>
-  argumentError(
-    'by',
-    `There are more than ${mostGroups} groups: ask for longer periods, fewer keys in by, or a shorter time in where`,
+function tooManyGroups(most: number): Error {
+  const more = most < groupLimit.highest ? `for up to ${groupLimit.highest} in maxGroups, ` : '';
+  return argumentError(
+    'maxGroups',
+    `There are more than ${most} groups: ask ${more}for longer periods, fewer keys in by, or a shorter time in where`,
   );
+}
 
 /** What the statement has to find out for the figures: for a mean, a sum and of how many it is. Rows are always counted. */
 function measuresOf(figures: Figures): Record<string, Measure> {

@@ -7,7 +7,6 @@ import { derive, toOne } from '../loading/reads.ts';
 import {
   type FigureRow,
   type GroupRow,
-  mostGroups,
   readStatistics,
   type Statistics,
   type Subject,
@@ -181,7 +180,7 @@ builder.queryField('dttSessionStats', (t) =>
   t.field({
     type: Stats,
     nullable: true,
-    description: `Statistics of the viewer's training sessions, in at most ${mostGroups} groups.`,
+    description: "Statistics of the viewer's training sessions.",
     extensions: { ...nullOnlyWithError },
     args: {
       where: t.arg({

@@ -7,7 +7,6 @@ import { toOne } from '../loading/reads.ts';
 import {
   type FigureRow,
   type GroupRow,
-  mostGroups,
   readStatistics,
   type Statistics,
   type Subject,
@@ -119,7 +118,7 @@ builder.queryField('lockSessionStats', (t) =>
   t.field({
     type: Stats,
     nullable: true,
-    description: `Statistics of the viewer's lock sessions, by when they started, in at most ${mostGroups} groups.`,
+    description: "Statistics of the viewer's lock sessions, by when they started.",
     extensions: { ...nullOnlyWithError },
     args: {
       where: t.arg({

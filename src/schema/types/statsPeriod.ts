@@ -1,7 +1,7 @@
 /** Periods, by which statistics are grouped. */
 
 import { builder } from '../builder.ts';
-import type { StatsPeriod as Shape } from '../loading/statistics.ts';
+import { groupLimit, type StatsPeriod as Shape } from '../loading/statistics.ts';
 
 builder.scalarType('LocalDate', {
   description: 'A day of the calendar, such as `2026-02-17`.',
@@ -33,6 +33,10 @@ export const statsArguments = builder.args((t) => ({
     description:
       'Whether periods without sessions have groups too, beside each of the other keys that occur: from the first session to the last, or ' +
       'from and to where `where` bounds their time.',
+  }),
+  maxGroups: t.int({
+    defaultValue: groupLimit.default,
+    description: `How many groups there may be: more are an error. An integer from 1 to ${groupLimit.highest}.`,
   }),
 }));
 

@@ -282,7 +282,11 @@ describe('a filter that cannot be', () => {
     ['has too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
     ['says nothing too often', { or: Array(51).fill({}) }, 'at most 50 conditions'],
     ['has too many links', { or: Array(26).fill({ template: {} }) }, 'at most 50 conditions'],
-    ['looks for a very long text', { name: { contains: 'é'.repeat(201) } }, 'where.name.contains must have at most 200'],
+    [
+      'looks for a very long text',
+      { name: { contains: 'é'.repeat(201) } },
+      'where.name.contains must have at most 200',
+    ],
     ['is too deep', nested(6), 'where must have at most 5 levels of conditions'],
   ])('%s is an error of its argument', async (_, where, message) => {
     const { data, errors } = await graphql(
