@@ -76,7 +76,9 @@ export function createPersistedOperations({
       return file.generation;
     },
 
-    textFor({ query, documentId, extensions }, viewer) {
+    textFor(request, viewer) {
+      const { documentId, extensions } = request;
+      const query = queryIn(request);
       if (only && query != null) return requestError(onlyPersisted);
       if (typeof query === 'string') {
         const hash = isAutomatic && viewer ? hashIn(extensions) : undefined;
@@ -98,10 +100,14 @@ export function createPersistedOperations({
       return hash ?? (only ? requestError(onlyPersisted) : undefined);
     },
 
-    registers: ({ query, extensions }) =>
-      isAutomatic && typeof query === 'string' && hashIn(extensions) !== undefined,
+    registers: (request) =>
+      isAutomatic && typeof queryIn(request) === 'string' && hashIn(request.extensions) !== undefined,
   };
 }
+
+/** The query of a request. Clients whose protocol wants one send it empty, beside the name of an operation. */
+const queryIn = ({ query, documentId, extensions }: Naming): unknown =>
+  query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
 /** The hash by which a request names a query, what is wrong with it, or undefined where there is none. */
 function hashIn(extensions: unknown): string | GraphQLError | undefined {

@@ -145,8 +145,6 @@ function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
       headers: {
         ...Object.fromEntries(given),
         ...(type !== undefined && { accept: type }),
-        // That of a part of a batch, or of a message, is not that of the request.
-        ...(body && { 'content-length': String(body.length) }),
       },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),

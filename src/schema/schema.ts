@@ -39,7 +39,7 @@ request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of 
 - \`id\` is a global id, for caches and for \`node(id:)\`. \`databaseId\` is the integer of the REST interface, and what
   arguments take.
 - Lists are connections: 50 records a page unless told otherwise, and at most 100. Devices come in the order of their last
-  visit, everything else newest first.
+  visit, everything else newest first, unless \`orderBy\` says otherwise; \`where\` leaves out what is not wanted.
 - A record that is missing, or somebody else's, is null. A field that can fail by itself is nullable as well, so that an
   error erases it and nothing beside it; what was read together with its record is non-null.
 - Every error has \`extensions.code\`, and one about an argument names it in \`extensions.argument\`.

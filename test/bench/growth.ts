@@ -6,8 +6,10 @@ import { join } from 'node:path';
 import { median, type Settings } from './compare.ts';
 import { dovetail, root } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
+import { measureFilters } from './filters.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
 import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { measureStatistics } from './statistics.ts';
 import type { Table } from './table.ts';
 import { type BenchRequest, type Endpoint, type Json, tokenOf, workloads } from './workloads.ts';
 
@@ -41,6 +43,8 @@ export async function measureGrowth(options: Options): Promise<Table[]> {
     return [
       await measureUsers(options, server),
       await measureDepths(options, server),
+      await measureManySessions(options, server),
+      await measureStatistics(2004, server, options.settings.rounds),
       await measureMemory(options),
       await measureStart(options),
     ];
@@ -136,6 +140,17 @@ async function measureDepths(
     title: 'requests/s and p50 ms of a page of 50 sessions behind so many others, of 100,000',
     rows: [['', ...depths.map((depth) => depth.toLocaleString('en')), 'ratio'], ...rows],
   };
+}
+
+async function measureManySessions(
+  { database, quick, progress }: Options,
+  server: ServerProcess,
+): Promise<Table> {
+  await database.load('filters.sql');
+  progress('loaded the user with sessions to filter');
+  const table = await measureFilters(server, quick ? 3 : 9);
+  progress('measured: filters and orders');
+  return table;
 }
 
 /** Memory of the gateway's process before anything was asked, and after each kind of work. */

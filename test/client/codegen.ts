@@ -10,14 +10,22 @@ const config: CodegenConfig = {
       preset: 'client',
       schema: '../../schema.graphql',
       documents: ['*.ts', '../../src/graphql/examples/*.graphql'],
-      config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
+      config: {
+        scalars: { DateTime: 'string', LocalDate: 'string' },
+        useTypeImports: true,
+        enumsAsTypes: true,
+      },
     },
     // The REST answers, whose names are the aliases of the operations.
     'generated/rest/': {
       preset: 'client',
       schema: ['../../schema.graphql', '../../src/rest/directives.graphql'],
       documents: '../../src/rest/operations.graphql',
-      config: { scalars: { DateTime: 'string' }, useTypeImports: true, enumsAsTypes: true },
+      config: {
+        scalars: { DateTime: 'string', LocalDate: 'string' },
+        useTypeImports: true,
+        enumsAsTypes: true,
+      },
       presetConfig: { fragmentMasking: false },
     },
   },

@@ -1,19 +1,11 @@
 /** Every example of the documents is run as it is printed, and prints what the page says. */
 
-import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { endProcesses, serve } from '../support/processes.ts';
-import {
-  clientPackages,
-  exitCodeOf,
-  notRun,
-  type Place,
-  patternOf,
-  reasonNotToRun,
-  runBlocks,
-} from './examples.ts';
+import { exitCodeOf, notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
 import { blocksOf, pages, readPage } from './markdown.ts';
 
 let place: Place;
@@ -24,7 +16,6 @@ beforeAll(async () => {
   // The gateway's own data, that of one that is started beside it, and that of a mirror.
   for (const name of ['.data', 'spare', 'mirror'])
     await cp(engine.template, join(folder, name), { recursive: true });
-  await symlink(join(process.cwd(), clientPackages), join(folder, 'node_modules'));
   const { url } = await serve({ DATA_DIR: join(folder, '.data') });
   const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
   place = {
@@ -47,7 +38,7 @@ afterAll(async () => {
 });
 
 const examples = pages.flatMap((page) => {
-  const blocks = blocksOf(readPage(page)).filter(({ language }) => language === 'sh' || language === 'js');
+  const blocks = blocksOf(readPage(page)).filter(({ language }) => language === 'sh');
   return blocks.length > 0 ? [{ page, blocks }] : [];
 });
 

@@ -13,12 +13,11 @@ export const notRun: Readonly<Record<string, string>> = {
   'DATABASE_URL=postgresql://user:password@':
     'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.embedded.test.ts opens the page',
+  '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
+    'needs a gateway of its own; test/graphql/automaticPersistedQueries.embedded.test.ts has one',
   'docker build': 'needs Docker',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
-  '// devices.mjs': 'needs @apollo/client, which is no dependency of the gateway',
-  '// environment.mjs':
-    'needs relay-runtime, which is no dependency of the gateway; .ci/run tries its compiler',
   'for each in $(seq 2000)':
     'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
   'npm test': 'runs all tests, of which this is one',
@@ -40,13 +39,13 @@ export function exitCodeOf(command: string): number {
 }
 
 /** What readers install for the clients that pages are about. */
-export const clientPackages = 'test/client/node_modules';
+const clientPackages = 'test/client/node_modules';
 
 /** Why a block is not run, if it is not. */
 export function reasonNotToRun({ text }: Block): string | undefined {
   const [, reason] = Object.entries(notRun).find(([beginning]) => text.startsWith(beginning)) ?? [];
   if (reason !== undefined) return reason;
-  if (/@urql\/core|follow\.mjs|openapi-typescript/.test(text) && !existsSync(clientPackages))
+  if (/openapi-typescript/.test(text) && !existsSync(clientPackages))
     return 'needs the packages of test/client: npm run packages';
   const needsPsql = text.startsWith('psql ') && spawnSync('psql', ['--version']).error;
   return needsPsql ? 'needs psql, which is not installed' : undefined;
@@ -161,8 +160,7 @@ export async function runBlocks(
 const plain = (text: string) => stripVTControlCharacters(text).replaceAll('\r', '').trim();
 
 /** A block as commands, each with the lines behind it that say what it prints. */
-function stepsOf({ language, text }: Block): Step[] {
-  if (language === 'js') return [{ command: saveScript(text), expected: undefined }];
+function stepsOf({ text }: Block): Step[] {
   const steps: { command: string; expected: string | undefined }[] = [];
   for (const line of text.trimEnd().split('\n')) {
     const last = steps.at(-1);
@@ -173,13 +171,6 @@ function stepsOf({ language, text }: Block): Step[] {
     else steps.push({ command: line, expected: undefined });
   }
   return steps;
-}
-
-/** A program begins with its name, by which the commands after it run it. */
-function saveScript(text: string): string {
-  const [, name] = /^\/\/ (\S+\.mjs)\n/.exec(text) ?? [];
-  if (name === undefined) throw new Error(`a program has to begin with its name, as // name.mjs:\n${text}`);
-  return `sed "s/localhost:4000/$gateway/" > ${name} <<'END OF PROGRAM'\n${text}END OF PROGRAM`;
 }
 
 /** What a page says that is printed, where `…` stands for anything. */

@@ -73,7 +73,9 @@ describe.each(pages)('%s', (page) => {
     expect(
       languages.filter(
         (language) =>
-          !['sh', 'js', 'ts', 'html', 'sql', 'graphql', 'mermaid', 'nginx', 'text'].includes(language),
+          !['sh', 'js', 'ts', 'json', 'html', 'sql', 'graphql', 'mermaid', 'nginx', 'text'].includes(
+            language,
+          ),
       ),
     ).toEqual([]);
   });

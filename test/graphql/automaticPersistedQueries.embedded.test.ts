@@ -7,9 +7,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { fuzzed, fuzzTimeout } from '../support/fuzzed.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
-
-const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 
 let folder: string;
 let on: TestGateway;
@@ -271,51 +270,52 @@ it('a query that was forgotten is registered again, although the response to the
   }
 });
 
-it('whatever is registered, forgotten and changed, the protocol gives what plain queries give', async () => {
-  const queries = [
-    'query Active { activeDttTemplate { name } }',
-    'query List($n: Int = 2) { dttTemplates(first: $n) { nodes { name isActive } } }',
-    'query Me { viewer { username } }',
-  ];
-  const step = fc.oneof(
-    {
-      weight: 8,
-      arbitrary: fc.record({
-        query: fc.constantFrom(...queries),
-        variables: fc.constantFrom({}, { n: 1 }, { n: 3 }),
-        method: fc.constantFrom('GET' as const, 'POST' as const),
-        isBob: fc.boolean(),
-      }),
-    },
-    { weight: 1, arbitrary: fc.constant('forget' as const) },
-    { weight: 1, arbitrary: fc.nat({ max: 2 }) },
-  );
-  const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), async (steps) => {
-    for (const each of steps) {
-      if (each === 'forget') for (const { token } of [alice, bob]) await forget(token);
-      else if (typeof each === 'number')
-        await ask({
-          query: `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[each]} }) { scheduleTypeChanged } }`,
-        });
-      else {
-        const { query, variables, method, isBob } = each;
-        const asking = { method, token: isBob ? bob.token : alice.token };
-        const short = { ...byHash(query), variables };
-        let { body } = await ask(short, asking);
-        if (body.errors) {
-          expect(body).toEqual(notFound);
-          ({ body } = await ask({ query, ...short }, asking));
-          // Registered from now on, by whatever method it is asked for.
-          for (const next of ['GET', 'POST'] as const)
-            expect((await ask(short, { ...asking, method: next })).body).toEqual(body);
+it(
+  'whatever is registered, forgotten and changed, the protocol gives what plain queries give',
+  async () => {
+    const queries = [
+      'query Active { activeDttTemplate { name } }',
+      'query List($n: Int = 2) { dttTemplates(first: $n) { nodes { name isActive } } }',
+      'query Me { viewer { username } }',
+    ];
+    const step = fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          query: fc.constantFrom(...queries),
+          variables: fc.constantFrom({}, { n: 1 }, { n: 3 }),
+          method: fc.constantFrom('GET' as const, 'POST' as const),
+          isBob: fc.boolean(),
+        }),
+      },
+      { weight: 1, arbitrary: fc.constant('forget' as const) },
+      { weight: 1, arbitrary: fc.nat({ max: 2 }) },
+    );
+    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), async (steps) => {
+      for (const each of steps) {
+        if (each === 'forget') for (const { token } of [alice, bob]) await forget(token);
+        else if (typeof each === 'number')
+          await ask({
+            query: `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[each]} }) { scheduleTypeChanged } }`,
+          });
+        else {
+          const { query, variables, method, isBob } = each;
+          const asking = { method, token: isBob ? bob.token : alice.token };
+          const short = { ...byHash(query), variables };
+          let { body } = await ask(short, asking);
+          if (body.errors) {
+            expect(body).toEqual(notFound);
+            ({ body } = await ask({ query, ...short }, asking));
+            // Registered from now on, by whatever method it is asked for.
+            for (const next of ['GET', 'POST'] as const)
+              expect((await ask(short, { ...asking, method: next })).body).toEqual(body);
+          }
+          expect(body).toEqual((await ask({ query, variables }, asking)).body);
+          expect(body.data).toBeDefined();
         }
-        expect(body).toEqual((await ask({ query, variables }, asking)).body);
-        expect(body.data).toBeDefined();
       }
-    }
-  });
-  await fc.assert(property, {
-    numRuns: minutes > 0 ? 1_000_000 : 4,
-    interruptAfterTimeLimit: minutes > 0 ? minutes * 60_000 : 10_000,
-  });
-}, 3_600_000);
+    });
+    await fc.assert(property, fuzzed(4));
+  },
+  fuzzTimeout,
+);

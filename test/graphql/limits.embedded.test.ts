@@ -313,6 +313,43 @@ describe('a question about the schema', () => {
   });
 });
 
+describe('a filter', () => {
+  const filtered = (where: string) => `dttSessions(first: 1, where: ${where}) { totalCount }`;
+  const weigh = (text: string, variables: object = {}) => {
+    const parsed = parse(text);
+    return complexityOf(parsed, getOperationAST(parsed) ?? expect.fail('it has no operation'), {
+      ...variables,
+    });
+  };
+
+  it.each<[where: string, counts: number]>([
+    ['{}', 0],
+    ['null', 0],
+    ['{ passed: { eq: true } }', 110],
+    ['{ passed: { eq: true }, name: { contains: "a", startsWith: "b" } }', 130],
+    ['{ or: [{ passed: { eq: true } }, { not: { template: { name: { in: ["a", "b", "c"] } } } }] }', 123],
+    ['{ databaseId: { in: [] } }', 110],
+  ])('counts for what it may cost: %s', (where, counts) => {
+    const [bare, written] = [weigh(`{ ${filtered('{}')} }`), weigh(`{ ${filtered(where)} }`)];
+    expect(written - bare).toBe(counts);
+  });
+
+  it('counts the same in variables, and anew for each', () => {
+    const text =
+      'query ($where: DttSessionFilter, $passed: Boolean) { a: dttSessions(first: 1, where: $where) { totalCount } b: dttSessions(first: 1, where: { passed: { eq: $passed } }) { totalCount } }';
+    const bare = weigh(text);
+    expect(weigh(text, { where: { name: { in: ['a', 'b'] } } }) - bare).toBe(112);
+    expect(weigh(text, { passed: true }) - bare).toBe(110);
+    expect(weigh(text, { where: { name: { in: 'a' } } }) - bare).toBe(111);
+    expect(weigh(text)).toBe(bare);
+  });
+
+  it('is over the limit, written a hundred times', () => {
+    const heavy = `{ name: { in: [${many(100, () => '"a"').replaceAll(' ', ', ')}] } }`;
+    expect(weigh(`{ ${many(100, (index) => `a${index}: ${filtered(heavy)}`)} }`)).toBeGreaterThan(20_000);
+  });
+});
+
 describe('a document at its limits', () => {
   it.each([
     ['20 levels', deep(20)],

@@ -32,7 +32,7 @@ async function follow(query: string, token = alice.token, variables = {}): Promi
   return events;
 }
 
-/** A field of each type, with its column, and a change of something that is not selected here. */
+/** A field of each type, with its column, and a change of something else: what statistics go by, and nothing but them. */
 const fields = {
   User: ['profileTitle', 'rank = coalesce(rank, 0) + 1'],
   DttDevice: ['serialNumber', '"apiHits" = "apiHits" + 1'],
@@ -69,13 +69,28 @@ const list = (type: Type) => ({
   wrap: (fields: string) => `totalCount nodes { ${fields} }`,
 });
 
+/** Of what is not selected otherwise. */
+const statistics = (type: Type, by: string, fields: string) => ({
+  type,
+  take: () => `by: [${by}]`,
+  wrap: () => fields,
+  areStatistics: true,
+});
+
+interface Query {
+  readonly type: Type;
+  readonly take?: ((ids: Ids) => string) | undefined;
+  readonly wrap: (fields: string) => string;
+  readonly areStatistics?: boolean;
+}
+
 interface Ids {
   readonly databaseId: number;
   readonly id: string;
 }
 
 /** Each query: the type of what it gives, and its arguments. */
-const queries = {
+const queries: Readonly<Record<string, Query>> = {
   viewer: record('User'),
   user: record('User', one('databaseId')),
   users: list('User'),
@@ -99,6 +114,8 @@ const queries = {
   ossmDevice: record('OssmDevice', one('databaseId')),
   ossmDevices: list('OssmDevice'),
   devices: list('LkbxDevice'),
+  dttSessionStats: statistics('DttSession', 'MONTH', 'groups { passedSessionCount }'),
+  lockSessionStats: statistics('LockSession', 'STATE', 'groups { lockState sessionCount }'),
   node: record('DttSession', ({ id }) => `id: "${id}"`),
   nodes: record('LockTemplate', ({ id }) => `ids: ["${id}"]`),
 };
@@ -131,7 +148,7 @@ describe('every query', () => {
 
   it.each(Object.entries(queries))(
     'delivers its result at once and after each change that alters it, and nothing after others: %s',
-    async (field, { type, take, wrap }) => {
+    async (field, { type, take, wrap, areStatistics = false }) => {
       const [name, other] = fields[type];
       const selection = wrap(`__typename ... on ${type} { id ${name} }`);
       const given = take ? `(${take(idsOf(type, alice))})` : '';
@@ -140,9 +157,12 @@ describe('every query', () => {
       const before = await asked();
       const events = await follow(`subscription ${document}`);
       expect(await events.next()).toEqual(before);
-      await write(type, other, alice);
+      const writes = [() => write(type, other, alice), () => change(type, alice)];
+      const [irrelevant, relevant] = areStatistics ? writes.toReversed() : writes;
+      await irrelevant?.();
       await change(type, bob);
-      await change(type, alice);
+      await write(type, other, bob);
+      await relevant?.();
       const next = await events.next();
       expect(next).not.toEqual(before);
       expect(next).toEqual(await asked());

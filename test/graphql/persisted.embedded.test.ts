@@ -74,6 +74,8 @@ describe('a persisted operation', () => {
   it.each([
     ['its documentId', { documentId: id }],
     ['its hash', byHash(id)],
+    ['its documentId beside an empty query', { query: '', documentId: id }],
+    ['its hash beside an empty query', { query: '', ...byHash(id) }],
   ])('is run by %s', async (_, naming) => {
     for (const gateway of [open, only])
       expect(await post(gateway, naming)).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });

@@ -103,7 +103,9 @@ describe('a stream of pieces', () => {
       // Without an option it insists on the end, the length and the sum.
       expect(gunzipSync(Buffer.concat([sent, encoder.end()])).equals(plain)).toBe(true);
     });
-    await fc.assert(property, fuzzed(20));
+    // Nothing behind something is drawn too rarely.
+    const examples: [Buffer[]][] = [[[Buffer.from('x'), randomBytes(0)]]];
+    await fc.assert(property, { ...fuzzed(20), examples });
   });
 
   it('gives a reader each piece as it comes', async () => {

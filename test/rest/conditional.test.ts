@@ -46,8 +46,8 @@ const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { usernam
 
 /** The GETs of both APIs. */
 const endpoints: readonly [string, string, string][] = [
-  ['REST', '/api/v1/users/me', 'Authorization'],
-  ['GraphQL', graphqlPath, 'Authorization, Accept'],
+  ['REST', '/api/v1/users/me', 'Authorization, Accept-Encoding'],
+  ['GraphQL', graphqlPath, 'Authorization, Accept, Accept-Encoding'],
 ];
 
 const otherTag = `"${'A'.repeat(43)}"`;

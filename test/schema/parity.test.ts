@@ -82,7 +82,9 @@ function selectionOf(field: GraphQLField<unknown, unknown>, depth: number): stri
   if (!isObjectType(type)) return undefined;
   // A connection is no step of its own: what counts is how many records deep the query goes.
   const isRecord = type.getInterfaces().some(({ name }) => name === 'Node');
-  return `${field.name} ${everything(type, isRecord ? depth - 1 : depth)}`;
+  // Statistics have records where they are grouped by some.
+  const grouped = field.args.some(({ name }) => name === 'by') ? '(by: [TEMPLATE])' : '';
+  return `${field.name}${grouped} ${everything(type, isRecord ? depth - 1 : depth)}`;
 }
 
 /** Responses as text, of every REST route that can be read, with the viewer's own ids. */

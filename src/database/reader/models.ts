@@ -16,6 +16,8 @@ export interface Relation {
 interface Field {
   readonly type: string;
   readonly isRequired: boolean;
+  /** Whether it names the row, or one that the row belongs to. */
+  readonly isKey: boolean;
   readonly relation?: Relation;
 }
 
@@ -76,13 +78,16 @@ function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
       new Map(
         fields.flatMap((field): [string, Field][] => {
           const { name, type, isList, isRequired, relationName, relationFromFields } = field;
-          if (relationName === undefined) return [[name, { type, isRequired }]];
+          const isKey =
+            field.isId || field.isUnique || fields.some((each) => each.relationFromFields?.includes(name));
+          const column = { type, isRequired, isKey };
+          if (relationName === undefined) return [[name, column]];
           const [own] = relationFromFields ?? [];
           if (!hasId(own === undefined ? model : type)) return [];
           const here = own ?? 'id';
           const there = own === undefined ? foreignKeyOf(type, relationName) : 'id';
           if (there === undefined) throw new Error(`${model}.${name} leads nowhere`);
-          return [[name, { type, isRequired, relation: { model: type as Model, isList, here, there } }]];
+          return [[name, { ...column, relation: { model: type as Model, isList, here, there } }]];
         }),
       ),
     ]),
@@ -95,6 +100,8 @@ interface DataModel {
     readonly type: string;
     readonly isList: boolean;
     readonly isRequired: boolean;
+    readonly isId: boolean;
+    readonly isUnique: boolean;
     readonly relationName?: string;
     readonly relationFromFields?: readonly string[];
   }[];

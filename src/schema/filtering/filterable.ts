@@ -90,9 +90,14 @@ export function orderColumn({ stands }: FilterField): string | undefined {
   return 'columns' in stands && stands.columns.length === 1 ? stands.columns[0] : undefined;
 }
 
-/** Devices of several kinds are put in order by the gateway, and text is in order as the database has it. */
+/**
+ * Whether lists of the type can be ordered by a field. Not by an id: no index has those of one user in order, and PostgreSQL
+ * would go through those of all users to find them. Devices of several kinds are put in order by the gateway, which does
+ * not know how the database sorts text.
+ */
 export function isOrderable(type: ListedType, field: FilterField): boolean {
-  if (orderColumn(field) === undefined) return false;
+  const column = orderColumn(field);
+  if (column === undefined || fieldOf(modelOf(type), column).isKey) return false;
   return type !== 'Device' || columnType(type, field) !== 'String';
 }
 

@@ -23,12 +23,7 @@ export function readOrder(
     throw argumentError('orderBy', `orderBy must have at most ${bounds.keys} fields`);
   if (new Set(wanted.map(({ field }) => field)).size < wanted.length)
     throw argumentError('orderBy', 'orderBy must name each field once');
-  const keys = wanted.map((each) => keyOf(type, each));
-  // Nothing is equal by id, so what comes behind it has nothing to say.
-  const id = keys.findIndex(({ column }) => column === 'id');
-  return id < 0
-    ? { keys, isDescending: last.direction === 'DESC' }
-    : { keys: keys.slice(0, id), isDescending: keys[id]?.isDescending === true };
+  return { keys: wanted.map((each) => keyOf(type, each)), isDescending: last.direction === 'DESC' };
 }
 
 function keyOf(type: ListedType, { field: name, direction }: OrderInput): OrderKey {

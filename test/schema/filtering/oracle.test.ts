@@ -133,8 +133,10 @@ beforeAll(async () => {
     `INSERT INTO "DttLibraryEntry" ("userId", "templateId") SELECT $1, id FROM "DttTemplate" WHERE "ownerId" = $2 AND id % 2 = 0`,
     [viewer.id, other],
   );
-  await addSessions(rows);
-});
+  // So many at once that no statement takes too long.
+  while (added < rows) await addSessions(Math.min(rows, 500));
+  await pool.query('ANALYZE');
+}, 300_000);
 afterAll(() => database?.close());
 
 let added = 0;
@@ -264,7 +266,10 @@ const usual: Readonly<Record<string, object[]>> = {
 };
 
 function orders(typeName: string): fc.Arbitrary<DrawnOrder> {
-  const fields = Object.entries(typeOf(typeName).fields).filter(([, { columns }]) => columns.length === 1);
+  // Ids are in no order.
+  const fields = Object.entries(typeOf(typeName).fields).filter(
+    ([name, { columns }]) => columns.length === 1 && name !== 'databaseId',
+  );
   const key = fc.record({ field: fc.constantFrom(...fields), direction: fc.constantFrom('ASC', 'DESC') });
   return fc.uniqueArray(key, { maxLength: 3, selector: ({ field: [name] }) => name }).map((keys) => ({
     orderBy: keys.map(({ field: [name], direction }) => ({

@@ -139,6 +139,20 @@ async function ask(id: number, variableValues: PlainQuery & { where?: object }) 
   return JSON.parse(JSON.stringify({ stats: data?.dttSessionStats, errors }));
 }
 
+it.each(changes.flatMap(([timeZone, ...days]) => days.map((day) => [timeZone, day] as const)))(
+  'knows when the days begin around the change of clocks in %s on %s',
+  async (timeZone, day) => {
+    const owner = await write([]);
+    const around = (days: number) => Date.parse(day) + days * 24 * hour;
+    for (const unit of ['DAY', 'WEEK', 'MONTH'] as const) {
+      const query = { by: [unit], timeZone, fill: true, from: around(-4), to: around(4) };
+      const createdAt = { gte: new Date(query.from).toISOString(), lte: new Date(query.to).toISOString() };
+      const { stats } = await ask(owner, { ...query, where: { createdAt } });
+      expect(stats).toEqual(plainStatistics([], query));
+    }
+  },
+);
+
 it(
   'gives what counting and adding up by hand gives, in any time zone, by any keys, with gaps filled or not',
   async () => {

@@ -15,6 +15,8 @@ export const tellSkipped = (leftOut: readonly string[]): Reporter => ({
       }
     }
     for (const folder of leftOut)
-      process.stdout.write(`not run: ${folder}, which has packages of its own: npm run packages\n`);
+      process.stdout.write(
+        `not run: ${folder}, which has packages of its own: npm run packages -- ${folder}\n`,
+      );
   },
 });

@@ -1,0 +1,245 @@
+/** What docs/clients.md shows, run with each client's own package against a gateway. */
+
+import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
+import { persistedExchange } from '@urql/exchange-persisted';
+import { print } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeFrontend, useScene } from '../support/frontends.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import * as apollo from './generated/docs/app/src/apollo.ts';
+import { overEvents } from './generated/docs/app/src/apolloEvents.ts';
+import { trusted as trustedLink } from './generated/docs/app/src/apolloTrusted.ts';
+import type { TemplatesNowSubscription } from './generated/docs/app/src/gql/graphql.ts';
+import { connectEvents, connectSocket } from './generated/docs/app/src/live.ts';
+import {
+  activation,
+  sessionsQuery,
+  templatesNow,
+  templatesQuery,
+} from './generated/docs/app/src/operations.ts';
+import * as requests from './generated/docs/app/src/request.ts';
+import { hashOf } from './generated/docs/app/src/trusted.ts';
+import * as urql from './generated/docs/app/src/urql.ts';
+import { overSocket } from './generated/docs/app/src/urqlSocket.ts';
+import { trusted as trustedExchange } from './generated/docs/app/src/urqlTrusted.ts';
+import { devicesQuery, namesOf } from './generated/docs/tada/src/devices.ts';
+import { graphql as tada } from './generated/docs/tada/src/graphql.ts';
+
+const scene = useScene();
+
+describeFrontend(
+  {
+    client: 'urql',
+    activation: 'Activate',
+    persists: true,
+    transports: ['server-sent events'],
+    open(url, token, transport) {
+      const client = urql.createUrql(
+        url,
+        token,
+        transport === 'a WebSocket'
+          ? [persistedExchange(), overSocket(connectSocket(url, token))]
+          : undefined,
+      );
+      let after: string | null | undefined;
+      return {
+        async readPage() {
+          const { edges, pageInfo } = await urql.readSessions(client, after);
+          after = pageInfo.endCursor;
+          return edges.map(({ node }) => node.name);
+        },
+        readTemplates: async () => (await client.query(templatesQuery, {})).data,
+        templatesInCache: () => client.readQuery(templatesQuery, {})?.data,
+        activate: (id) => urql.activate(client, id),
+        follow: () => urql.follow(client),
+        codeOf: urql.codeOf,
+      };
+    },
+  },
+  scene,
+);
+
+describeFrontend(
+  {
+    client: 'Apollo Client',
+    activation: 'Activate',
+    persists: true,
+    transports: ['server-sent events'],
+    open(url, token, transport) {
+      const client = apollo.createApollo(url, token, {
+        ...(transport === 'a WebSocket' && { live: new GraphQLWsLink(connectSocket(url, token)) }),
+        ...(transport === 'server-sent events' && { live: overEvents(connectEvents(url, token)) }),
+      });
+      const sessions = apollo.watchSessions(client);
+      return {
+        async readPage() {
+          const page = await apollo.readSessions(sessions);
+          return page?.edges?.map((edge) => edge?.node?.name ?? null) ?? [];
+        },
+        readTemplates: async () => (await client.query({ query: templatesQuery })).data,
+        templatesInCache: () => client.readQuery({ query: templatesQuery }) ?? undefined,
+        activate: (id) => apollo.activate(client, id),
+        follow: () => apollo.follow(client),
+        codeOf: apollo.codeOf,
+      };
+    },
+  },
+  scene,
+);
+
+describe('graphql-request', () => {
+  it('reads all pages of a filter in an order', async () => {
+    const { url, alice, passed } = scene();
+    const names: (string | null)[] = [];
+    for await (const { node } of requests.readSessions(requests.createRequests(url, alice.token)))
+      names.push(node.name);
+    expect(names).toEqual(passed);
+  });
+
+  it('sends the text of a query once, and its hash from then on', async () => {
+    const { url, alice, sent } = scene();
+    const client = requests.createRequests(url, alice.token);
+    await client.request(devicesQuery, { first: 1 });
+    await client.request(devicesQuery, { first: 2 });
+    expect(sent().map(({ query }) => typeof query)).toEqual(['undefined', 'string', 'undefined']);
+  });
+
+  it('activates, and says what went wrong', async () => {
+    const { url, alice, ids } = scene();
+    const { activateTemplate } = await requests
+      .createRequests(url, alice.token)
+      .request(activation, { id: ids[1] });
+    expect(activateTemplate?.previousTemplate).toMatchObject({ id: ids[0], isActive: false });
+    const error = await requests.createRequests(url, 'nobody').request(templatesQuery).catch(Object);
+    expect(requests.codeOf(error)).toBe('UNAUTHENTICATED');
+  });
+
+  it.each([['server-sent events', connectEvents]])(
+    'has subscriptions beside it, over %s',
+    async (_, connect) => {
+      const { url, alice, ids, activateElsewhere } = scene();
+      const client = connect(url, alice.token);
+      const results = client.iterate<TemplatesNowSubscription>({ query: print(templatesNow) });
+      const active: (string | undefined)[] = [];
+      for await (const { data } of results) {
+        active.push(data?.viewer?.activeDttTemplate?.id);
+        if (active.length === 2) break;
+        await activateElsewhere(2);
+      }
+      expect(active).toEqual([ids[0], ids[2]]);
+      client.dispose();
+    },
+  );
+});
+
+describe('what is typed', () => {
+  it('is a document of gql.tada', async () => {
+    const { url, alice } = scene();
+    const data = await requests.createRequests(url, alice.token).request(devicesQuery, { first: 2 });
+    expect(namesOf(data)).toEqual([expect.stringMatching(/^02:/), expect.stringMatching(/^02:/)]);
+    // @ts-expect-error It was not asked for.
+    expect(data.devices?.totalCount).toBeUndefined();
+  });
+
+  it('is a variable of gql.tada', async () => {
+    const document = tada(`
+      mutation Activate($template: DttTemplateReference!) {
+        activateTemplate(template: $template) {
+          scheduleTypeChanged
+        }
+      }
+    `);
+    const { url, alice } = scene();
+    const client = requests.createRequests(url, alice.token);
+    const template = { databaseId: alice.dttTemplates[0] };
+    expect((await client.request(document, { template })).activateTemplate).not.toBeNull();
+    // @ts-expect-error It is named by one of its ids.
+    const error = await client.request(document, { template: {} }).catch(Object);
+    expect(requests.codeOf(error)).toBe('BAD_USER_INPUT');
+  });
+
+  it('is a document of GraphQL Code Generator', async () => {
+    const { url, alice } = scene();
+    const { viewer } = await requests.createRequests(url, alice.token).request(templatesQuery);
+    const names: string[] | undefined = viewer?.dttTemplates?.nodes.map(({ name }) => name);
+    expect(names).toHaveLength(3);
+    // @ts-expect-error It was not asked for.
+    expect(viewer?.username).toBeUndefined();
+    // @ts-expect-error It is a number.
+    await requests.createRequests(url, alice.token).request(sessionsQuery, { first: 'two' }).catch(Object);
+  });
+});
+
+describe('a gateway that takes no hashes', () => {
+  let gateway: TestGateway;
+  let url: string;
+  beforeAll(async () => {
+    const settings = { AUTOMATIC_PERSISTED_QUERIES: 'off' };
+    gateway = await openTestGateway(await openBeside(scene().gateway.database), { settings });
+    url = `${gateway.url}/graphql`;
+  });
+  afterAll(() => gateway?.close());
+
+  it.each<[string, (token: string) => Promise<unknown>]>([
+    ['urql', async (token) => (await urql.createUrql(url, token).query(templatesQuery, {})).data],
+    [
+      'Apollo Client',
+      async (token) => (await apollo.createApollo(url, token).query({ query: templatesQuery })).data,
+    ],
+    ['graphql-request', (token) => requests.createRequests(url, token).request(templatesQuery)],
+  ])('gets the queries of %s themselves', async (_, read) => {
+    expect(await read(scene().alice.token)).toMatchObject({ viewer: { activeDttTemplate: {} } });
+    expect(
+      scene()
+        .sent()
+        .map(({ query }) => typeof query),
+    ).toEqual(['undefined', 'string']);
+  });
+});
+
+describe('a gateway that runs trusted documents only', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await openTestGateway(await openBeside(scene().gateway.database), {
+      settings: {
+        PERSISTED_OPERATIONS_FILE: 'test/client/generated/docs/app/src/gql/persisted-documents.json',
+        PERSISTED_OPERATIONS: 'only',
+      },
+    });
+  });
+  afterAll(() => gateway?.close());
+
+  it('serves urql', async () => {
+    const client = urql.createUrql(`${gateway.url}/graphql`, scene().alice.token, [trustedExchange()]);
+    const { edges } = await urql.readSessions(client);
+    expect(edges).toHaveLength(20);
+    await urql.activate(client, scene().ids[1]);
+    expect(
+      scene()
+        .sent()
+        .map(({ query }) => query),
+    ).toEqual([undefined, undefined]);
+  });
+
+  it('serves Apollo Client', async () => {
+    const persisted = trustedLink();
+    const client = apollo.createApollo(`${gateway.url}/graphql`, scene().alice.token, { persisted });
+    const sessions = await apollo.readSessions(apollo.watchSessions(client));
+    expect(sessions?.edges).toHaveLength(20);
+    await apollo.activate(client, scene().ids[1]);
+    expect(
+      scene()
+        .sent()
+        .map(({ query }) => query),
+    ).toEqual([undefined, undefined]);
+  });
+
+  it('serves whoever names a document', async () => {
+    const response = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${scene().alice.token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ documentId: hashOf(templatesQuery) }),
+    });
+    expect(await response.json()).toMatchObject({ data: { viewer: { __typename: 'User' } } });
+  });
+});

@@ -1,0 +1,37 @@
+/** Builds what docs/clients.md shows of Relay, as a frontend's build does: the compiler, the types, then Babel. */
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { transformFileSync } from '@babel/core';
+
+/** The page's configuration as it is, and with what it says of trusted documents. */
+const project = 'generated/docs/relay';
+const trusted = 'generated/docs/trusted';
+cpSync(project, trusted, { recursive: true });
+const config = JSON.parse(readFileSync(join(trusted, 'relay.config.json'), 'utf8'));
+const persistConfig = { file: 'persisted.json' };
+writeFileSync(join(trusted, 'relay.config.json'), JSON.stringify({ ...config, persistConfig }));
+writeFileSync(join(trusted, persistConfig.file), '{}');
+
+for (const folder of [project, trusted]) {
+  run('node_modules/.bin/relay-compiler', ['relay.config.json'], folder);
+  if (folder === project) run('../../node_modules/.bin/tsc', ['--project', resolve('.')], folder);
+  for (const name of readdirSync(join(folder, 'src'))) {
+    if (name.endsWith('.ts')) translate(join(folder, 'src', name));
+  }
+}
+
+function run(command, parameters, cwd) {
+  execFileSync(resolve(command), parameters, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+/** Has what is tagged with `graphql` be what the compiler made of it. */
+function translate(file) {
+  const { code } = transformFileSync(file, {
+    babelrc: false,
+    parserOpts: { plugins: ['typescript'] },
+    plugins: [['relay', { eagerEsModules: true }]],
+  });
+  writeFileSync(file, code);
+}

@@ -1,0 +1,231 @@
+/** Cursors of lists that were filtered or ordered: each belongs to its list as it was asked for. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway();
+  alice = await createAccount(gateway.database.client, 'alice');
+});
+afterAll(() => gateway?.close());
+
+interface Asked {
+  readonly where?: object;
+  readonly orderBy?: object | undefined;
+  readonly first?: number;
+  readonly last?: number;
+  readonly after?: string | null;
+  readonly before?: string | null;
+  readonly offset?: number;
+}
+
+async function ask(list: string, type: string, asked: Asked) {
+  return graphqlOnce(
+    gateway,
+    alice.token,
+    `query ($where: ${type}Filter, $orderBy: [${type}Order!], $first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
+      ${list}(where: $where, orderBy: $orderBy, first: $first, last: $last, after: $after, before: $before, offset: $offset) {
+        totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage endCursor startCursor } } }`,
+    { ...asked },
+  );
+}
+
+async function page(list: string, type: string, asked: Asked) {
+  const { data, errors } = await ask(list, type, asked);
+  expect(errors).toBeUndefined();
+  const { nodes, edges, pageInfo } = data[list];
+  return {
+    ids: nodes.map(({ databaseId }: { databaseId: number }) => databaseId) as number[],
+    cursors: edges.map(({ cursor }: { cursor: string }) => cursor) as string[],
+    pageInfo,
+  };
+}
+
+const sessions = (asked: Asked) => page('dttSessions', 'DttSession', asked);
+const byName = { orderBy: [{ field: 'NAME', direction: 'ASC' }] };
+const failed = { where: { passed: { eq: false } } };
+const encode = (text: string) => Buffer.from(text).toString('base64url');
+
+describe('a cursor', () => {
+  it('of a list as it comes is the time and the id, as it always was', async () => {
+    const { ids, cursors } = await sessions({ first: 1 });
+    expect(cursors).toEqual([encode(`${Date.parse('2026-01-01T01:00:00Z')}/${ids[0]}`)]);
+    for (const nothing of [{ where: {} }, { where: { and: [] } }, { orderBy: [] }])
+      expect((await sessions({ first: 1, ...nothing })).cursors).toEqual(cursors);
+    const devices = await page('devices', 'Device', { first: 1 });
+    expect(devices.cursors[0]).toMatch(new RegExp(`^${encode('DttDevice:17').slice(0, -2)}`));
+  });
+
+  it('of a filter takes the filter in other words, and in another order', async () => {
+    const where = {
+      passed: { eq: false },
+      createdAt: { gte: '2026-01-01T00:00:00Z', lt: '2027-01-01T00:00:00Z' },
+    };
+    const { ids, cursors } = await sessions({ where });
+    const same = {
+      createdAt: { lt: '2027-01-01T01:00:00+01:00', gte: '2026-01-01T00:00:00.000Z' },
+      passed: { eq: false },
+    };
+    expect((await sessions({ where: same, after: cursors[0] ?? '' })).ids).toEqual(ids.slice(1));
+  });
+
+  const others: readonly (readonly [string, Asked, Asked])[] = [
+    ['a filter', failed, {}],
+    ['another filter', failed, { where: { passed: { eq: true } } }],
+    ['the list as it comes', {}, failed],
+    ['the list as it comes', {}, byName],
+    ['an order', byName, {}],
+    ['another direction', byName, { orderBy: [{ field: 'NAME', direction: 'DESC' }] }],
+    ['an order without a filter', byName, { ...byName, ...failed }],
+    ['fewer fields', byName, { orderBy: [...byName.orderBy, { field: 'PASSED', direction: 'ASC' }] }],
+  ];
+  it.each(others)('of %s is an error anywhere else that says what to do', async (_, from, to) => {
+    const { cursors } = await sessions(from);
+    for (const argument of ['after', 'before']) {
+      const { data, errors } = await ask('dttSessions', 'DttSession', { ...to, [argument]: cursors[0] });
+      expect(data).toEqual({ dttSessions: null });
+      expect(errors).toEqual([
+        expect.objectContaining({
+          message: `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
+          extensions: { code: 'BAD_USER_INPUT', argument },
+        }),
+      ]);
+    }
+  });
+
+  it('of a list of another type is none of this one', async () => {
+    const { cursors } = await page('lockSessions', 'LockSession', { orderBy: byName.orderBy });
+    const { errors } = await ask('dttSessions', 'DttSession', { ...byName, after: cursors[0] ?? '' });
+    expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });
+  });
+
+  it('that is forged reaches no statement', async () => {
+    const lists: readonly (readonly [string, string, Asked, unknown[]])[] = [
+      ['dttSessions', 'DttSession', byName, [1, '\0', '\ud800', true, {}, []]],
+      ['dttSessions', 'DttSession', { orderBy: [{ field: 'PASSED', direction: 'ASC' }] }, [1, 'true', 'x']],
+      [
+        'dttSessions',
+        'DttSession',
+        { orderBy: [{ field: 'CREATED_AT', direction: 'ASC' }] },
+        [null, 'NaN', 1e300, 0.5, 'x', true],
+      ],
+      [
+        'lockSessions',
+        'LockSession',
+        { orderBy: [{ field: 'DURATION_SECONDS', direction: 'ASC' }] },
+        [null, 2 ** 31, -(2 ** 31) - 1, 0.5, '1'],
+      ],
+      [
+        'dttTemplates',
+        'DttTemplate',
+        { orderBy: [{ field: 'TARGET_DEPTH', direction: 'ASC' }] },
+        [null, 'x', true],
+      ],
+      ['users', 'User', { orderBy: [{ field: 'SCHEDULE_TYPE', direction: 'ASC' }] }, ['x', 1]],
+      ['devices', 'Device', { orderBy: [{ field: 'LAST_VISITED_AT', direction: 'ASC' }] }, [1]],
+    ];
+    for (const [list, type, asked, values] of lists) {
+      const { cursors } = await page(list, type, { ...asked, first: 1 });
+      const [mark] = JSON.parse(Buffer.from(cursors[0] ?? '', 'base64url').toString());
+      const forged = [
+        ...values.map((value) => [mark, 1, [value], null]),
+        [mark, 1, [], null],
+        [mark, 1, 'x', null],
+        [mark, -1, [null], null],
+        [mark, 2 ** 31, [null], null],
+        [mark, 1, [null], 'Elsewhere'],
+        [mark, 1, [null], 7],
+        [mark],
+      ];
+      for (const after of [
+        ...forged.map((each) => encode(JSON.stringify(each))),
+        encode(`["${mark}`),
+        '',
+        'x',
+      ]) {
+        const { errors } = await ask(list, type, { ...asked, after });
+        const told = `${list} after ${Buffer.from(after, 'base64url')}`;
+        expect(errors?.[0]?.extensions, told).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });
+      }
+    }
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe('an order', () => {
+  it.each([
+    ['ASC', [1, 3, 5, 2, 4, 0]],
+    ['DESC', [4, 2, 5, 3, 1, 0]],
+  ])(
+    '%s has records without a value last, and ties by id in the same direction',
+    async (direction, places) => {
+      const orderBy = [{ field: 'PASSED', direction }];
+      const right = places.map((place) => alice.dttSessions[place]);
+      // The ids of newer sessions are lower here.
+      expect((await sessions({ orderBy })).ids).toEqual(right);
+      expect((await sessions({ orderBy: orderBy[0] })).ids).toEqual(right);
+      expect((await sessions({ orderBy, last: 2 })).ids).toEqual(right.slice(-2));
+      expect((await sessions({ orderBy, offset: 4 })).ids).toEqual(right.slice(4));
+    },
+  );
+
+  it.each([
+    [
+      { orderBy: ['NAME', 'PASSED', 'CREATED_AT', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
+      'orderBy must have at most 3 fields',
+    ],
+    [
+      { orderBy: ['NAME', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
+      'orderBy must name each field once',
+    ],
+  ])('of too much is an error', async (asked, message) => {
+    const { errors } = await ask('dttSessions', 'DttSession', asked);
+    expect(errors).toEqual([
+      expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'orderBy' } }),
+    ]);
+  });
+
+  it.each(['ASC', 'DESC'])(
+    '%s of devices goes through all kinds both ways, never visited last',
+    async (direction) => {
+      const asked = { orderBy: [{ field: 'LAST_VISITED_AT', direction }] };
+      const { ids: all, cursors } = await page('devices', 'Device', asked);
+      expect(all).toHaveLength(alice.dttDevices.length + alice.lkbxDevices.length + alice.ossmDevices.length);
+      const { data } = await graphqlOnce(
+        gateway,
+        alice.token,
+        `{ devices(orderBy: { field: LAST_VISITED_AT, direction: ${direction} }) { nodes { lastVisitedAt } } }`,
+      );
+      const times: (string | null)[] = data.devices.nodes.map(
+        (node: { lastVisitedAt: string | null }) => node.lastVisitedAt,
+      );
+      const visited = times.filter((each) => each !== null);
+      const sorted = direction === 'ASC' ? visited.toSorted() : visited.toSorted().reverse();
+      expect(times).toEqual([...sorted, ...Array(times.length - visited.length).fill(null)]);
+      for (const size of [1, 2, 3]) {
+        const forward: number[] = [];
+        const backward: number[] = [];
+        let [after, before]: (string | null)[] = [null, null];
+        for (let more = true; more; ) {
+          const next = await page('devices', 'Device', { ...asked, first: size, after: after ?? null });
+          forward.push(...next.ids);
+          after = next.pageInfo.endCursor;
+          more = next.pageInfo.hasNextPage;
+        }
+        for (let more = true; more; ) {
+          const next = await page('devices', 'Device', { ...asked, last: size, before: before ?? null });
+          backward.unshift(...next.ids);
+          before = next.pageInfo.startCursor;
+          more = next.pageInfo.hasPreviousPage;
+        }
+        expect([forward, backward]).toEqual([all, all]);
+      }
+      const between = { after: cursors[1] ?? '', before: cursors[4] ?? '' };
+      expect((await page('devices', 'Device', { ...asked, ...between })).ids).toEqual(all.slice(2, 4));
+    },
+  );
+});
