@@ -210,28 +210,30 @@ describe('a gateway that runs trusted documents only', () => {
   afterAll(() => gateway?.close());
 
   it('serves urql', async () => {
-    const client = urql.createUrql(`${gateway.url}/graphql`, scene().alice.token, [trustedExchange()]);
+    const { alice, ids, sent, activateElsewhere } = scene();
+    const client = urql.createUrql(`${gateway.url}/graphql`, alice.token, [trustedExchange()]);
     const { edges } = await urql.readSessions(client);
     expect(edges).toHaveLength(20);
-    await urql.activate(client, scene().ids[1]);
-    expect(
-      scene()
-        .sent()
-        .map(({ query }) => query),
-    ).toEqual([undefined, undefined]);
+    await urql.activate(client, ids[1]);
+    const active: unknown[] = [];
+    const following = client
+      .subscription(templatesNow, {})
+      .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
+    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
+    await activateElsewhere(2);
+    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1], ids[2]]);
+    following.unsubscribe();
+    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
   });
 
   it('serves Apollo Client', async () => {
+    const { alice, ids, sent } = scene();
     const persisted = trustedLink();
-    const client = apollo.createApollo(`${gateway.url}/graphql`, scene().alice.token, { persisted });
+    const client = apollo.createApollo(`${gateway.url}/graphql`, alice.token, { persisted });
     const sessions = await apollo.readSessions(apollo.watchSessions(client));
     expect(sessions?.edges).toHaveLength(20);
-    await apollo.activate(client, scene().ids[1]);
-    expect(
-      scene()
-        .sent()
-        .map(({ query }) => query),
-    ).toEqual([undefined, undefined]);
+    await apollo.activate(client, ids[1]);
+    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined]);
   });
 
   it('serves whoever names a document', async () => {
