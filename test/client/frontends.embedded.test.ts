@@ -32,7 +32,7 @@ describeFrontend(
     client: 'urql',
     activation: 'Activate',
     persists: true,
-    transports: ['server-sent events'],
+    transports: ['server-sent events', 'a WebSocket'],
     open(url, token, transport) {
       const client = urql.createUrql(
         url,
@@ -64,7 +64,7 @@ describeFrontend(
     client: 'Apollo Client',
     activation: 'Activate',
     persists: true,
-    transports: ['server-sent events'],
+    transports: ['multipart', 'server-sent events', 'a WebSocket'],
     open(url, token, transport) {
       const client = apollo.createApollo(url, token, {
         ...(transport === 'a WebSocket' && { live: new GraphQLWsLink(connectSocket(url, token)) }),
@@ -114,22 +114,22 @@ describe('graphql-request', () => {
     expect(requests.codeOf(error)).toBe('UNAUTHENTICATED');
   });
 
-  it.each([['server-sent events', connectEvents]])(
-    'has subscriptions beside it, over %s',
-    async (_, connect) => {
-      const { url, alice, ids, activateElsewhere } = scene();
-      const client = connect(url, alice.token);
-      const results = client.iterate<TemplatesNowSubscription>({ query: print(templatesNow) });
-      const active: (string | undefined)[] = [];
-      for await (const { data } of results) {
-        active.push(data?.viewer?.activeDttTemplate?.id);
-        if (active.length === 2) break;
-        await activateElsewhere(2);
-      }
-      expect(active).toEqual([ids[0], ids[2]]);
-      client.dispose();
-    },
-  );
+  it.each([
+    ['server-sent events', connectEvents],
+    ['a WebSocket', connectSocket],
+  ])('has subscriptions beside it, over %s', async (_, connect) => {
+    const { url, alice, ids, activateElsewhere } = scene();
+    const client = connect(url, alice.token);
+    const results = client.iterate<TemplatesNowSubscription>({ query: print(templatesNow) });
+    const active: (string | undefined)[] = [];
+    for await (const { data } of results) {
+      active.push(data?.viewer?.activeDttTemplate?.id);
+      if (active.length === 2) break;
+      await activateElsewhere(2);
+    }
+    expect(active).toEqual([ids[0], ids[2]]);
+    client.dispose();
+  });
 });
 
 describe('what is typed', () => {
@@ -227,13 +227,21 @@ describe('a gateway that runs trusted documents only', () => {
   });
 
   it('serves Apollo Client', async () => {
-    const { alice, ids, sent } = scene();
+    const { alice, ids, sent, activateElsewhere } = scene();
     const persisted = trustedLink();
     const client = apollo.createApollo(`${gateway.url}/graphql`, alice.token, { persisted });
     const sessions = await apollo.readSessions(apollo.watchSessions(client));
     expect(sessions?.edges).toHaveLength(20);
     await apollo.activate(client, ids[1]);
-    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined]);
+    const active: unknown[] = [];
+    const following = client
+      .subscribe({ query: templatesNow })
+      .subscribe(({ data }) => active.push(data?.viewer?.activeDttTemplate?.id));
+    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1]]);
+    await activateElsewhere(2);
+    await expect.poll(() => active, { timeout: 20_000 }).toEqual([ids[1], ids[2]]);
+    following.unsubscribe();
+    expect(sent().map(({ query }) => query)).toEqual([undefined, undefined, undefined]);
   });
 
   it('serves whoever names a document', async () => {

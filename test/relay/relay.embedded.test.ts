@@ -43,7 +43,7 @@ interface Sessions {
 }
 
 const scene = useScene();
-const transports = ['server-sent events'];
+const transports = ['server-sent events', 'a WebSocket'];
 const connectBy = (transport?: string) =>
   transport === 'a WebSocket' ? built.connectSocket : built.connectEvents;
 
