@@ -47,21 +47,32 @@ export function unreadable(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', http: { status: 400 } } });
 }
 
+/** In characters: those of tools that put theirs in front of a client's are shorter. */
+const longestAlias = 100;
+
 /** What is too much about the document, before it is validated. */
 export function overLimits(
   document: DocumentNode,
   { MAX_DEPTH, MAX_ALIASES, MAX_DIRECTIVES }: Config,
 ): GraphQLError[] {
   let aliases = 0;
+  let longest = 0;
   let directives = 0;
   visit(document, {
-    Field: ({ alias }) => void (alias && aliases++),
+    Field({ alias }) {
+      if (!alias) return;
+      aliases++;
+      longest = Math.max(longest, alias.value.length);
+    },
     Directive: () => void directives++,
   });
   const depth = depthOf(document);
   const found = [
     depth > MAX_DEPTH && `The operation is ${depth} levels deep; at most ${MAX_DEPTH} are allowed`,
     aliases > MAX_ALIASES && `The operation has ${aliases} aliases; at most ${MAX_ALIASES} are allowed`,
+    // A response has them as often as it has records.
+    longest > longestAlias &&
+      `The operation has an alias of ${longest} characters; at most ${longestAlias} are allowed`,
     directives > MAX_DIRECTIVES &&
       `The operation has ${directives} directives; at most ${MAX_DIRECTIVES} are allowed`,
   ];

@@ -30,8 +30,8 @@ export interface LiveQueryOptions {
 
 /**
  * Runs when something may have changed and a reader waits: what nobody asks for is not computed, and a reader who does not
- * ask holds nobody up, and misses what is overtaken. A failure that is hidden from clients is run again after a while: the
- * readers would otherwise have it for the state of things until the next change. Ends with the last reader, with the
+ * ask holds nobody up, and misses what is overtaken. A failure that may pass is run again after a while: the readers would
+ * otherwise have it for the state of things until the next change. Ends with the last reader, with the
  * viewer's token, or with a result that says that the request is wrong, as it would be again and again.
  */
 export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
@@ -74,7 +74,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     // Whoever may not know any more gets nothing. Once the token is known to stand it is run again.
     if (!following.isTrusted) return runs.forget();
     const codes = result.errors?.map(codeForClient) ?? [];
-    const hasFailed = codes.includes(undefined);
+    const hasFailed = codes.includes(undefined) || codes.includes('SERVICE_UNAVAILABLE');
     if (hasFailed) runs.forget();
     following.resolved(hasFailed);
     const isLast = codes.includes('BAD_USER_INPUT');

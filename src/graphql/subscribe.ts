@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { serialize } from 'node:v8';
 import {
   createSourceEventStream,
   type DocumentNode,
@@ -97,7 +98,8 @@ function createNames(): (viewer: Viewer) => string {
 
 /** What makes two operations the same: their text, the name of the one that is run, and the variables as they were sent. */
 function digestOf({ document, operationName, variableValues }: ExecutionArgs): string {
-  return hash('sha256', JSON.stringify([textOf(document), operationName, variableValues]), 'base64url');
+  // JSON has no infinite number, as a variable may be that was sent as 1e999.
+  return hash('sha256', serialize([textOf(document), operationName, variableValues]), 'base64url');
 }
 
 const textOf = (document: DocumentNode): string => document.loc?.source.body ?? print(document);

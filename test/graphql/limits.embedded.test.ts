@@ -99,6 +99,12 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     ['The operation has 31 directives; at most 30 are allowed'],
   ],
   [
+    'an alias of 101 characters',
+    `{ ${'a'.repeat(101)}: viewer { id } ${'b'.repeat(100)}: viewer { id } }`,
+    {},
+    ['The operation has an alias of 101 characters; at most 100 are allowed'],
+  ],
+  [
     'too much of everything',
     `{ ${many(31, (index) => `a${index}: viewer { id }`)} ${deep(41).slice(1, -1)} __typename ${many(300, () => '@a')} }`,
     {},

@@ -278,12 +278,17 @@ it('masks what is hidden, tells one reader’s log of it, and runs again until i
   expect(await Promise.all([nextOf(first), nextOf(second)])).toEqual([1, 1]);
 });
 
-it('gives nobody who joins a failure for the state of things', async () => {
+it.each([
+  ['is hidden', new GraphQLError('broken', { originalError: new Error() })],
+  ['says that it may pass', clientError('SERVICE_UNAVAILABLE', 'later', { retryAfter: 30 })],
+])('gives nobody a failure that %s for the state of things', async (_, error) => {
   const { join, state } = open();
-  state.result = { data: { n: null }, errors: [new GraphQLError('broken', { originalError: new Error() })] };
-  expect(await nextOf(join())).toBe(null);
+  state.result = { data: { n: null }, errors: [error] };
+  const early = join();
+  expect(await nextOf(early)).toBe(null);
   state.result = { data: { n: 1 } };
   expect(await nextOf(join())).toBe(1);
+  expect(await nextOf(early)).toBe(1);
 });
 
 it('ends with a result that says that the request is wrong, which each reader gets', async () => {

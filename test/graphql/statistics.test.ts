@@ -107,6 +107,16 @@ describe('statistics of training sessions', () => {
     expect(dttSessionStats).toEqual({ total: { detailsPendingCount: 2, sessionCount: 6 }, groups: [] });
   });
 
+  it('fill nothing from a bound to no session', async () => {
+    const query = `query Stats($where: DttSessionFilter, $by: [DttSessionStatsKey!]) {
+      dttSessionStats(where: $where, by: $by, fill: true) { total { sessionCount } groups { sessionCount } } }`;
+    for (const by of ['DAY', 'MONTH'])
+      for (const createdAt of [{ gte: '2030-01-01T00:00:00Z' }, { lt: '1990-01-01T00:00:00Z' }])
+        expect(await ask(query, { by, where: { createdAt } })).toEqual({
+          dttSessionStats: { total: { sessionCount: 0 }, groups: [] },
+        });
+  });
+
   it('are of what a filter lets through, and fill its bounds where nothing is', async () => {
     const { dttSessionStats } = await ask(
       `query Stats($where: DttSessionFilter) {

@@ -105,7 +105,7 @@ export function groupedStatement(model: Model, query: GroupedQuery): Statement {
     ORDER BY ${list(
       ['"isTotal" DESC'],
       keys.map((key) => inOrder(plan, key)),
-    )} LIMIT ${query.atMost + 2}`;
+    )} LIMIT ${plan.writer.parameter(query.atMost)}::int + 2`;
   return { text, values };
 }
 
@@ -214,7 +214,10 @@ function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fi
   // `HAVING` makes one row of them, also where neither is looked for.
   const ends = `SELECT (${bound(from, 'min')})::timestamp AS first, (${bound(to, 'max')})::timestamp AS last FROM by_row HAVING true`;
   const step = steps[period.unit];
-  const each = `generate_series(first, least(last, first + ${query.atMost} * ${step}), ${step}) date`;
+  const most = `${writer.parameter(query.atMost)}::int`;
+  // Without rows there may be one end alone, which `least` would take for both.
+  const end = `CASE WHEN last IS NOT NULL THEN least(last, first + ${most} * ${step}) END`;
+  const each = `generate_series(first, ${end}, ${step}) date`;
   // Where clocks were put forward by a day, a date is left out.
   const exists =
     period.unit === 'day' ? ` WHERE (date AT TIME ZONE ${zone} AT TIME ZONE ${zone})::date = date` : '';
@@ -223,7 +226,7 @@ function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fi
     others,
     measures.map((name) => `NULL::float8 AS ${name}`),
   )}
-    FROM (${ends}) ends, ${each}${beside}${exists} LIMIT ${query.atMost + 1}`;
+    FROM (${ends}) ends, ${each}${beside}${exists} LIMIT ${most} + 1`;
 }
 
 /** When a period begins, and when the next one does. */

@@ -142,6 +142,9 @@ function checkValue(field: string, operator: string, value: unknown): void {
   if (values.length > bounds.items) throw tooMuch(`${bounds.items} items in ${path}`);
   if (isPattern(operator) && String(value).length > bounds.pattern)
     throw argumentError('where', `${path} must have at most ${bounds.pattern} characters`);
+  // As a number of JSON may be, since it has no largest one.
+  if (values.some((each) => typeof each === 'number' && !Number.isFinite(each)))
+    throw argumentError('where', `${path} must be a finite number`);
   if (values.some((each) => typeof each === 'string' && !isText(each)))
     throw argumentError(
       'where',

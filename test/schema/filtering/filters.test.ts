@@ -304,6 +304,17 @@ describe('a filter that cannot be', () => {
     ]);
   });
 
+  it('compares with no finite number is an error of its argument', async () => {
+    const where = '{ template: { targetDepth: { lt: 1e999 } } }';
+    const { errors } = await graphql(gateway, alice.token, `{ dttSessions(where: ${where}) { totalCount } }`);
+    expect(errors).toEqual([
+      expect.objectContaining({
+        message: 'where.template.targetDepth.lt must be a finite number',
+        extensions: { code: 'BAD_USER_INPUT', argument: 'where' },
+      }),
+    ]);
+  });
+
   it('is nested without end is an error of the request', async () => {
     const depth = 30_000;
     const where = `${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`;
