@@ -13,11 +13,15 @@ export const maxStatements = 250;
 /** How many texts have a name. A text that lost its name gets a new one: no name ever stands for two texts. */
 const maxNames = 4 * maxStatements;
 
-/** Gives each SQL text a name. */
+/** In characters: several times what any operation comes to without a filter. The plan of a filter can be very large. */
+const longestRemembered = 8_000;
+
+/** Gives each SQL text a name, but the empty one to those that are too long to be remembered. */
 export function createStatementNames(): (text: string) => string {
   const names = new LRUCache<string, string>({ max: maxNames });
   let given = 0;
   return (text) => {
+    if (text.length > longestRemembered) return '';
     const known = names.get(text);
     if (known !== undefined) return known;
     const name = `dovetail_${++given}`;

@@ -105,3 +105,9 @@ it('a statement has one name for as long as it is used, and no name is that of a
   }
   expect(names.size).toBe(10_001);
 });
+
+it('a very long statement has no name, and so is not remembered', () => {
+  const nameOf = createStatementNames();
+  expect(nameOf('a'.repeat(8_000))).not.toBe('');
+  expect(nameOf('a'.repeat(8_001))).toBe('');
+});
