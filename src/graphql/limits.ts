@@ -25,6 +25,7 @@ import {
 } from 'graphql';
 import type { Config } from '../config.ts';
 import { coerceVariables } from '../schema/compile.ts';
+import { hasVariable } from '../schema/compiledDocument.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
@@ -117,16 +118,6 @@ const deepestValue = 64;
 export function isTooDeep(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
-}
-
-function hasVariable(value: ValueNode): boolean {
-  let found = false;
-  visit(value, {
-    Variable() {
-      found = true;
-    },
-  });
-  return found;
 }
 
 /** The complexity of operations in which no list has its size or its filter from a variable. */

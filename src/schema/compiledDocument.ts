@@ -92,17 +92,38 @@ export function compiledDocument(
       type: typeNode,
     }),
   );
-  return {
-    document: withDefinitions(bare, definitions),
-    values(variables) {
-      const values: Record<string, unknown> = { ...variables };
-      for (const [name, { node, type }] of written) {
-        const value = valueFromAST(node, type, variables);
-        if (value === undefined) return undefined;
-        values[name] = value;
-      }
-      return values;
+  return { document: withDefinitions(bare, definitions), values: readerOf(written) };
+}
+
+/** Whether a value of a document has a variable in it. */
+export function hasVariable(value: ValueNode): boolean {
+  let found = false;
+  visit(value, {
+    Variable() {
+      found = true;
     },
+  });
+  return found;
+}
+
+/** What reads the values of these variables: only those that a client's variables are part of are read each time. */
+function readerOf(written: ReadonlyMap<string, Written>): CompiledDocument['values'] {
+  const fixed: Record<string, unknown> = {};
+  const others: (readonly [string, Written])[] = [];
+  for (const [name, { node, type }] of written) {
+    if (hasVariable(node)) others.push([name, { node, type }]);
+    else fixed[name] = valueFromAST(node, type);
+  }
+  const isWrong = Object.values(fixed).includes(undefined);
+  return (variables) => {
+    if (isWrong) return undefined;
+    const values: Record<string, unknown> = { ...variables, ...fixed };
+    for (const [name, { node, type }] of others) {
+      const value = valueFromAST(node, type, variables);
+      if (value === undefined) return undefined;
+      values[name] = value;
+    }
+    return values;
   };
 }
 
