@@ -68,7 +68,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     has: (id) => operations.has(id),
     isFull: () => running.size >= mostRunning,
     start(id, payload) {
-      const operation = { id, started: options.run(++count, bodyOf(payload)), isStopped: false };
+      const operation = { id, started: options.run(++count, Buffer.from(JSON.stringify(payload))), isStopped: false };
       operations.set(id, operation);
       const performed = perform(operation, { ...options, remove }).finally(() => {
         running.delete(performed);
@@ -135,11 +135,6 @@ async function finish(
   conclude(started.exchange, 200);
   if (ending === 'revoked') onUnauthorized();
   else await write(ending === 'complete' ? messageOf(id, 'complete') : errorMessage(id, [hidden]));
-}
-
-/** A request for a persisted operation has to have a text by this protocol, which is empty. */
-function bodyOf({ query, ...others }: SubscribePayload): Buffer {
-  return Buffer.from(JSON.stringify(query === '' ? others : { query, ...others }));
 }
 
 /** @param payload its JSON text. */
