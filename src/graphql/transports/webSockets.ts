@@ -41,6 +41,8 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
     // A context of zlib for each socket takes more memory than all else of it.
     perMessageDeflate: false,
     clientTracking: false,
+    // However much of them waited for a client that does not read: see `socketWriter.ts`.
+    autoPong: false,
     handleProtocols: () => protocol,
   });
   server.on('headers', (lines, request) => {
