@@ -64,6 +64,8 @@ beforeAll(async () => {
       RESPONSE_CACHE_MB: '4',
       RATE_LIMIT: '0',
       RATE_LIMIT_ANONYMOUS: '0',
+      // Each PUT reserves an event stream, for half a minute.
+      MAX_CONNECTIONS: '10000',
     }),
   );
   url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';

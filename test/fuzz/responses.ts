@@ -29,6 +29,7 @@ export function findFault(
   if (word !== undefined) return `it says ${word}`;
   if (status === 304 || request.method === 'HEAD') return body === '' ? undefined : 'it has a body';
   const type = String(headers['content-type']);
+  if (status === 201) return faultOfReservation(request, type, body);
   if (request.target.startsWith('/graphql')) return faultOfGraphql(type, response, others);
   if (!/^\/api\/v1($|[/?])/.test(request.target))
     return type.startsWith('text/plain') ? undefined : `it is ${type}`;
@@ -36,7 +37,14 @@ export function findFault(
   return faultOfRest(response, others);
 }
 
-const known = new Set([200, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
+const known = new Set([200, 201, 302, 304, 400, 401, 403, 404, 405, 406, 408, 413, 415]);
+
+/** The token of an event stream is the whole body. */
+function faultOfReservation({ method, target }: FuzzRequest, type: string, body: string): string | undefined {
+  if (method !== 'PUT' || !target.startsWith('/graphql')) return `the status is 201`;
+  if (type !== 'text/plain; charset=utf-8') return `it is ${type}`;
+  return /^[\w-]{43}$/.test(body) ? undefined : 'it is no token';
+}
 
 function faultOfRest({ status, body }: FuzzResponse, others: readonly Marks[]): string | undefined {
   const envelope = parse(body);

@@ -154,7 +154,7 @@ describe('a stream', () => {
       at: closing,
     });
     expect(response.headers['content-encoding']).toBe('gzip');
-    expect(response.headers.vary).toBe('Accept-Encoding');
+    expect(response.headers.vary).toBe('Authorization, Accept, Accept-Encoding');
     const text = response.pipe(createGunzip()).setEncoding('utf8');
     let read = '';
     text.on('data', (piece) => {

@@ -83,6 +83,7 @@ export function createEventStream(options: EventStreamOptions): EventStream {
     has: (id) => operations.has(id),
     add(id, exchange) {
       if (operations.size >= mostOperations) return tooMany;
+      if (queue.isFull()) return unread;
       const operation: Operation = { id, queue, isStopped: false };
       operations.set(id, operation);
       exchange.transport = 'event stream';
@@ -99,6 +100,13 @@ export function createEventStream(options: EventStreamOptions): EventStream {
 const tooMany = requestFailure(
   429,
   `The event stream has ${mostOperations} operations whose results were not read; at most ${mostOperations} are allowed`,
+  { 'Retry-After': '1' },
+  'TOO_MANY_REQUESTS',
+);
+
+const unread = requestFailure(
+  429,
+  'The event stream has results that were not read; no operation is added before they are',
   { 'Retry-After': '1' },
   'TOO_MANY_REQUESTS',
 );

@@ -6,9 +6,10 @@ import { conclude } from '../../http/exchange.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { Started } from './operations.ts';
 import { type Reading, readResults } from './results.ts';
+import type { Message, SocketWriter } from './socketWriter.ts';
 
 export interface SocketOperationsOptions {
-  write(...messages: readonly (string | Buffer)[]): Promise<void>;
+  write: SocketWriter['write'];
   /** @param number of the operation, counted from 1. */
   run(number: number, body: Buffer): Started;
   /** Called when an operation says that the client is unknown. */
@@ -68,7 +69,11 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     has: (id) => operations.has(id),
     isFull: () => running.size >= mostRunning,
     start(id, payload) {
-      const operation = { id, started: options.run(++count, bodyOf(payload)), isStopped: false };
+      const operation = {
+        id,
+        started: options.run(++count, Buffer.from(JSON.stringify(payload))),
+        isStopped: false,
+      };
       operations.set(id, operation);
       const performed = perform(operation, { ...options, remove }).finally(() => {
         running.delete(performed);
@@ -137,17 +142,11 @@ async function finish(
   else await write(ending === 'complete' ? messageOf(id, 'complete') : errorMessage(id, [hidden]));
 }
 
-/** A request for a persisted operation has to have a text by this protocol, which is empty. */
-function bodyOf({ query, ...others }: SubscribePayload): Buffer {
-  return Buffer.from(JSON.stringify(query === '' ? others : { query, ...others }));
-}
-
 /** @param payload its JSON text. */
-function messageOf(id: string, type: 'next' | 'error' | 'complete', payload?: Uint8Array): Buffer {
+function messageOf(id: string, type: 'next' | 'error' | 'complete', payload?: Uint8Array): Message {
   const head = `{"id":${JSON.stringify(id)},"type":"${type}"`;
-  return payload
-    ? Buffer.concat([Buffer.from(`${head},"payload":`), payload, Buffer.from('}')])
-    : Buffer.from(`${head}}`);
+  if (!payload) return `${head}}`;
+  return () => Buffer.concat([Buffer.from(`${head},"payload":`), payload, Buffer.from('}')]);
 }
 
 interface ShownError {

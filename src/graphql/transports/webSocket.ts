@@ -26,9 +26,17 @@ export interface SocketTimeouts {
   readonly unread: number;
   /** Until it closes its side as well. */
   readonly goodbye: number;
+  /** Until it reads what it was sent, when the gateway closes. */
+  readonly closing: number;
 }
 
-export const socketTimeouts: SocketTimeouts = { init: 5_000, ping: 12_000, unread: 30_000, goodbye: 2_000 };
+export const socketTimeouts: SocketTimeouts = {
+  init: 5_000,
+  ping: 12_000,
+  unread: 30_000,
+  goodbye: 2_000,
+  closing: 5_000,
+};
 
 export interface SocketOptions {
   readonly operations: Operations;
@@ -56,7 +64,9 @@ interface Session {
   readonly writer: SocketWriter;
   readonly running: SocketOperations;
   isOpen(): boolean;
-  /** Reads no further while the client does not read, or has enough under way. */
+  /** What was read of the client, and has to wait. */
+  readonly untaken: string[];
+  /** Takes messages, and reads further, unless the client does not read, or has enough under way. */
   balance(): void;
   state: 'new' | 'connecting' | 'ready' | 'leaving';
   authorization: string | undefined;
@@ -69,13 +79,12 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
   const session = createSession(socket, opening, options);
   const { close, running } = session;
   socket.on('message', (data: RawData, isBinary: boolean) => {
-    if (!session.isOpen() || session.state === 'leaving') return;
-    try {
-      if (isBinary) throw new Farewell(CloseCode.BadRequest, 'Messages are text');
-      take(session, parseMessage(String(data)));
-    } catch (error) {
-      close(error instanceof Farewell ? error : badRequest(error));
-    }
+    if (isBinary) return close(new Farewell(CloseCode.BadRequest, 'Messages are text'));
+    session.untaken.push(String(data));
+    session.balance();
+  });
+  socket.on('ping', (data) => {
+    session.writer.pong(data);
     session.balance();
   });
   if (socket.protocol === '')
@@ -85,7 +94,11 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
     close,
     async leave() {
       session.state = 'leaving';
+      const cut = setInterval(() => {
+        if (session.writer.isFull()) socket.terminate();
+      }, options.timeouts.closing);
       await running.finish();
+      clearInterval(cut);
       close(new Farewell(closeCodes.goingAway, 'The gateway closes'));
     },
   };
@@ -94,9 +107,10 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
 function createSession(socket: WebSocket, opening: Exchange, options: SocketOptions): Session {
   const { operations, timeouts } = options;
   const close = createClose(socket, timeouts.goodbye);
+  const isFull = () => writer.isFull() || running.isFull();
   const balance = () => {
-    const isFull = writer.isFull() || running.isFull();
-    if (isFull && session.isOpen()) socket.pause();
+    takeAll(session, isFull);
+    if (isFull() && session.isOpen()) socket.pause();
     else socket.resume();
   };
   const writer = createSocketWriter(socket, timeouts.unread, balance);
@@ -121,6 +135,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
     writer,
     running,
     isOpen: () => socket.readyState === socket.OPEN,
+    untaken: [],
     balance,
     state: 'new',
     authorization: undefined,
@@ -138,6 +153,20 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
 
 /** The codes of sockets that were closed by a client in order, or left without a word. */
 const inOrder = new Set([1000, 1001, 1005, 1006]);
+
+/** Takes what was read. More may have been than there is room for, since it is read in pieces of many messages. */
+function takeAll(session: Session, isFull: () => boolean): void {
+  const { untaken, close } = session;
+  while (untaken.length > 0 && !isFull()) {
+    const text = untaken.shift() ?? '';
+    if (!session.isOpen() || session.state === 'leaving') continue;
+    try {
+      take(session, parseMessage(text));
+    } catch (error) {
+      close(error instanceof Farewell ? error : badRequest(error));
+    }
+  }
+}
 
 /** @throws what is wrong with the message. */
 function take(session: Session, message: ReturnType<typeof parseMessage>): void {

@@ -159,6 +159,22 @@ describe('an event stream', () => {
     expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '1' } });
   });
 
+  it('takes no operation while too much of it was not read', async () => {
+    const token = await reserve();
+    // Results as long as the aliases in them.
+    const statuses = new Set<number>();
+    const fields = Array.from({ length: 30 }, (_, index) => `${`a${index}`.padEnd(6_000, 'x')}: __typename`);
+    const long = `{ ${fields.join(' ')} }`;
+    for (let count = 0; count < 60 && !statuses.has(429); count++)
+      statuses.add((await operate(token, String(count), long)).status);
+    expect([...statuses]).toEqual([202, 429]);
+    const stream = await open(token);
+    expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '0' } });
+    await vi.waitFor(async () =>
+      expect((await operate(token, 'more', '{ viewer { username } }')).status).toBe(202),
+    );
+  });
+
   it('takes a place, which is free when its client has left', async () => {
     await vi.waitFor(async () => expect((await ask({ method: 'PUT', token: bob.token })).status).toBe(201));
     const full = await ask({ method: 'PUT', token: bob.token });

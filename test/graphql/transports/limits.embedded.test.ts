@@ -119,6 +119,15 @@ it('the limits of documents and of their size hold', async () => {
   expect(await socket.closed).toMatchObject({ code: 1009 });
 });
 
+it('a message has no more fragments than a browser would make of it', async () => {
+  const socket = await openSocket(gateway);
+  for (let count = 1; count < 17; count++) socket.socket.send(' ', { fin: false });
+  socket.socket.send(JSON.stringify({ type: 'ping' }), { fin: true });
+  expect(await socket.next()).toEqual({ type: 'pong' });
+  for (let count = 0; count < 20; count++) socket.socket.send(' ', { fin: false });
+  expect(await socket.closed).toMatchObject({ code: 1008 });
+});
+
 it('of the sockets that have not said who they are the oldest goes when there are too many', async () => {
   const alice = await createUser();
   const sockets: RawSocket[] = [];

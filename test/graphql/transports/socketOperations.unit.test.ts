@@ -10,7 +10,8 @@ function createOperations() {
   const written: string[] = [];
   let rooms = 0;
   const operations = createSocketOperations({
-    write: async (...messages) => void written.push(...messages.map(String)),
+    write: async (...messages) =>
+      void written.push(...messages.map((each) => String(typeof each === 'string' ? each : each()))),
     run() {
       // What is done with an exchange when it ends.
       const response = { headersSent: false, writeHead() {}, emit: () => true };

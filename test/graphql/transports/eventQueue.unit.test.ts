@@ -1,0 +1,59 @@
+/** What waits for the reader of an event stream, with a clock of the test's own. */
+
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createEventQueue } from '../../../src/graphql/transports/eventQueue.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const mebibyte = 'x'.repeat(1024 * 1024);
+
+function createQueue() {
+  const onLeft = vi.fn(() => queue.end());
+  const queue = createEventQueue(12_000, onLeft);
+  return { queue, onLeft, reader: queue.body.getReader() };
+}
+
+it('is full while there are more than 4 MiB in it, and has room again when they were read', async () => {
+  const { queue, reader } = createQueue();
+  for (let count = 0; count < 3; count++) void queue.push(mebibyte);
+  expect(queue.isFull()).toBe(false);
+  void queue.push(mebibyte);
+  expect(queue.isFull()).toBe(true);
+  for (let count = 0; count < 2; count++) await reader.read();
+  expect(queue.isFull()).toBe(false);
+});
+
+it('ends when more than 16 MiB come into it all the same', async () => {
+  const { queue, onLeft } = createQueue();
+  for (let count = 0; count < 15; count++) void queue.push(mebibyte);
+  expect(onLeft).not.toHaveBeenCalled();
+  const last = queue.push(mebibyte);
+  expect(onLeft).toHaveBeenCalledOnce();
+  await last;
+  expect(queue.isFull()).toBe(false);
+});
+
+it('ends when an event waits for half a minute, however many others its reader takes meanwhile', async () => {
+  const { queue, onLeft, reader } = createQueue();
+  for (let count = 0; count < 100; count++) void queue.push('event');
+  await vi.advanceTimersByTimeAsync(60_000);
+  // It was not open, for which there is another limit.
+  expect(onLeft).not.toHaveBeenCalled();
+  for (let seconds = 0; seconds < 40; seconds += 10) {
+    await reader.read();
+    await vi.advanceTimersByTimeAsync(10_000);
+  }
+  expect(onLeft).toHaveBeenCalled();
+});
+
+it('goes on for a reader who takes each event in time, and says that it is there when there is none', async () => {
+  const { queue, onLeft, reader } = createQueue();
+  await reader.read();
+  for (let count = 0; count < 5; count++) {
+    void queue.push('event');
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await reader.read()).toMatchObject({ done: false });
+  }
+  expect(onLeft).not.toHaveBeenCalled();
+});
