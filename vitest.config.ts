@@ -7,16 +7,17 @@ import { tellSkipped } from './test/support/setup/skipped.ts';
 useMemory();
 
 /**
- * Which engine a test runs on is said by its file name: `x.test.ts` is about behaviour and runs on both,
- * `x.embedded.test.ts` and `x.postgres.test.ts` on the one, and `x.unit.test.ts` needs no database of the run: it runs
- * beside those on the embedded engine, in workers that have the gateway loaded.
+ * Which engine a test runs on is said by its file name: `x.test.ts` is about what an engine may do otherwise and runs on
+ * both, `x.embedded.test.ts` and `x.postgres.test.ts` on the one, and `x.unit.test.ts` needs no database of the run: it
+ * runs beside those on the embedded engine, in workers that have the gateway loaded.
  */
 const all = 'test/**/*.test.ts';
 const unit = 'test/**/*.unit.test.ts';
 const onEmbedded = 'test/**/*.embedded.test.ts';
 const onPostgres = 'test/**/*.postgres.test.ts';
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
-const onceInSuite = process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts'] : [];
+const onceInSuite =
+  process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts', 'test/fuzz/fastpath.test.ts'] : [];
 
 /** Where tests have packages that not everybody installs: left out where these are not there, which the run says. */
 const leftOut = foldersWithoutPackages('test');

@@ -1,4 +1,4 @@
-/** What a page is planned to be. What lists make of it is for test/graphql/connections.test.ts to see. */
+/** What a page is planned to be. What lists make of it is for test/graphql/connections.postgres.test.ts to see. */
 
 import { describe, expect, it } from 'vitest';
 import { newest, newestId, type Order } from '../../../src/schema/loading/keyset.ts';

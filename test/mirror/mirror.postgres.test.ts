@@ -3,14 +3,14 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { describeChanges, reportTable } from '../../src/mirror/report.ts';
+import { describeChanges } from '../../src/mirror/report.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
-import { routes } from '../../src/rest/routes.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
+import { expectSameReads, pathsWith, responsesOf, shortReads } from '../support/reads.ts';
 import {
   behave,
   contents,
@@ -30,81 +30,15 @@ beforeAll(async () => {
 beforeEach(() => scene.renew());
 afterAll(() => scene?.close());
 
-/** Every read of the REST interface, with these queries for lists and these ids for records. */
-const pathsWith = (queries: readonly string[], ids: readonly number[]) =>
-  routes
-    .filter(({ method }) => method === 'GET')
-    .flatMap(({ path, isList }) => {
-      if (isList) return queries.map((query) => path + query);
-      return path.includes('{id}') ? ids.map((id) => path.replace('{id}', String(id))) : [path];
-    });
-/** Lists in three pages, and records by ids that exist, are foreign, or do not. */
-const everything = pathsWith(
-  ['', '?limit=100', '?limit=7&offset=3'],
-  [1, 2, 3, 4, 5, 6, 7, 30, 59, 60, 61, 999],
-);
-/** What shows every kind of change. */
-const enough = pathsWith(['?limit=100'], [1, 2, 3, 6, 7, 61]);
-
-async function responsesOf(gateway: TestGateway, token: string, paths: readonly string[]) {
-  const responses: Record<string, string> = {};
-  for (const path of paths) {
-    const response = await fetch(`${gateway.url}/api/v1${path}`, {
-      headers: { Authorization: `Bearer ${token}` },
-    });
-    responses[path] = `${response.status} ${await response.text()}`;
-  }
-  return responses;
-}
-
 /** Opens the mirror with the way back to the upstream. */
 async function openMirror() {
   return scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
 }
 
-async function expectEqual(mirror: { gateway: TestGateway; token: string }, paths = enough) {
-  expect(await responsesOf(mirror.gateway, mirror.token, paths)).toEqual(
-    await responsesOf(scene.source, scene.sourceToken, paths),
-  );
-}
+const expectEqual = (mirror: { gateway: TestGateway; token: string }) =>
+  expectSameReads(scene, mirror, shortReads);
 
 describe('a mirror', () => {
-  it('responds to every REST route byte for byte as the upstream does', async () => {
-    expect(everything.length).toBeGreaterThan(100);
-    const advanced: unknown[] = [];
-    const finished: string[] = [];
-    const report = await scene.sync({
-      listener: {
-        advanced: (...step) => advanced.push(step),
-        finished: (kind) => finished.push(kind),
-      },
-    });
-    expect(report.requests).toBe(scene.proxy.requests.length);
-    expect(reportTable(report)).toMatchInlineSnapshot(`
-      "                fetched  created  updated  unchanged  gone  skipped
-      user                  1        1        0          0     0        0
-      DTT devices           2        2        0          0     0        0
-      DTT templates         3        3        0          0     0        0
-      LKBX devices          1        1        0          0     0        0
-      lock templates        2        2        0          0     0        0
-      lock sessions         6        6        0          0     0        0
-      OSSM devices          1        1        0          0     0        0
-      DTT sessions         60       60        0          0     0        0
-      "
-    `);
-    // Templates and sessions are finished when their details are here, which come after all lists.
-    const details = ['DTT templates', 'DTT sessions'];
-    expect(finished).toEqual([
-      ...[...report.tallies.keys()].filter((kind) => !details.includes(kind)),
-      ...details,
-    ]);
-    // The user says how many sessions there are.
-    expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
-    expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
-    expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
-    await expectEqual(await openMirror(), everything);
-  });
-
   it('links what the account can read, and nothing else', async () => {
     await scene.syncOnce();
     const { gateway, token } = await openMirror();
@@ -135,77 +69,6 @@ describe('a mirror', () => {
       expect(trainer?.databaseId ?? null).toBe(trainerId === 2 ? null : trainerId);
       expect(template?.databaseId ?? null).toBe(templateId === 3 ? null : templateId);
     }
-  });
-
-  it('is not changed by a second run, which says so and takes a handful of requests', async () => {
-    await scene.syncOnce();
-    const before = await contents(scene.target);
-    // Another request of the same client's, which is none of the run.
-    await scene.upstream.get('/users/me');
-    const asked = scene.upstream.requestCount();
-    const report = await scene.sync();
-    expect(await contents(scene.target)).toEqual(before);
-    expect(report.requests).toBe(scene.upstream.requestCount() - asked);
-    expect(report.requests).toBeLessThanOrEqual(12);
-    expect(describeChanges(report)).toBeUndefined();
-    expect(reportTable(report)).toMatchInlineSnapshot(`
-      "                fetched  created  updated  unchanged  gone  skipped
-      user                  1        0        0          1     0        0
-      DTT devices           2        0        0          2     0        0
-      DTT templates         3        0        0          3     0        0
-      LKBX devices          1        0        0          1     0        0
-      lock templates        2        0        0          2     0        0
-      lock sessions         6        0        0          6     0        0
-      OSSM devices          1        0        0          1     0        0
-      DTT sessions         60        0        0         60     0        0
-      "
-    `);
-  });
-
-  it('follows what is added, changed and removed upstream', async () => {
-    await scene.syncOnce();
-    const { client } = scene.source.database;
-    await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
-    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
-    await client.dttSession.create({
-      data: {
-        bubbleId: 'new',
-        ownerId: 1,
-        trainerId: 1,
-        segments: { create: [{ type: 'bounce', order: 0, speedTarget: 1.5 }] },
-      },
-    });
-    await client.dttTemplate.update({
-      where: { id: 2 },
-      data: { name: 'Other', segments: { updateMany: { where: {}, data: { duration: 5 } } } },
-    });
-    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
-    await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
-    // Nothing refers to device 3; template 4 stays in sessions.
-    await client.dttDevice.delete({ where: { id: 3 } });
-    // One lock session ends, and another begins.
-    await client.lockSession.update({ where: { id: 1 }, data: { isActive: false, lockState: 'completed' } });
-    await client.lockSession.create({
-      data: {
-        bubbleId: 'new',
-        publicId: 'new',
-        ownerId: 1,
-        lockState: 'locked',
-        duration: 60,
-        isActive: true,
-        templateId: 2,
-      },
-    });
-    await client.lockSession.delete({ where: { id: 6 } });
-    await client.ossmDevice.updateMany({ data: { pairingCode: 'ABC', pairingExpires: new Date(0) } });
-    await client.lkbxDevice.deleteMany();
-
-    const report = await scene.sync();
-    expect(report.notes).toEqual([]);
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
-    expect(report.tallies.get('DTT devices')).toMatchObject({ gone: 1 });
-    expect(report.tallies.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
-    await expectEqual(await openMirror());
   });
 
   it('follows what is active no more, which counts as a change of what it was', async () => {
@@ -672,10 +535,7 @@ describe('an activation on a mirror', () => {
       scene.target.pool,
       createUpstream({ base: scene.proxy.base, token: scene.sourceToken, timing: shortTiming }),
     );
-    const another =
-      inject('engine').kind === 'embedded'
-        ? mirror.gateway
-        : await openTestGateway({ ...scene.target, close: async () => {} }, { mirror: beside });
+    const another = await openTestGateway({ ...scene.target, close: async () => {} }, { mirror: beside });
     const order: string[] = [];
     let second: Promise<{ status: number }> | undefined;
     scene.proxy.misbehave = (request, response) => {
@@ -694,7 +554,7 @@ describe('an activation on a mirror', () => {
     expect((await second)?.status).toBe(200);
     expect(order).toEqual(['/dtt/templates/2', '/dtt/templates/1']);
     await expectEqual(mirror);
-    if (another !== mirror.gateway) await another.close();
+    await another.close();
   });
 
   it('is not undone by a refresh that read the templates before it', async () => {

@@ -6,7 +6,6 @@ import type { ScheduleType } from '../../src/database/generated/prisma/client.ts
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   graphql,
-  needsEngine,
   openBeside,
   openTestGateway,
   postJson,
@@ -237,8 +236,6 @@ const waiting = (count: number) =>
   );
 
 describe.each(endpoints)('an activation through %s that meets another transaction', (_, activate) => {
-  needsEngine('postgres', 'the embedded engine runs one transaction after the other');
-
   /** A transaction of somebody else. */
   async function begin() {
     const connection = await gateway.database.pool.connect();
@@ -286,8 +283,6 @@ describe.each(endpoints)('an activation through %s that meets another transactio
 });
 
 describe('activations over connections whose transactions are by default', () => {
-  needsEngine('postgres', 'the embedded engine has one session, whose settings are the gateway’s own');
-
   it.each(['repeatable read', 'serializable'])('%s all succeed', async (level) => {
     const { client, pool } = gateway.database;
     const { rows } = await pool.query<{ name: string }>('SELECT current_database() AS name');

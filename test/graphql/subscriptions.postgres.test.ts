@@ -8,7 +8,6 @@ import { type Account, createAccount, importTemplate } from '../support/accounts
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import {
   graphqlOnce,
-  needsEngine,
   openBeside,
   openTestDatabase,
   openTestGateway,
@@ -592,8 +591,6 @@ describe('a gateway that closes', () => {
 });
 
 describe('a feed that was lost', () => {
-  needsEngine('postgres', 'the embedded engine has no connection to lose');
-
   it('costs a subscriber nothing: it is told what happened in the meantime', async () => {
     const events = await follow(activeName);
     await events.next();

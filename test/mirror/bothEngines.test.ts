@@ -1,0 +1,127 @@
+/** What a mirror writes and reads is the same on either engine; mirror.postgres.test.ts has the rest. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describeChanges, reportTable } from '../../src/mirror/report.ts';
+import { stillMirror } from '../support/mirrorService.ts';
+import { allReads, expectSameReads, shortReads } from '../support/reads.ts';
+import { contents, openScene, type Scene } from '../support/upstream.ts';
+
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene();
+});
+beforeEach(() => scene.renew());
+afterAll(() => scene?.close());
+
+/** Opens the mirror with the way back to the upstream. */
+const openMirror = () => scene.openMirror(stillMirror(scene.target.pool, scene.upstream));
+
+describe('a mirror', () => {
+  it('responds to every REST route byte for byte as the upstream does', async () => {
+    expect(allReads.length).toBeGreaterThan(100);
+    const advanced: unknown[] = [];
+    const finished: string[] = [];
+    const report = await scene.sync({
+      listener: {
+        advanced: (...step) => advanced.push(step),
+        finished: (kind) => finished.push(kind),
+      },
+    });
+    expect(report.requests).toBe(scene.proxy.requests.length);
+    expect(reportTable(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        1        0          0     0        0
+      DTT devices           2        2        0          0     0        0
+      DTT templates         3        3        0          0     0        0
+      LKBX devices          1        1        0          0     0        0
+      lock templates        2        2        0          0     0        0
+      lock sessions         6        6        0          0     0        0
+      OSSM devices          1        1        0          0     0        0
+      DTT sessions         60       60        0          0     0        0
+      "
+    `);
+    // Templates and sessions are finished when their details are here, which come after all lists.
+    const details = ['DTT templates', 'DTT sessions'];
+    expect(finished).toEqual([
+      ...[...report.tallies.keys()].filter((kind) => !details.includes(kind)),
+      ...details,
+    ]);
+    // The user says how many sessions there are.
+    expect(advanced).toContainEqual(['DTT sessions', 1, 60]);
+    expect(advanced.at(-1)).toEqual(['DTT sessions', 60, 60]);
+    expect(advanced).toContainEqual(['lock sessions', 6, undefined]);
+    await expectSameReads(scene, await openMirror(), allReads);
+  });
+
+  it('is not changed by a second run, which says so and takes a handful of requests', async () => {
+    await scene.syncOnce();
+    const before = await contents(scene.target);
+    // Another request of the same client's, which is none of the run.
+    await scene.upstream.get('/users/me');
+    const asked = scene.upstream.requestCount();
+    const report = await scene.sync();
+    expect(await contents(scene.target)).toEqual(before);
+    expect(report.requests).toBe(scene.upstream.requestCount() - asked);
+    expect(report.requests).toBeLessThanOrEqual(12);
+    expect(describeChanges(report)).toBeUndefined();
+    expect(reportTable(report)).toMatchInlineSnapshot(`
+      "                fetched  created  updated  unchanged  gone  skipped
+      user                  1        0        0          1     0        0
+      DTT devices           2        0        0          2     0        0
+      DTT templates         3        0        0          3     0        0
+      LKBX devices          1        0        0          1     0        0
+      lock templates        2        0        0          2     0        0
+      lock sessions         6        0        0          6     0        0
+      OSSM devices          1        0        0          1     0        0
+      DTT sessions         60        0        0         60     0        0
+      "
+    `);
+  });
+
+  it('follows what is added, changed and removed upstream', async () => {
+    await scene.syncOnce();
+    const { client } = scene.source.database;
+    await client.dttSession.update({ where: { id: 1 }, data: { passed: false, name: 'Renamed' } });
+    await client.trainerSegment.updateMany({ where: { sessionId: 2, order: 1 }, data: { points: 7 } });
+    await client.dttSession.create({
+      data: {
+        bubbleId: 'new',
+        ownerId: 1,
+        trainerId: 1,
+        segments: { create: [{ type: 'bounce', order: 0, speedTarget: 1.5 }] },
+      },
+    });
+    await client.dttTemplate.update({
+      where: { id: 2 },
+      data: { name: 'Other', segments: { updateMany: { where: {}, data: { duration: 5 } } } },
+    });
+    await client.user.update({ where: { id: 1 }, data: { activeTemplateId: 2, totalPoints: 1 } });
+    await client.dttLibraryEntry.deleteMany({ where: { importedAt: { not: null } } });
+    // Nothing refers to device 3; template 4 stays in sessions.
+    await client.dttDevice.delete({ where: { id: 3 } });
+    // One lock session ends, and another begins.
+    await client.lockSession.update({ where: { id: 1 }, data: { isActive: false, lockState: 'completed' } });
+    await client.lockSession.create({
+      data: {
+        bubbleId: 'new',
+        publicId: 'new',
+        ownerId: 1,
+        lockState: 'locked',
+        duration: 60,
+        isActive: true,
+        templateId: 2,
+      },
+    });
+    await client.lockSession.delete({ where: { id: 6 } });
+    await client.ossmDevice.updateMany({ data: { pairingCode: 'ABC', pairingExpires: new Date(0) } });
+    await client.lkbxDevice.deleteMany();
+
+    const report = await scene.sync();
+    expect(report.notes).toEqual([]);
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
+    expect(report.tallies.get('DTT devices')).toMatchObject({ gone: 1 });
+    expect(report.tallies.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
+    await expectSameReads(scene, await openMirror(), shortReads);
+  });
+});
