@@ -26,8 +26,11 @@ const lastWords = 1_000;
 export interface Connections {
   /** Must be told of each exchange that begins. */
   begin(exchange: Exchange): void;
-  /** Must be told of a connection that does not speak HTTP any more. */
-  letGo(socket: Duplex): void;
+  /**
+   * Must be told of a connection that Node has let go of, since it is to speak something else.
+   * @param next called once the responses to the requests before are sent, as far as the client is there to read them.
+   */
+  letGo(socket: Duplex, next: () => void): void;
 }
 
 /** @param closing aborted when the gateway closes. */
@@ -58,8 +61,23 @@ export function watchConnections(
       exchange.response.once('finish', () => endWith(socket, error));
     else endWith(socket, error);
   });
-  // A tunnel is the one thing that Node hands over instead of a request.
-  server.on('connect', (_request, socket) => endWith(socket, httpErrors.methodNotAllowed));
+  function letGo(socket: Duplex, next: () => void): void {
+    // Nobody else listens any more, and an error without a listener would end the process.
+    socket.on('error', () => {});
+    const response = latest.get(socket)?.response;
+    const proceed = () => {
+      latest.delete(socket);
+      if (socket.writable) next();
+    };
+    // Node has a response off its connection a moment after it is written.
+    if (!response || (response.writableFinished && response.socket === null)) proceed();
+    else response.once('finish', proceed);
+  }
+
+  // A tunnel is one thing that Node hands over instead of a request.
+  server.on('connect', (_request, socket) =>
+    letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
+  );
 
   closing.addEventListener('abort', () => {
     const sweep = setInterval(cutLaggards, Math.min(grace, 100));
@@ -77,7 +95,7 @@ export function watchConnections(
 
   return {
     begin: (exchange) => latest.set(exchange.request.socket, exchange),
-    letGo: (socket) => latest.delete(socket),
+    letGo,
   };
 }
 

@@ -45,7 +45,5 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
     const cut = setTimeout(() => socket.destroy(), lastWords);
     socket.once('close', () => clearTimeout(cut));
   });
-  // Nobody else listens, and an error without a listener would end the process.
-  socket.on('error', () => {});
   return response;
 }

@@ -123,10 +123,9 @@ export function createGatewayServer(options: ServerOptions): Server {
     timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
   });
-  server.on('upgrade', (request, socket, head) => {
-    connections.letGo(socket);
-    upgrade(request, socket, head);
-  });
+  server.on('upgrade', (request, socket, head) =>
+    connections.letGo(socket, () => upgrade(request, socket, head)),
+  );
   return server;
 
   async function serve(exchange: Exchange): Promise<void> {

@@ -361,6 +361,29 @@ describe('is answered', () => {
     expect(response).toMatchObject({ status: 200, headers: { connection: 'close' } });
   });
 
+  it.each([
+    [
+      'a WebSocket',
+      '/graphql',
+      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n',
+      101,
+    ],
+    ['a WebSocket that there is not', '/healthz', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 426],
+  ])('%s behind requests that have no response yet', async (_, path, headers, status) => {
+    const { socket, received } = await openRaw(gateway.url);
+    socket.write(post('/graphql', right) + get('/api/v1/users/me') + get(path, headers));
+    await expect
+      .poll(() => received().match(/HTTP\/1.1 \d+/g))
+      .toEqual(['200', '200', `${status}`].map((each) => `HTTP/1.1 ${each}`));
+    socket.destroy();
+  });
+
+  it('a tunnel behind a request, which gets its own response', async () => {
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.write(`${post('/graphql', right)}CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`);
+    expect(parseResponses(await ended()).map(({ status }) => status)).toEqual([200, 405]);
+  });
+
   it('an upgrade that there is not, as a plain request', async () => {
     const { socket, received } = await openRaw(gateway.url);
     socket.write(get('/api/v1/users/me', 'Connection: upgrade\r\nUpgrade: h2c\r\n'));
