@@ -182,6 +182,8 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     const { viewer } = entered;
     const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
     if (early) return early;
+    // An operation whose client wants it no more is not begun.
+    if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
