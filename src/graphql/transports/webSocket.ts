@@ -10,6 +10,7 @@ import {
 import type { RawData, WebSocket } from 'ws';
 import { messages } from '../../errors.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
+import { isTooDeep } from '../limits.ts';
 import type { PerUser } from '../perUser.ts';
 import { admit, authorizationOf, closeCodes, Farewell, unauthorized } from './handshake.ts';
 import type { Operations } from './operations.ts';
@@ -196,6 +197,8 @@ function subscribe({ state, running }: Session, { id, payload }: SubscribeMessag
   if (id.length > longestId) throw new Error(`An id has at most ${longestId} characters`);
   if (running.has(id))
     throw new Farewell(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+  // Its properties are the values, at a depth of 0.
+  if (isTooDeep(payload, -1)) throw new Error('The operation is nested too deeply');
   running.start(id, payload);
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { request } from 'node:http';
+import type { Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { type Client, CloseCode, createClient } from 'graphql-ws';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -165,6 +166,16 @@ const wrong: [string, unknown[], number, string][] = [
     'An id has at most 256 characters',
   ],
   [
+    'that is nested very deeply',
+    [
+      'init',
+      'ack',
+      `{"id":"1","type":"subscribe","payload":{"query":"{ a }","variables":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}}`,
+    ],
+    CloseCode.BadRequest,
+    'The operation is nested too deeply',
+  ],
+  [
     'with an id in use',
     ['init', 'ack', operation('1', activeName), operation('1', viewer)],
     CloseCode.SubscriberAlreadyExists,
@@ -264,6 +275,23 @@ describe('an operation', () => {
     expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
     socket.send(operation('2', viewer));
     expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
+  });
+
+  it('that is completed before it has begun is not done', async () => {
+    await activate(0);
+    const socket = await connect();
+    const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { template { name } } }`;
+    // Both are read at once.
+    const connection: Socket = Reflect.get(socket.socket, '_socket');
+    connection.cork();
+    socket.send(operation('m', query));
+    socket.send({ id: 'm', type: 'complete' });
+    connection.uncork();
+    socket.send(operation('q', viewer));
+    expect(await allOf(socket, 'q')).toEqual(viewerOf('q'));
+    expect((await graphqlOnce(gateway, alice.token, '{ activeDttTemplate { name } }')).data).toEqual(
+      nameOf(0),
+    );
   });
 
   it('that cannot be run gets an error and no more; one whose field failed gets its result', async () => {
