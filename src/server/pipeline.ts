@@ -293,7 +293,12 @@ function createHandlers(
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = config.WORKERS === 1;
-  const eventStreams = createEventStreams({ operations: { begin: open, watch }, places, isOnlyProcess });
+  const eventStreams = createEventStreams({
+    operations: { begin: open, watch },
+    places,
+    isOnlyProcess,
+    closing,
+  });
   return {
     watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
