@@ -425,6 +425,13 @@ describe('a request for a WebSocket', () => {
       426,
       'graphql-transport-ws',
     ],
+    [
+      'that would do with another protocol',
+      '/graphql',
+      { Upgrade: 'h2c, websocket' },
+      426,
+      'and no other protocol beside it',
+    ],
     ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
     ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],
     [
