@@ -176,6 +176,24 @@ const wrong: [string, unknown[], number, string][] = [
     'The operation is nested too deeply',
   ],
   [
+    'that is long, before the acknowledgement',
+    [{ type: 'connection_init', payload: { text: 'x'.repeat(8_192) } }],
+    CloseCode.BadRequest,
+    'A message has at most 8192 characters, unless it is an operation after the acknowledgement',
+  ],
+  [
+    'that is long, and no operation',
+    ['init', 'ack', { type: 'ping', payload: { text: 'x'.repeat(8_192) } }],
+    CloseCode.BadRequest,
+    'A message has at most 8192 characters',
+  ],
+  [
+    'that asks for nothing, after a hundred others,',
+    ['init', 'ack', ...Array(51).fill({ type: 'pong' }), ...Array(51).fill({ id: 'none', type: 'complete' })],
+    1013,
+    'Too many messages that ask for nothing',
+  ],
+  [
     'with an id in use',
     ['init', 'ack', operation('1', activeName), operation('1', viewer)],
     CloseCode.SubscriberAlreadyExists,
