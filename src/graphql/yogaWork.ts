@@ -54,7 +54,8 @@ export function createYogaWork(
   ): Promise<HttpResponse | StreamedResponse> {
     const { viewer } = context;
     const gone = new AbortController();
-    exchange.response.once('close', () => gone.abort());
+    if (exchange.isOver) gone.abort();
+    else exchange.response.once('close', () => gone.abort());
     try {
       const reply = await ask(exchange, body, context, { signal: gone.signal, accept }).finally(() => {
         exchange.operation = context.outcome.label;

@@ -40,6 +40,8 @@ export interface Exchange {
   transport: Transport | undefined;
   /** Set for an operation that no request of its own has brought. */
   readonly message: Message | undefined;
+  /** Whether the response was sent, or never will be: what is done from then on is for nobody. */
+  isOver: boolean;
   /** Headers that the response has beside its own. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
@@ -141,10 +143,12 @@ function createExchange(
     cache: undefined,
     transport: undefined,
     message,
+    isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
   };
   response.once('close', () => {
+    exchange.isOver = true;
     const status = response.headersSent ? response.statusCode : undefined;
     listener.ended({ exchange, status, duration: performance.now() - began });
   });

@@ -42,7 +42,9 @@ export function createLoadShedder(
   let lastEmpty = 0;
 
   function limit(exchange: Exchange): void {
-    const { request, response } = exchange;
+    const { request, response, isOver } = exchange;
+    // Nothing would clear the timer.
+    if (isOver) return;
     const timer = setTimeout(() => {
       // A client that sends too slowly has a timeout of its own.
       if (!request.complete) timer.refresh();

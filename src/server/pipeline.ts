@@ -181,6 +181,8 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     const { viewer } = entered;
     const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
     if (early) return early;
+    // An operation whose client wants it no more is not begun.
+    if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
     const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     if ('status' in task) return task;
@@ -290,7 +292,12 @@ function createHandlers(
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = config.WORKERS === 1;
-  const eventStreams = createEventStreams({ operations: { begin: open, watch }, places, isOnlyProcess });
+  const eventStreams = createEventStreams({
+    operations: { begin: open, watch },
+    places,
+    isOnlyProcess,
+    closing,
+  });
   return {
     watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),

@@ -1,7 +1,7 @@
 /** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
 
 import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, request, type Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -212,6 +212,17 @@ describe('the load shedder', () => {
     await expect(ask('/unanswered')).rejects.toThrow();
     await sleep(100);
     expect(log).toEqual([]);
+  });
+
+  it('says nothing of a request whose client had left before it was let through', async () => {
+    pool.waitingCount = 0;
+    const incoming = { headers: {}, url: '/', complete: true } as IncomingMessage;
+    const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
+    exchange.response.emit('close');
+    const late: unknown[] = [];
+    createLoadShedder(pool, { maxWaiting: 2, longest: 10, onTimeout: (each) => late.push(each) })(exchange);
+    await sleep(50);
+    expect(late).toEqual([]);
   });
 
   it('does not count the time that a client takes to send its body', async () => {

@@ -49,7 +49,7 @@ export function createEventQueue(heartbeat: number, onLeft: () => void): EventQu
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        if (!beat) {
+        if (!beat && !hasEnded) {
           began = performance.now();
           beat = setInterval(checkReader, heartbeat);
         }

@@ -20,6 +20,8 @@ export interface EventStream {
   add(id: string, exchange: Exchange): Required<Pick<Task, 'deliver'>> | HttpResponse;
   /** The client wants no more of an operation, if there is one. */
   complete(id: string): void;
+  /** Ends all of them, and the stream. */
+  end(): void;
 }
 
 export interface EventStreamOptions {
@@ -94,6 +96,7 @@ export function createEventStream(options: EventStreamOptions): EventStream {
       const operation = operations.get(id);
       if (operation) stop(operation);
     },
+    end,
   };
 }
 

@@ -22,6 +22,8 @@ export interface EventStreamsOptions {
   readonly places: PerUser;
   /** Whether all requests of a client reach this process. */
   readonly isOnlyProcess: boolean;
+  /** Aborted when the gateway closes, which no stream outlives. */
+  readonly closing: AbortSignal;
   /** How long, in milliseconds, a reserved stream may stay unopened. */
   readonly longestUnopened?: number;
   /** How often, in milliseconds, a stream without events says that it is there. */
@@ -59,6 +61,9 @@ const longestId = 256;
 
 export function createEventStreams(options: EventStreamsOptions): EventStreams {
   const streams = new Map<string, EventStream>();
+  options.closing.addEventListener('abort', () => {
+    for (const stream of streams.values()) stream.end();
+  });
 
   /** The stream that a request names; null for one that is not there or not the viewer's. */
   function find(exchange: Exchange, viewer: Viewer | null): EventStream | null | undefined {
@@ -104,6 +109,7 @@ function reserve(
     operations,
     places,
     isOnlyProcess,
+    closing,
     longestUnopened = 30_000,
     heartbeat = 12_000,
   }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
@@ -116,7 +122,9 @@ function reserve(
     streams.delete(token);
     places.give(viewer.id);
   };
-  streams.set(token, createEventStream({ viewer, operations, heartbeat, longestUnopened, onEnd }));
+  const stream = createEventStream({ viewer, operations, heartbeat, longestUnopened, onEnd });
+  streams.set(token, stream);
+  if (closing.aborted) stream.end();
   exchange.operation = 'reservation';
   // The protocol has the token as the whole body, without the end of a line.
   const body = Buffer.from(token);
@@ -128,6 +136,9 @@ function open(exchange: Exchange, stream: EventStream): HttpResponse | Task {
   if (framingFor(exchange.request.headers.accept) !== serverSentEvents) return notAcceptable;
   if (stream.isOpen) return requestFailure(409, 'The event stream is open already');
   exchange.operation = 'event stream';
+  // Who only looks leaves the stream to whoever reads it.
+  if (exchange.request.method === 'HEAD')
+    return { status: 200, headers: serverSentEvents.headers, body: Buffer.alloc(0) };
   exchange.transport = 'event stream';
   const run = async () => stream.open();
   return { cacheKey: undefined, prepare: () => ({ kind: 'other', mayHaveWritten: () => false, run }) };

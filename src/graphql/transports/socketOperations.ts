@@ -23,7 +23,7 @@ export interface SocketOperations {
   start(id: string, payload: SubscribePayload): void;
   /** The client wants no more of an operation, if there is one. */
   complete(id: string): void;
-  /** Whether as many run as may. */
+  /** Whether as many run as may, or the client has to wait. */
   isFull(): boolean;
   /** Settles when those that run have their results; subscriptions end without a word. */
   finish(): Promise<void>;
@@ -33,6 +33,9 @@ export interface SocketOperations {
 
 /** How many operations of a socket may run at a time, not counting subscriptions, which have a limit of their own. */
 const mostRunning = 100;
+
+/** How long, in milliseconds, a client that was told to try again later has to wait until its next operation begins. */
+const respite = 1_000;
 
 interface Operation {
   readonly id: string;
@@ -46,6 +49,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
   const operations = new Map<string, Operation>();
   const running = new Set<Promise<void>>();
   let count = 0;
+  let resting: NodeJS.Timeout | undefined;
 
   /** From now on the id may name another operation. */
   function remove(operation: Operation): void {
@@ -61,13 +65,21 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     conclude(started.exchange, reading ? 200 : undefined);
   }
 
+  function rest(): void {
+    resting ??= setTimeout(() => {
+      resting = undefined;
+      options.onRoom();
+    }, respite);
+  }
+
   function stopAll(): void {
+    clearTimeout(resting);
     for (const operation of operations.values()) stop(operation);
   }
 
   return {
     has: (id) => operations.has(id),
-    isFull: () => running.size >= mostRunning,
+    isFull: () => resting !== undefined || running.size >= mostRunning,
     start(id, payload) {
       const operation = {
         id,
@@ -75,7 +87,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
         isStopped: false,
       };
       operations.set(id, operation);
-      const performed = perform(operation, { ...options, remove }).finally(() => {
+      const performed = perform(operation, { ...options, remove, rest }).finally(() => {
         running.delete(performed);
         options.onRoom();
       });
@@ -96,6 +108,8 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
 
 interface Surroundings extends Pick<SocketOperationsOptions, 'write' | 'onUnauthorized'> {
   remove(operation: Operation): void;
+  /** Has the client wait. */
+  rest(): void;
 }
 
 /** Settles when an operation has its result, or has begun to have results. */
@@ -112,7 +126,7 @@ async function perform(operation: Operation, surroundings: Surroundings): Promis
 async function respond(
   operation: Operation,
   response: HttpResponse,
-  { write, onUnauthorized, remove }: Surroundings,
+  { write, onUnauthorized, remove, rest }: Surroundings,
 ): Promise<void> {
   const { id, started, isStopped } = operation;
   const { status, body } = response;
@@ -122,6 +136,7 @@ async function respond(
   exchange.operation ??= response.operation;
   exchange.errorCode = response.errorCode;
   conclude(exchange, status);
+  if (status === 429) rest();
   if (status === 200) await write(messageOf(id, 'next', body), messageOf(id, 'complete'));
   else if (status === 401) onUnauthorized();
   else await write(errorMessage(id, errorsIn(response, exchange.headers)));

@@ -22,6 +22,8 @@ export function findUpgradeError({ request, endpoint }: Exchange): HttpResponse 
     );
 
   if (endpoint !== 'graphql') return required('WebSockets are opened at /graphql, and nowhere else');
+  if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
+    return required('Upgrade must name websocket, and no other protocol beside it');
   if (headers['sec-websocket-version'] !== '13')
     return required('The version of the WebSocket protocol is 13', { 'Sec-WebSocket-Version': '13' });
   if (!usableKey.test(headers['sec-websocket-key'] ?? ''))

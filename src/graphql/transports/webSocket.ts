@@ -10,6 +10,7 @@ import {
 import type { RawData, WebSocket } from 'ws';
 import { messages } from '../../errors.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
+import { isTooDeep } from '../limits.ts';
 import type { PerUser } from '../perUser.ts';
 import { admit, authorizationOf, closeCodes, Farewell, unauthorized } from './handshake.ts';
 import type { Operations } from './operations.ts';
@@ -56,6 +57,12 @@ export interface Connection {
 /** How long an id may be, which every message of its operation repeats. */
 const longestId = 256;
 
+/** How many characters a message may have that is no operation of a client who is known. */
+const longestOther = 8 * 1024;
+
+/** How many messages that ask for nothing may come from one ping of the gateway's to the next. */
+const mostIdle = 100;
+
 /** What a socket has, as long as it is open. */
 interface Session {
   readonly opening: Exchange;
@@ -68,6 +75,8 @@ interface Session {
   readonly untaken: string[];
   /** Takes messages, and reads further, unless the client does not read, or has enough under way. */
   balance(): void;
+  /** How many messages have asked for nothing since the last ping of the gateway's. */
+  idle: number;
   state: 'new' | 'connecting' | 'ready' | 'leaving';
   authorization: string | undefined;
   /** What is to be done at the end. */
@@ -136,10 +145,17 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
     running,
     isOpen: () => socket.readyState === socket.OPEN,
     untaken: [],
+    idle: 0,
     balance,
     state: 'new',
     authorization: undefined,
-    endings: [() => clearTimeout(init), keepAlive(socket, timeouts.ping), running.stop],
+    endings: [
+      () => clearTimeout(init),
+      keepAlive(socket, timeouts.ping, () => {
+        session.idle = 0;
+      }),
+      running.stop,
+    ],
   };
   // What is wrong with its frames is told to the client by ws, which closes the socket.
   socket.on('error', () => {});
@@ -161,16 +177,26 @@ function takeAll(session: Session, isFull: () => boolean): void {
     const text = untaken.shift() ?? '';
     if (!session.isOpen() || session.state === 'leaving') continue;
     try {
-      take(session, parseMessage(text));
+      if (text.length > longestOther && session.state !== 'ready') throw tooLong;
+      take(session, parseMessage(text), text.length);
     } catch (error) {
       close(error instanceof Farewell ? error : badRequest(error));
     }
   }
 }
 
+const tooLong = new Error(
+  `A message has at most ${longestOther} characters, unless it is an operation after the acknowledgement`,
+);
+
 /** @throws what is wrong with the message. */
-function take(session: Session, message: ReturnType<typeof parseMessage>): void {
+function take(session: Session, message: ReturnType<typeof parseMessage>, length: number): void {
   const { writer, running } = session;
+  const isOperation = message.type === MessageType.Subscribe;
+  if (length > longestOther && !isOperation) throw tooLong;
+  const asksForNothing = message.type === MessageType.Complete ? !running.has(message.id) : !isOperation;
+  if (asksForNothing && ++session.idle > mostIdle)
+    throw new Farewell(closeCodes.tryAgainLater, 'Too many messages that ask for nothing');
   switch (message.type) {
     case MessageType.ConnectionInit:
       initialise(session, message);
@@ -196,6 +222,8 @@ function subscribe({ state, running }: Session, { id, payload }: SubscribeMessag
   if (id.length > longestId) throw new Error(`An id has at most ${longestId} characters`);
   if (running.has(id))
     throw new Farewell(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+  // Its properties are the values, at a depth of 0.
+  if (isTooDeep(payload, -1)) throw new Error('The operation is nested too deeply');
   running.start(id, payload);
 }
 
@@ -252,7 +280,7 @@ function shortened(reason: string): string {
 }
 
 /** Sends pings, and cuts off a client that does not respond. Returns what ends that. */
-function keepAlive(socket: WebSocket, every: number): () => void {
+function keepAlive(socket: WebSocket, every: number, onPing: () => void): () => void {
   let isAlive = true;
   const onSign = () => {
     isAlive = true;
@@ -262,6 +290,7 @@ function keepAlive(socket: WebSocket, every: number): () => void {
     // While nothing is read, nothing can be a sign of life.
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
+    onPing();
     if (socket.readyState === socket.OPEN) socket.ping();
   }, every);
   return () => clearInterval(timer);

@@ -47,6 +47,13 @@ it('ends when an event waits for half a minute, however many others its reader t
   expect(onLeft).toHaveBeenCalled();
 });
 
+it('that has ended before it is read leaves nothing running', async () => {
+  const { queue, reader } = createQueue();
+  queue.end();
+  expect(await reader.read()).toMatchObject({ done: true });
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('goes on for a reader who takes each event in time, and says that it is there when there is none', async () => {
   const { queue, onLeft, reader } = createQueue();
   await reader.read();

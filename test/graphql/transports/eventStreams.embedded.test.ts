@@ -175,6 +175,15 @@ describe('an event stream', () => {
     );
   });
 
+  it('is not opened by a HEAD', async () => {
+    const token = await reserve();
+    const head = await ask({ method: 'HEAD', stream: token, accept: events });
+    expect([head.status, head.headers.get('Content-Type')]).toEqual([200, events]);
+    await operate(token, '1', '{ viewer { username } }');
+    const stream = await open(token);
+    expect(await stream.next()).toMatchObject({ event: 'next', data: { id: '1' } });
+  });
+
   it('takes a place, which is free when its client has left', async () => {
     await vi.waitFor(async () => expect((await ask({ method: 'PUT', token: bob.token })).status).toBe(201));
     const full = await ask({ method: 'PUT', token: bob.token });

@@ -18,7 +18,9 @@ function createStreams(options: Partial<EventStreamsOptions> = {}) {
   const begin = () => {
     throw new Error('nothing begins');
   };
+  const closing = new AbortController();
   const streams = createEventStreams({
+    closing: closing.signal,
     operations: { begin, watch: () => unwatch },
     places: createPerUser(1),
     isOnlyProcess: true,
@@ -30,7 +32,7 @@ function createStreams(options: Partial<EventStreamsOptions> = {}) {
     if (!response || !('status' in response)) throw new Error('it is no response');
     return response;
   }
-  return { reserve, unwatch };
+  return { reserve, unwatch, close: () => closing.abort() };
 }
 
 it('a stream that nobody opens for half a minute is there no more, nor its place taken', async () => {
@@ -41,6 +43,16 @@ it('a stream that nobody opens for half a minute is there no more, nor its place
   await vi.advanceTimersByTimeAsync(1);
   expect(unwatch).toHaveBeenCalledOnce();
   expect(reserve().status).toBe(201);
+});
+
+it('a stream that was not opened is gone with the gateway, and none is reserved behind it', () => {
+  const { reserve, unwatch, close } = createStreams();
+  expect(reserve().status).toBe(201);
+  close();
+  expect(unwatch).toHaveBeenCalledOnce();
+  reserve();
+  expect(unwatch).toHaveBeenCalledTimes(2);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 it('with several processes nobody gets a stream that only one of them knows, and is told what there is instead', () => {

@@ -1,8 +1,10 @@
 /** The operations of a WebSocket, where only a clock of one's own shows what happens. */
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { createSocketOperations } from '../../../src/graphql/transports/socketOperations.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
+
+afterEach(() => void vi.useRealTimers());
 
 /** Operations whose responses come when the test says so. */
 function createOperations() {
@@ -67,4 +69,17 @@ it('a response that comes after its operation was completed is not written, whoe
   settle[1]?.(response);
   await expect.poll(() => written.length).toBe(2);
   expect(written.join()).not.toContain('old');
+});
+
+it('none begins for a second after the client was told to try again later', async () => {
+  vi.useFakeTimers();
+  const { operations, settle, rooms } = createOperations();
+  operations.start('1', query);
+  settle[0]?.({ ...response, status: 429 });
+  await vi.advanceTimersByTimeAsync(999);
+  expect(operations.isFull()).toBe(true);
+  const before = rooms();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(operations.isFull()).toBe(false);
+  expect(rooms()).toBe(before + 1);
 });

@@ -4,6 +4,7 @@
  */
 
 import { request } from 'node:http';
+import type { Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { type Client, CloseCode, createClient } from 'graphql-ws';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -165,6 +166,34 @@ const wrong: [string, unknown[], number, string][] = [
     'An id has at most 256 characters',
   ],
   [
+    'that is nested very deeply',
+    [
+      'init',
+      'ack',
+      `{"id":"1","type":"subscribe","payload":{"query":"{ a }","variables":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}}`,
+    ],
+    CloseCode.BadRequest,
+    'The operation is nested too deeply',
+  ],
+  [
+    'that is long, before the acknowledgement',
+    [{ type: 'connection_init', payload: { text: 'x'.repeat(8_192) } }],
+    CloseCode.BadRequest,
+    'A message has at most 8192 characters, unless it is an operation after the acknowledgement',
+  ],
+  [
+    'that is long, and no operation',
+    ['init', 'ack', { type: 'ping', payload: { text: 'x'.repeat(8_192) } }],
+    CloseCode.BadRequest,
+    'A message has at most 8192 characters',
+  ],
+  [
+    'that asks for nothing, after a hundred others,',
+    ['init', 'ack', ...Array(51).fill({ type: 'pong' }), ...Array(51).fill({ id: 'none', type: 'complete' })],
+    1013,
+    'Too many messages that ask for nothing',
+  ],
+  [
     'with an id in use',
     ['init', 'ack', operation('1', activeName), operation('1', viewer)],
     CloseCode.SubscriberAlreadyExists,
@@ -264,6 +293,23 @@ describe('an operation', () => {
     expect(await allOf(socket, '1')).toEqual(viewerOf('1'));
     socket.send(operation('2', viewer));
     expect(await allOf(socket, '2')).toEqual(viewerOf('2'));
+  });
+
+  it('that is completed before it has begun is not done', async () => {
+    await activate(0);
+    const socket = await connect();
+    const query = `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[1]} }) { template { name } } }`;
+    // Both are read at once.
+    const connection: Socket = Reflect.get(socket.socket, '_socket');
+    connection.cork();
+    socket.send(operation('m', query));
+    socket.send({ id: 'm', type: 'complete' });
+    connection.uncork();
+    socket.send(operation('q', viewer));
+    expect(await allOf(socket, 'q')).toEqual(viewerOf('q'));
+    expect((await graphqlOnce(gateway, alice.token, '{ activeDttTemplate { name } }')).data).toEqual(
+      nameOf(0),
+    );
   });
 
   it('that cannot be run gets an error and no more; one whose field failed gets its result', async () => {
@@ -396,6 +442,13 @@ describe('a request for a WebSocket', () => {
       { 'Sec-WebSocket-Protocol': 'graphql-ws' },
       426,
       'graphql-transport-ws',
+    ],
+    [
+      'that would do with another protocol',
+      '/graphql',
+      { Upgrade: 'h2c, websocket' },
+      426,
+      'and no other protocol beside it',
     ],
     ['of another version', '/graphql', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
     ['with a wrong key', '/graphql', { 'Sec-WebSocket-Key': 'short' }, 400, 'Sec-WebSocket-Key'],

@@ -56,8 +56,10 @@ function createSocket({ saysWho = true, ...given }: Partial<Operations> & { says
   const options = { operations, places: createPerUser(1), timeouts: socketTimeouts, onKnown() {} };
   const connection = speak(socket as unknown as WebSocket, opening, options);
   if (saysWho) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
-  const say = (length: number) =>
-    socket.emit('message', JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(length) } }), false);
+  function say(length: number) {
+    for (let rest = length; rest > 0; rest -= 5_000)
+      socket.emit('message', JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(5_000) } }), false);
+  }
   const subscribe = (id: string) =>
     socket.emit('message', JSON.stringify({ id, type: 'subscribe', payload: { query: '{ id }' } }), false);
   return { socket, say, subscribe, flush, report, connection, sentTexts };
