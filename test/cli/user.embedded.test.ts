@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
-import { openDatabase } from '../../src/database/database.ts';
+import { type Database, openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 
@@ -57,46 +57,51 @@ There are none. Create one: DATA_DIR=${folder} npx dovetail user create me
     ]);
   });
 
-  const blank = 'cannot be used: it takes visible characters, and no space at either end.';
-  it.each([
-    [1, ['user', 'create', 'ZOE'], 'There is already a user named "ZOE".'],
-    [1, ['user', 'create', ' '], `The name " " ${blank}`],
-    [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
-    [1, ['user', 'create', 'amy', '--tier', ''], `The tier "" ${blank}`],
-    [1, ['user', 'tier', 'nobody', 'ultra'], 'There is no user named "nobody".'],
-    [2, ['user', 'create'], "error: missing required argument 'name'"],
-    [
-      1,
-      ['demo'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
-    ],
-    [
-      1,
-      ['demo', '--reset'],
-      'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
-    ],
-  ])('exits %i for %j, and says why', async (code, args, message) => {
-    expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
-    expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toHaveLength(2);
-  });
+  describe('beside a process that has the database open', () => {
+    let database: Database;
+    beforeAll(async () => {
+      database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+    });
+    afterAll(() => database?.close());
 
-  it('leaves the accounts of a mirror alone', async () => {
-    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-    onTestFinished(() => database.close());
-    await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
-    // The database is open here, as it would be in a gateway.
-    for (const args of [
-      ['user', 'create', 'amy'],
-      ['user', 'tier', 'zoe', 'free'],
-      ['demo'],
-      ['demo', '--reset'],
-    ])
-      expect(await dovetail(...args)).toEqual({
-        code: 1,
-        stdout: '',
-        stderr:
-          'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
-      });
+    const blank = 'cannot be used: it takes visible characters, and no space at either end.';
+    it.each([
+      [1, ['user', 'create', 'ZOE'], 'There is already a user named "ZOE".'],
+      [1, ['user', 'create', ' '], `The name " " ${blank}`],
+      [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
+      [1, ['user', 'create', 'amy', '--tier', ''], `The tier "" ${blank}`],
+      [1, ['user', 'tier', 'nobody', 'ultra'], 'There is no user named "nobody".'],
+      [2, ['user', 'create'], "error: missing required argument 'name'"],
+      [
+        1,
+        ['demo'],
+        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
+      ],
+      [
+        1,
+        ['demo', '--reset'],
+        'This database has users or records of its own, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder DATA_DIR with all that is in it; on a server, make a new database.',
+      ],
+    ])('exits %i for %j, and says why', async (code, args, message) => {
+      expect(await dovetail(...args)).toEqual({ code, stdout: '', stderr: `${message}\n` });
+      expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toHaveLength(2);
+    });
+
+    it('leaves the accounts of a mirror alone', async () => {
+      await database.pool.query(`INSERT INTO "Mirror" (source) VALUES ('https://example.com')`);
+      for (const args of [
+        ['user', 'create', 'amy'],
+        ['user', 'tier', 'zoe', 'free'],
+        ['demo'],
+        ['demo', '--reset'],
+      ])
+        expect(await dovetail(...args)).toEqual({
+          code: 1,
+          stdout: '',
+          stderr:
+            'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.\n',
+        });
+    });
   });
 });
 

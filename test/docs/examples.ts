@@ -14,7 +14,7 @@ export const notRun: Readonly<Record<string, string>> = {
     'needs a PostgreSQL of that name; test/server/cluster.test.ts starts one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.embedded.test.ts opens the page',
   '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
-    'needs a gateway of its own; test/graphql/automaticPersistedQueries.embedded.test.ts has one',
+    'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
   'docker build': 'needs Docker',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',

@@ -17,7 +17,7 @@ const tests = [
   'test/database/reader/statement.test.ts',
   'test/schema/filtering/oracle.test.ts',
   'test/coherence/coherence.test.ts',
-  'test/graphql/automaticPersistedQueries.embedded.test.ts',
+  'test/graphql/automaticPersistedQueries.postgres.test.ts',
 ];
 const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {
   stdio: 'inherit',

@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 const accounts = Array.from({ length: 20 }, (_, index) => index + 1);
-const templates = Array.from({ length: 30 }, (_, index) => index + 1);
+const templates = Array.from({ length: 12 }, (_, index) => index + 1);
 
 /** Each template is owned by one of the accounts and imported by half of the others, and each trainer is somebody's. */
 function fill(world: World, round: number): void {
@@ -38,8 +38,8 @@ function fill(world: World, round: number): void {
       world.dttSessions.set(id * 10 + place, {
         ownerId: id,
         version: round,
-        trainerId: ((id + place) % 30) + 1,
-        templateId: ((id * place) % 30) + 1,
+        trainerId: ((id + place) % templates.length) + 1,
+        templateId: ((id * place) % templates.length) + 1,
       });
   }
 }

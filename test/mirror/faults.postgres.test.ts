@@ -188,7 +188,7 @@ describe('the mirror of an upstream', () => {
     const admin = await scene.target.pool.connect();
     /** The statement of a run before which its connection is ended: of all of them one in so many, to be quick. */
     let fatal = 1;
-    const stride = 7;
+    const stride = 13;
     let statements = 0;
     const ask = pg.Client.prototype.query;
     const spy = vi.spyOn(pg.Client.prototype, 'query');

@@ -1,10 +1,13 @@
 /** `dovetail sync`: what it writes, and how it ends. */
 
-import { rm } from 'node:fs/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.ts';
-import { copyTemplate, type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import {
+  type DemoGateway,
+  openDemoGateway,
+  openTestDatabase,
+  type TestDatabase,
+} from '../support/gateway.ts';
 import { endProcesses, startCli } from '../support/processes.ts';
 import { setProperty } from '../support/property.ts';
 import { runHere } from '../support/runHere.ts';
@@ -15,14 +18,12 @@ vi.setConfig({ testTimeout: 90_000 });
 
 let source: DemoGateway;
 let proxy: FaultyProxy;
-/** The folder of the mirror, which is open beside the command, and empty before each test. */
-let folder: string;
-let mirror: Database;
+/** The database of the mirror, which is open beside the command, and empty before each test. */
+let mirror: TestDatabase;
 beforeAll(async () => {
   source = await openDemoGateway();
   proxy = await openProxy(source);
-  folder = await copyTemplate();
-  mirror = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+  mirror = await openTestDatabase();
 });
 beforeEach(async () => {
   // All that there is belongs to users.
@@ -35,16 +36,16 @@ afterAll(async () => {
   await proxy?.close();
   await source?.close();
   await mirror?.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
-const settings = () => ({ DATA_DIR: folder, UPSTREAM_TOKEN: source.token });
+const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionString) });
+const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: source.token });
 const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
 
 it('mirrors an account, with the table alone on standard output, and then only what is new', async () => {
   const first = await sync();
   expect(first.stderr).toMatch(
-    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: DATA_DIR=\S+ npx dovetail token create --user demo --name mirror\n$/s,
+    /^user: 1 fetched, 1 created, 0 updated\n.*\nDTT sessions: 60 fetched, 60 created, 0 updated\nDone, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/s,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);
@@ -112,7 +113,7 @@ it.each([
   ],
   ['no account', () => ({}), 'Say where the account is, with --from or UPSTREAM_URL.\n'],
 ])('exits 1 with a line for %s', async (_, given, line) => {
-  const { code, stdout, stderr } = await runHere(['sync'], { DATA_DIR: folder, ...given() });
+  const { code, stdout, stderr } = await runHere(['sync'], { ...ofMirror(), ...given() });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(line);
 });
