@@ -140,6 +140,7 @@ describe('a batch', () => {
       1,
       null,
       [viewer],
+      { ...viewer, variables: { a: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) } },
       viewer,
     ]);
     const noObject = error('An operation of a batch must be an object with a query');
@@ -149,8 +150,10 @@ describe('a batch', () => {
       noObject,
       noObject,
       noObject,
+      error('The operation is nested too deeply'),
       isAlice,
     ]);
+    expect(gateway.log.filter((line) => line.includes('"level":50'))).toEqual([]);
   });
 
   it('is one request in the log, with the code of its first error', async () => {
