@@ -164,7 +164,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     const identified = await identify(exchange);
     if ('error' in identified) return fail(exchange, identified.error, identified.headers);
     const { viewer } = identified;
-    const isExceeded = await limitRate(exchange, viewer ? rateKeyOf(viewer) : undefined);
+    const isExceeded = await limitRate(exchange, rateKeyOf(viewer));
     return isExceeded ? fail(exchange, 'tooManyRequests') : { viewer };
   }
 
@@ -189,8 +189,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     if ('join' in task) {
       // One was counted before it was known that there are more.
       const others = task.size - 1;
-      const rateKey = viewer ? rateKeyOf(viewer) : undefined;
-      if (others > 0 && (await limitRate(exchange, rateKey, others)))
+      if (others > 0 && (await limitRate(exchange, rateKeyOf(viewer), others)))
         return fail(exchange, 'tooManyRequests');
       if (shed(exchange, task.size)) return fail(exchange, 'tooBusy');
       const parts = task.prepare();
@@ -242,7 +241,10 @@ function createShedder({ config, database, mirror }: ServerOptions): LoadShedder
 }
 
 /** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
-const rateKeyOf = ({ id, tokenId }: Viewer) => (tokenId === undefined ? `user ${id}` : String(tokenId));
+function rateKeyOf(viewer: Viewer | null): string | undefined {
+  if (!viewer) return undefined;
+  return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
+}
 
 /** Runs what a request asks for: a query through the cache, and anything else past it. */
 export async function runWork(

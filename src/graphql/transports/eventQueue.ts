@@ -8,6 +8,8 @@ const most = { before: 4 * 1024 * 1024, ever: 16 * 1024 * 1024 };
 /** How long, in milliseconds, an event may wait for its reader, once there is one. */
 const longest = 30_000;
 
+const encoder = new TextEncoder();
+
 export interface EventQueue {
   readonly body: ReadableStream<Uint8Array>;
   /** Whether so much waits that there should be nothing new. */
@@ -22,7 +24,6 @@ export interface EventQueue {
  * @param onLeft called when the client has left, or does not read.
  */
 export function createEventQueue(heartbeat: number, onLeft: () => void): EventQueue {
-  const encoder = new TextEncoder();
   const waiting: { readonly text: string; readonly since: number; taken(): void }[] = [];
   let size = 0;
   let began = 0;
@@ -77,7 +78,6 @@ export function createEventQueue(heartbeat: number, onLeft: () => void): EventQu
     end() {
       hasEnded = true;
       clearInterval(beat);
-      size = 0;
       for (const { taken } of waiting.splice(0)) taken();
       wake();
     },

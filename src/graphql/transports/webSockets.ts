@@ -31,20 +31,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
   /** Those that have not said who they are, the oldest first. */
   const unknown = new Set<Connection>();
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
-  const server = new WebSocketServer({
-    noServer: true,
-    maxPayload: longestMessage,
-    // Each fragment, and each piece of one that is not whole, holds memory of its own, however few bytes it has. Browsers
-    // send long messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
-    maxFragments: 16 + Math.ceil(longestMessage / (16 * 1024)),
-    maxBufferedChunks: 1024 + Math.ceil(longestMessage / 512),
-    // A context of zlib for each socket takes more memory than all else of it.
-    perMessageDeflate: false,
-    clientTracking: false,
-    // However much of them waited for a client that does not read: see `socketWriter.ts`.
-    autoPong: false,
-    handleProtocols: () => protocol,
-  });
+  const server = createServer(longestMessage);
   server.on('headers', (lines, request) => {
     for (const [name, value] of Object.entries(exchanges.get(request)?.headers ?? {}))
       lines.push(`${name}: ${value}`);
@@ -87,4 +74,22 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
       if (closing.aborted) void connection.leave();
     },
   };
+}
+
+/** @param longestMessage in bytes. */
+function createServer(longestMessage: number): WebSocketServer {
+  return new WebSocketServer({
+    noServer: true,
+    maxPayload: longestMessage,
+    // Each fragment, and each piece of one that is not whole, holds memory of its own, however few bytes it has. Browsers
+    // send long messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
+    maxFragments: 16 + Math.ceil(longestMessage / (16 * 1024)),
+    maxBufferedChunks: 1024 + Math.ceil(longestMessage / 512),
+    // A context of zlib for each socket takes more memory than all else of it.
+    perMessageDeflate: false,
+    clientTracking: false,
+    // However much of them waited for a client that does not read: see `socketWriter.ts`.
+    autoPong: false,
+    handleProtocols: () => protocol,
+  });
 }
