@@ -255,7 +255,10 @@ describe('DATABASE_URL', () => {
     expect(rows).toHaveLength(1);
     const settings = { DATABASE_URL: `${server}/${name}`, PORT: '0', LOG_LEVEL: 'silent' };
     const { child, exit } = startCli(['serve'], settings);
-    const waiting = () => query(`${server}/${name}`, 'SELECT FROM pg_locks WHERE NOT granted');
+    // Of this database: others on the server have locks of their own.
+    const ungranted =
+      "SELECT FROM pg_locks JOIN pg_database ON oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
+    const waiting = () => query(`${server}/${name}`, ungranted);
     await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
     child.kill('SIGTERM');
     expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });

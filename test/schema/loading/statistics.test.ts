@@ -188,7 +188,7 @@ it(
       seed,
       ...(time > 0
         ? { numRuns: Number.POSITIVE_INFINITY, interruptAfterTimeLimit: time, markInterruptAsFailure: false }
-        : { numRuns: 15 }),
+        : { numRuns: 30 }),
     });
     expect(filled).toBeGreaterThan(0);
   },
