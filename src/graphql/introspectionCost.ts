@@ -37,11 +37,21 @@ export function countIntrospection(
   function countField(field: GraphQLField<unknown, unknown>, node: FieldNode, source: unknown): number {
     const type = getNamedType(field.type);
     if (!node.selectionSet || !isObjectType(type)) return 1;
-    const value = field.resolve?.(source, getArgumentValues(field, node, variables), undefined, info);
+    const given = argumentsOf(field, node);
+    const value = given && field.resolve?.(source, given, undefined, info);
     let count = 1;
     for (const item of Array.isArray(value) ? value : [value])
       if (item != null) count += countIn(node.selectionSet, type.getFields(), item);
     return count;
+  }
+
+  /** Undefined where they do not fit, which is an error of the execution. */
+  function argumentsOf(field: GraphQLField<unknown, unknown>, node: FieldNode) {
+    try {
+      return getArgumentValues(field, node, variables);
+    } catch {
+      return undefined;
+    }
   }
 
   function countIn(set: SelectionSetNode, fields: Fields, source: unknown): number {

@@ -120,6 +120,15 @@ describe('an operation that comes again', () => {
     expect(globalThis).not.toHaveProperty('ranText');
   });
 
+  it('is told of null for a variable whose place has a default and must not be null', async () => {
+    const query = 'query ($old: Boolean) { __schema { directives(includeDeprecated: $old) { name } } }';
+    for (let round = 0; round < 3; round++) {
+      const { errors } = await graphql(gateway, alice.token, query, { old: null });
+      expect(errors?.map(({ extensions }) => extensions?.code)).toEqual(['BAD_USER_INPUT']);
+      expect((await graphql(gateway, alice.token, query, {})).errors).toBeUndefined();
+    }
+  });
+
   it('is compiled with its literals in variables of other names than the client’s', async () => {
     const document = `query ($written0: Int = 1, $written_0: Int = 2) {
       one: dttSessions(first: $written0, offset: 1) { nodes { databaseId } }
