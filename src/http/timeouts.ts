@@ -79,24 +79,33 @@ export function watchConnections(
     letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
-  closing.addEventListener('abort', () => {
-    const sweep = setInterval(cutLaggards, Math.min(grace, 100));
-    const end = performance.now() + grace;
-    server.once('close', () => clearInterval(sweep));
-    function cutLaggards() {
+  closing.addEventListener('abort', () => cutLaggards(server, latest, grace));
+
+  return {
+    begin: (exchange) => latest.set(exchange.request.socket, exchange),
+    letGo,
+  };
+}
+
+/** Cuts what still keeps connections open some time after the gateway began to close, until the server is closed. */
+function cutLaggards(
+  server: Server,
+  latest: ReadonlyMap<Duplex, Exchange | undefined>,
+  grace: Timeouts['closing'],
+): void {
+  const end = performance.now() + grace;
+  const sweep = setInterval(
+    () => {
       if (performance.now() < end) return;
       for (const [socket, exchange] of latest) {
         if (!exchange) socket.destroy();
         else if (!exchange.request.complete) cutShort(socket, exchange, httpErrors.tooSlow);
         else if (exchange.response.writableEnded) socket.destroy();
       }
-    }
-  });
-
-  return {
-    begin: (exchange) => latest.set(exchange.request.socket, exchange),
-    letGo,
-  };
+    },
+    Math.min(grace, 100),
+  );
+  server.once('close', () => clearInterval(sweep));
 }
 
 /** What is wrong, by the codes of Node and of its parser. */
