@@ -28,7 +28,12 @@ export async function createAccount(database: PrismaClient, username: string): P
     data: { username, subscriptionTier: 'ultra', profileTitle: `Title of ${username}` },
   });
   const owner = { ownerId: user.id };
-  const ids = async (rows: Promise<{ id: number }>[]) => (await Promise.all(rows)).map(({ id }) => id);
+  // One after the other, so that their ids are in this order: Prisma begins a query when it is awaited.
+  const ids = async (rows: Promise<{ id: number }>[]) => {
+    const found: number[] = [];
+    for (const row of rows) found.push((await row).id);
+    return found;
+  };
 
   const dttDevices = await ids(
     [at(30), at(20), null].map((lastVisited, index) =>
