@@ -20,7 +20,7 @@ export interface Timeouts {
 
 export const timeouts: Timeouts = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
 
-/** How long, in milliseconds, a client that gets an error may take to read it before it is cut off. */
+/** How long, in milliseconds, a client may take to read the last that it is sent before it is cut off. */
 const lastWords = 1_000;
 
 export interface Connections {
@@ -129,7 +129,11 @@ function endWith(socket: Duplex, error: HttpError): void {
   });
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // Whoever is still sending would lose the response if the connection were cut at once.
+  cutSoon(socket);
+}
+
+/** Cuts a connection that has ended once its client has had the time to read: cut at once, one still sending would lose all. */
+export function cutSoon(socket: Duplex): void {
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);
   socket.once('close', () => clearTimeout(cut));

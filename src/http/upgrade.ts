@@ -2,9 +2,10 @@
 
 import { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { cutSoon } from './timeouts.ts';
 
 /** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). */
-export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
 }
 
@@ -29,9 +30,6 @@ export class GatewayRequest extends IncomingMessage {
   }
 }
 
-/** How long, in milliseconds, a client that gets a response may take to read it before it is cut off. */
-const lastWords = 1_000;
-
 /** A response on the connection of a request for an upgrade, which Node has let go of. Ends the connection. */
 export function responseOn(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
@@ -40,10 +38,7 @@ export function responseOn(request: IncomingMessage, socket: Duplex): ServerResp
   response.assignSocket(socket as IncomingMessage['socket']);
   response.once('finish', () => {
     socket.end();
-    // Whoever is still sending would lose the response if the connection were cut at once.
-    socket.resume();
-    const cut = setTimeout(() => socket.destroy(), lastWords);
-    socket.once('close', () => clearTimeout(cut));
+    cutSoon(socket);
   });
   return response;
 }
