@@ -10,7 +10,7 @@ import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import type { Documents } from './documents.ts';
 import { jsonType } from './fastPath.ts';
-import { complexityOf, isTooDeep } from './limits.ts';
+import { complexityOf, isRequestTooDeep } from './limits.ts';
 import { isRecord, readJson } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { requestFailure } from './requestFailure.ts';
@@ -84,7 +84,7 @@ function partOf(
   if (!isRecord(given) || Array.isArray(given))
     return notRun('An operation of a batch must be an object with a query');
   // It is written as text once more, by what calls itself for each level.
-  if (isTooDeep(given, -1)) return notRun('The operation is nested too deeply');
+  if (isRequestTooDeep(given)) return notRun('The operation is nested too deeply');
   const text = persisted.textFor(given, viewer);
   // What is not known now stays so: registered behind it, it would be run without having been counted.
   if (text instanceof GraphQLError) return notRun(text.message, codeOf(text));

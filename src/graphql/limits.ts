@@ -120,6 +120,9 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
   return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
 }
 
+/** The same of a whole request, in which the values of variables are a level further down. */
+export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
+
 /** The complexity of operations in which no list has its size or its filter from a variable. */
 const fixed = new WeakMap<OperationDefinitionNode, number>();
 

@@ -10,7 +10,7 @@ import {
 import type { RawData, WebSocket } from 'ws';
 import { messages } from '../../errors.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
-import { isTooDeep } from '../limits.ts';
+import { isRequestTooDeep } from '../limits.ts';
 import type { PerUser } from '../perUser.ts';
 import { admit, authorizationOf, closeCodes, Farewell, unauthorized } from './handshake.ts';
 import type { Operations } from './operations.ts';
@@ -223,7 +223,7 @@ function subscribe({ state, running }: Session, { id, payload }: SubscribeMessag
   if (running.has(id))
     throw new Farewell(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
   // Its properties are the values, at a depth of 0.
-  if (isTooDeep(payload, -1)) throw new Error('The operation is nested too deeply');
+  if (isRequestTooDeep(payload)) throw new Error('The operation is nested too deeply');
   running.start(id, payload);
 }
 
