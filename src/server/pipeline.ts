@@ -42,7 +42,7 @@ import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { logOutcome } from '../telemetry/requestLog.ts';
+import { createRequestLog } from '../telemetry/requestLog.ts';
 import { runBatch } from './batch.ts';
 import { createIdentification } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
@@ -137,10 +137,11 @@ export function createGatewayServer(options: ServerOptions): Server {
 }
 
 function createListener({ logger, metrics }: ServerOptions): ExchangeListener {
+  const log = createRequestLog(logger);
   return {
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
-      logOutcome(logger, outcome);
+      log(outcome);
       metrics?.end(outcome);
     },
   };

@@ -99,10 +99,7 @@ async function measureCase(
       }
     }
     const [quiet, asItComes, floor] = measured;
-    return [
-      rowOf(title, targets[0], quiet, floor),
-      rowOf('  … as it comes', targets[1], asItComes, floor),
-    ];
+    return [rowOf(title, targets[0], quiet, floor), rowOf('  … as it comes', targets[1], asItComes, floor)];
   } finally {
     await other.stop();
   }
