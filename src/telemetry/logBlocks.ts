@@ -72,6 +72,7 @@ export function createLineWriter(file: number): LineWriter {
 
   process.on('exit', () => {
     const end = performance.now() + lastWait;
+    if (lost > 0) blocks.add(noteOf(lost));
     blocks.endBlock();
     while (!blocks.writeFull() && performance.now() < end) Atomics.wait(nothing, 0, 0, firstRetry);
   });
