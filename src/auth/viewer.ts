@@ -122,14 +122,13 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       if (left?.size === 0) digests.delete(id);
     },
   });
-  /** The header that came last by each connection, and the digest of its token, which takes as long as all else here. */
-  let latest = new WeakMap<object, { readonly header: string; readonly digest: string }>();
+  const latest = createLatestDigests();
   /** Whose tokens may have changed since the look-up under way began. */
   const changed = { users: new Set<number>(), anybody: false };
   feed.subscribe((change) => {
     if (!concernsTokens(change)) return;
     // No token is kept that may be no more.
-    latest = new WeakMap();
+    latest.clear();
     if (change.kind === 'all') {
       changed.anybody = true;
       known.clear();
@@ -156,17 +155,34 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
 
     get(header: string, connection: object | undefined): Known | undefined {
       if (!feed.listening) return undefined;
-      const before = connection && latest.get(connection);
-      if (before?.header === header) {
-        const entry = known.get(before.digest);
-        if (!entry && connection) latest.delete(connection);
-        return entry;
-      }
-      const token = tokenIn(header);
-      const digest = token === undefined ? undefined : digestOf(token);
+      const before = latest.get(header, connection);
+      const token = before === undefined ? tokenIn(header) : undefined;
+      const digest = before ?? (token === undefined ? undefined : digestOf(token));
       const entry = digest === undefined ? undefined : known.get(digest);
-      if (entry && connection && digest !== undefined) latest.set(connection, { header, digest });
+      // Of a token that is not known nothing is kept.
+      if (!entry || digest === undefined) latest.delete(connection);
+      else if (before === undefined) latest.set(header, digest, connection);
       return entry;
+    },
+  };
+}
+
+/** The header that came last by each connection, and the digest of its token, which takes as long as all else about it. */
+function createLatestDigests() {
+  let latest = new WeakMap<object, { readonly header: string; readonly digest: string }>();
+  return {
+    get(header: string, connection: object | undefined): string | undefined {
+      const last = connection && latest.get(connection);
+      return last?.header === header ? last.digest : undefined;
+    },
+    set(header: string, digest: string, connection: object | undefined): void {
+      if (connection) latest.set(connection, { header, digest });
+    },
+    delete(connection: object | undefined): void {
+      if (connection) latest.delete(connection);
+    },
+    clear(): void {
+      latest = new WeakMap();
     },
   };
 }

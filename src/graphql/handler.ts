@@ -22,7 +22,7 @@ import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
 import { createTurns } from './turns.ts';
 import { createGraphqlYoga, type YogaOptions } from './yoga.ts';
-import { createYogaWork, type YogaWorkOptions } from './yogaWork.ts';
+import { createYogaWork, type YogaWork, type YogaWorkOptions } from './yogaWork.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: before a request of
@@ -58,14 +58,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const yoga = createGraphqlYoga({ ...options, documents, persisted, subscribe });
   const yogaWork = createYogaWork(yoga, { maxSubscriptions: config.MAX_SUBSCRIPTIONS, isValid });
   const fastPath = createFastPath({ documents, persisted, yogaWork, createContext });
-  /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
-  const inTurn = createTurns<'anonymous'>(() => setImmediate());
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor) : undefined;
-
-  function anonymousWork(exchange: Exchange, body: Buffer | undefined): Work {
-    const { run, ...work } = yogaWork.handle(exchange, body, null);
-    return { ...work, run: () => inTurn('anonymous', run) };
-  }
+  const anonymousWork = createAnonymousWork(yogaWork);
 
   function taskOfRead(exchange: Exchange, viewer: Viewer | null): Task {
     const { request, target } = exchange;
@@ -96,7 +90,8 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
 
   const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
-  async function readPost(exchange: Exchange, viewer: Viewer | null): Promise<ReadRequest> {
+  /** A request that is no read, or the response to one whose body cannot be read. */
+  async function readOther(exchange: Exchange, viewer: Viewer | null): Promise<ReadRequest> {
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
     const createTask = () => taskOfPost(exchange, body, viewer);
@@ -109,7 +104,16 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     const ofStream = eventStreams.handle(exchange, viewer);
     if (ofStream) return ofStream;
-    return isRead(exchange) ? taskOfRead(exchange, viewer) : readPost(exchange, viewer);
+    return isRead(exchange) ? taskOfRead(exchange, viewer) : readOther(exchange, viewer);
+  };
+}
+
+/** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
+function createAnonymousWork(yogaWork: YogaWork) {
+  const inTurn = createTurns<'anonymous'>(() => setImmediate());
+  return (exchange: Exchange, body: Buffer | undefined): Work => {
+    const { run, ...work } = yogaWork.handle(exchange, body, null);
+    return { ...work, run: () => inTurn('anonymous', run) };
   };
 }
 

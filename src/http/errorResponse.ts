@@ -1,7 +1,7 @@
 /** Error responses, in the envelope of the API that was meant. */
 
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
-import type { Endpoint } from './exchange.ts';
+import type { Endpoint, Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
 
 export interface HttpError {
@@ -33,6 +33,15 @@ export function errorResponse(
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
   const body = { errors: [{ message, extensions: { code } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
+}
+
+/** The same for a request, by what the error is called here. */
+export function fail(
+  { endpoint }: Pick<Exchange, 'endpoint'>,
+  error: keyof typeof httpErrors,
+  headers?: Record<string, string>,
+): HttpResponse {
+  return errorResponse(endpoint, httpErrors[error], headers);
 }
 
 /** An error in the envelope of the REST API. */

@@ -60,54 +60,58 @@ export function createRestHandler({
     if (!match) return restErrorResponse(404, messages.notFound);
     if (!asked) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
     exchange.operation = asked.route.label;
-    return taskOf(exchange, viewer, asked);
+    return taskOf({ exchange, viewer, asked, createContext, relayFor });
   };
+}
 
-  function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
-    const { route } = asked;
-    if (route.isMutation) return { cacheKey: undefined, prepare: () => mutationOf(exchange, viewer, asked) };
-    const input = readInput(asked, viewer);
-    if ('status' in input) return input;
-    return { cacheKey: keyOf(route, input), prepare: () => queryOf(exchange, viewer, route, input) };
-  }
+type Serving = Pick<RestOptions, 'createContext' | 'relayFor'>;
 
-  function mutationOf(exchange: Exchange, viewer: Viewer, asked: Asked): OtherWork {
-    const { route } = asked;
-    // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
-    const read = async () => (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
-    return {
-      kind: 'other',
-      run: () => respond(exchange, viewer, route, read()),
-      mayHaveWritten: () => true,
-    };
-  }
+/** A request of a viewer's, as far as its route is known. */
+interface Call extends Serving {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+  readonly asked: Asked;
+}
 
-  function queryOf(exchange: Exchange, viewer: Viewer, route: Route, input: Input): Query {
-    return {
-      kind: 'query',
-      async run() {
-        const response = await respond(exchange, viewer, route, input);
-        return { response, isCacheable: response.status === 200 };
-      },
-      // What is not here may be new upstream, or somebody's whose records the viewer may see there.
-      finish: async (response) =>
-        response.status === 404 ? (relayFor?.(viewer)?.(exchange) ?? response) : response,
-    };
-  }
+function taskOf(call: Call): HttpResponse | Task {
+  const { asked, viewer } = call;
+  if (asked.route.isMutation) return { cacheKey: undefined, prepare: () => mutationOf(call) };
+  const input = readInput(asked, viewer);
+  if ('status' in input) return input;
+  return { cacheKey: keyOf(asked.route, input), prepare: () => queryOf(call, input) };
+}
 
-  async function respond(
-    exchange: Exchange,
-    viewer: Viewer,
-    route: Route,
-    given: Input | Promise<Input | HttpResponse>,
-  ): Promise<HttpResponse> {
-    try {
-      const input = given instanceof Promise ? await given : given;
-      return 'status' in input ? input : await run(route, input, createContext(viewer));
-    } catch (error) {
-      exchange.report(error);
-      return failureOf(route, 500, messages.internal);
-    }
+function mutationOf(call: Call): OtherWork {
+  const { exchange, viewer, asked } = call;
+  // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
+  const read = async () => (await findBodyError(exchange.request, asked.route)) ?? readInput(asked, viewer);
+  return { kind: 'other', run: () => respond(call, read()), mayHaveWritten: () => true };
+}
+
+function queryOf(call: Call, input: Input): Query {
+  const { exchange, viewer, relayFor } = call;
+  return {
+    kind: 'query',
+    async run() {
+      const response = await respond(call, input);
+      return { response, isCacheable: response.status === 200 };
+    },
+    // What is not here may be new upstream, or somebody's whose records the viewer may see there.
+    finish: async (response) =>
+      response.status === 404 ? (relayFor?.(viewer)?.(exchange) ?? response) : response,
+  };
+}
+
+async function respond(
+  { exchange, viewer, asked: { route }, createContext }: Call,
+  given: Input | Promise<Input | HttpResponse>,
+): Promise<HttpResponse> {
+  try {
+    const input = given instanceof Promise ? await given : given;
+    return 'status' in input ? input : await run(route, input, createContext(viewer));
+  } catch (error) {
+    exchange.report(error);
+    return failureOf(route, 500, messages.internal);
   }
 }
 

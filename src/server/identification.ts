@@ -19,6 +19,8 @@ export type Identification =
 /** Whether a request is turned away since there is too much load; settles when it is its turn. */
 export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
+export type Identify = (exchange: Exchange) => Identification | Promise<Identification>;
+
 export interface IdentificationOptions {
   readonly viewers: Viewers;
   readonly mirror: Pick<MirrorService, 'tokens'> | undefined;
@@ -26,7 +28,12 @@ export interface IdentificationOptions {
   readonly trustedProxies: number;
 }
 
-export function createIdentification({ viewers, mirror, shed, trustedProxies }: IdentificationOptions) {
+export function createIdentification({
+  viewers,
+  mirror,
+  shed,
+  trustedProxies,
+}: IdentificationOptions): Identify {
   const tokens = mirror?.tokens;
 
   async function lookUp(exchange: Exchange): Promise<Identification> {
@@ -40,7 +47,7 @@ export function createIdentification({ viewers, mirror, shed, trustedProxies }: 
     return { error: found.error, headers: { 'Retry-After': String(found.retryAfter) } };
   }
 
-  return (exchange: Exchange): Identification | Promise<Identification> => {
+  return (exchange) => {
     const { headers, socket } = exchange.request;
     const known = viewers.known(headers.authorization, socket) ?? tokens?.known(headers.authorization);
     return known ? { viewer: known } : lookUp(exchange);

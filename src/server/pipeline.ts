@@ -22,7 +22,7 @@ import { addressOf } from '../http/clientAddress.ts';
 import { formFor, streamFor } from '../http/compression.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
-import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, fail, httpErrors } from '../http/errorResponse.ts';
 import {
   asksForPage,
   type Exchange,
@@ -47,7 +47,8 @@ import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
 import { runBatch } from './batch.ts';
-import { createIdentification, type Identification, type Shed } from './identification.ts';
+import { createEntry, type Entered, rateKeyOf } from './entry.ts';
+import { createIdentification, type Shed } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createReadiness } from './readiness.ts';
 import { createUpgrades } from './upgrades.ts';
@@ -71,8 +72,6 @@ export interface ServerOptions {
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
 }
-
-type Entered = { readonly viewer: Viewer | null } | HttpResponse;
 
 export interface Pipeline {
   /** Makes of a request what the client gets. */
@@ -166,22 +165,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, deadlines: 
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
   const runTask = createTaskRunner(responseCache, shed);
-
-  // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
-  // it is nobody's fault when a token could not be looked up.
-  function enter(exchange: Exchange): ReturnType<Pipeline['enter']> {
-    const identified = identify(exchange);
-    return identified instanceof Promise
-      ? identified.then((late) => count(exchange, late))
-      : count(exchange, identified);
-  }
-
-  function count(exchange: Exchange, identified: Identification): Entered {
-    if ('status' in identified) return identified;
-    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
-    const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
-    return isExceeded ? fail(exchange, 'tooManyRequests') : identified;
-  }
+  const enter = createEntry({ identify, limitRate });
 
   // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
@@ -231,10 +215,6 @@ function createPipeline(options: ServerOptions, open: OpenOperation, deadlines: 
   return { respond, enter, watch, cors, places };
 }
 
-function fail({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: Record<string, string>) {
-  return errorResponse(endpoint, httpErrors[error], headers);
-}
-
 /** Runs a task, unless there is a cached response: those are sent however much waits. */
 function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
   return (
@@ -278,12 +258,6 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
     if (exchange.message) exchange.message.cutShort(response);
     else send(exchange, response);
   });
-}
-
-/** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
-function rateKeyOf(viewer: Viewer | null): string | undefined {
-  if (!viewer) return undefined;
-  return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
 }
 
 /** Runs what a request asks for: a query through the cache, and anything else past it. */

@@ -33,36 +33,16 @@ const lastWait = 1_000;
  * its writers need not wait.
  */
 export function createLineWriter(file: number): LineWriter {
-  /** The block that is being filled, and those before it that are not written yet. */
-  let block = '';
-  const full: Buffer[] = [];
-  let waiting = 0;
+  const blocks = createBlocks(file);
   let lost = 0;
   let timer: NodeJS.Timeout | undefined;
   let retry = firstRetry;
 
-  function endBlock(): void {
-    if (block !== '') full.push(Buffer.from(block));
-    block = '';
-  }
-
-  /** Whether all full blocks were written: not those for which a reader has no room, or the disk. */
-  function writeFull(): boolean {
-    for (let [next] = full; next; [next] = full) {
-      const written = writeTo(file, next);
-      if (written === 0) return false;
-      if (written === next.length) full.shift();
-      else full[0] = next.subarray(written);
-    }
-    waiting = block.length;
-    return true;
-  }
-
   function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    endBlock();
-    if (writeFull()) {
+    blocks.endBlock();
+    if (blocks.writeFull()) {
       retry = firstRetry;
       if (lost > 0) tellLost();
       return;
@@ -78,18 +58,13 @@ export function createLineWriter(file: number): LineWriter {
   }
 
   function write(line: string): void {
-    const isBehind = full.length > 0;
-    if (isBehind && waiting + line.length > mostWaiting) {
+    const isBehind = blocks.isBehind();
+    if (isBehind && blocks.waiting() + line.length > mostWaiting) {
       lost++;
       return;
     }
-    waiting += line.length;
-    if (block.length + line.length > blockSize) {
-      endBlock();
-      // One who is behind is tried again by the clock.
-      if (!isBehind && !writeFull()) flush();
-    }
-    block += line;
+    // One who is behind is tried again by the clock.
+    if (blocks.add(line) && !isBehind && !blocks.writeFull()) flush();
     // What went wrong must be there whatever happens next.
     if (isWarning(line)) flush();
     else timer ??= setTimeout(flush, longestWait).unref();
@@ -97,10 +72,49 @@ export function createLineWriter(file: number): LineWriter {
 
   process.on('exit', () => {
     const end = performance.now() + lastWait;
-    endBlock();
-    while (!writeFull() && performance.now() < end) Atomics.wait(nothing, 0, 0, firstRetry);
+    if (lost > 0) blocks.add(noteOf(lost));
+    blocks.endBlock();
+    while (!blocks.writeFull() && performance.now() < end) Atomics.wait(nothing, 0, 0, firstRetry);
   });
   return { write };
+}
+
+/** What is on its way into the file: the block that is being filled, and those before it that are not written yet. */
+function createBlocks(file: number) {
+  let block = '';
+  const full: Buffer[] = [];
+  let waiting = 0;
+
+  function endBlock(): void {
+    if (block !== '') full.push(Buffer.from(block));
+    block = '';
+  }
+
+  return {
+    endBlock,
+    isBehind: () => full.length > 0,
+    /** In characters. */
+    waiting: () => waiting,
+    /** @returns whether the block before was full. */
+    add(line: string): boolean {
+      const isFull = block.length + line.length > blockSize;
+      if (isFull) endBlock();
+      block += line;
+      waiting += line.length;
+      return isFull;
+    },
+    /** @returns whether all full blocks were written: some reader may have no room for them, or the disk. */
+    writeFull(): boolean {
+      for (let [next] = full; next; [next] = full) {
+        const written = writeTo(file, next);
+        if (written === 0) return false;
+        if (written === next.length) full.shift();
+        else full[0] = next.subarray(written);
+      }
+      waiting = block.length;
+      return true;
+    },
+  };
 }
 
 /** Nobody ever changes it: to wait for that is to sleep. */

@@ -7,7 +7,7 @@ import {
   Counter,
   collectDefaultMetrics,
   Gauge,
-  Histogram,
+  type Histogram,
   type MetricConfiguration,
   Registry,
 } from 'prom-client';
@@ -61,7 +61,6 @@ export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOpti
 }
 
 function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
-  const registers = [registry];
   const underway = new Set<Exchange>();
   const count = (kind: (exchange: Exchange) => boolean) => () => [...underway].filter(kind).length;
   addGauge(
@@ -77,45 +76,120 @@ function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
     'WebSockets and event streams of many operations open',
     count(isConnection),
   );
-  const requests = new Counter({
+  const tallies = createTallies();
+  new Counter({
     name: 'dovetail_requests_total',
     help: 'Requests that are over, by endpoint, operation and status; those of unknown paths, anonymous clients and invalid documents have no operation',
     labelNames: ['endpoint', 'operation', 'status'] as const,
-    registers,
+    registers: [registry],
+    collect: collectBy((self: Counter<'endpoint' | 'operation' | 'status'>) => {
+      self.reset();
+      for (const { labels, status, count } of tallies.all()) self.inc({ ...labels, status }, count);
+    }),
   });
-  const durations = new Histogram({
-    name: 'dovetail_request_duration_seconds',
-    help: 'From the head of a request to the last byte of its response; subscriptions, WebSockets and event streams are not among them',
-    labelNames: ['endpoint', 'operation'] as const,
-    buckets,
-    registers,
-  });
-
-  /** What counts a kind of outcome, made when the first of them comes: there are few. */
-  const tallies = new Map<string, (seconds: number) => void>();
-  function tallyOf({ exchange, status: given }: Outcome): (seconds: number) => void {
-    const { endpoint, operation = '' } = exchange;
-    const status = given === undefined ? 'left' : String(given);
-    const key = `${endpoint} ${status} ${operation}`;
-    const known = tallies.get(key);
-    if (known) return known;
-    const count = requests.labels(endpoint, operation, status);
-    const duration = isLasting(exchange) ? undefined : durations.labels(endpoint, operation);
-    const tally = (seconds: number) => {
-      count.inc();
-      duration?.observe(seconds);
-    };
-    tallies.set(key, tally);
-    return tally;
-  }
+  registerDurations(registry, () => tallies.durations());
 
   return {
     begin: (exchange) => underway.add(exchange),
     end(outcome) {
       underway.delete(outcome.exchange);
-      tallyOf(outcome)(outcome.duration / 1000);
+      tallies.add(outcome);
     },
   };
+}
+
+interface RequestLabels {
+  readonly endpoint: string;
+  readonly operation: string;
+}
+
+/** How long requests took, by the bucket that a histogram has them in. The last is for those that are in none. */
+interface Durations {
+  readonly labels: RequestLabels;
+  readonly counts: number[];
+  sum: number;
+}
+
+interface Tally {
+  readonly labels: RequestLabels;
+  readonly status: string;
+  readonly durations: Durations | undefined;
+  count: number;
+}
+
+/** Counts outcomes by what kind they are of: there are few. What prom-client makes of labels, it makes when it is asked. */
+function createTallies() {
+  const tallies = new Map<string, Tally>();
+  const durations = new Map<string, Durations>();
+
+  function tallyOf({ exchange, status: given }: Outcome): Tally {
+    const { endpoint, operation = '' } = exchange;
+    const key = `${endpoint} ${given} ${operation}`;
+    const known = tallies.get(key);
+    if (known) return known;
+    const labels = { endpoint, operation };
+    const status = given === undefined ? 'left' : String(given);
+    const made = {
+      labels,
+      status,
+      count: 0,
+      durations: isLasting(exchange) ? undefined : durationsOf(labels),
+    };
+    tallies.set(key, made);
+    return made;
+  }
+
+  function durationsOf(labels: RequestLabels): Durations {
+    const key = `${labels.endpoint} ${labels.operation}`;
+    const found = durations.get(key) ?? { labels, counts: new Array(buckets.length + 1).fill(0), sum: 0 };
+    durations.set(key, found);
+    return found;
+  }
+
+  return {
+    all: () => tallies.values(),
+    durations: () => durations.values(),
+    add(outcome: Outcome): void {
+      const tally = tallyOf(outcome);
+      tally.count++;
+      if (!tally.durations) return;
+      const { counts } = tally.durations;
+      const seconds = outcome.duration / 1000;
+      let bucket = 0;
+      for (const bound of buckets) {
+        if (seconds <= bound) break;
+        bucket++;
+      }
+      counts[bucket] = (counts[bucket] ?? 0) + 1;
+      tally.durations.sum += seconds;
+    },
+  };
+}
+
+/** A histogram of what was counted. Those of prom-client take one value at a time, and look up its labels for each. */
+function registerDurations(registry: Registry, all: () => Iterable<Durations>): void {
+  const name = 'dovetail_request_duration_seconds';
+  const valuesOf = ({ labels, counts, sum }: Durations) => {
+    let count = 0;
+    const within = [...buckets, '+Inf'].map((le, index) => {
+      count += counts[index] ?? 0;
+      return { metricName: `${name}_bucket`, labels: { le, ...labels }, value: count };
+    });
+    return [
+      ...within,
+      { metricName: `${name}_sum`, labels, value: sum },
+      { metricName: `${name}_count`, labels, value: count },
+    ];
+  };
+  const histogram = {
+    name,
+    help: 'From the head of a request to the last byte of its response; subscriptions, WebSockets and event streams are not among them',
+    type: 'histogram',
+    aggregator: 'sum',
+  };
+  const metric = { ...histogram, get: async () => ({ ...histogram, values: [...all()].flatMap(valuesOf) }) };
+  // As much of a metric as a registry uses.
+  registry.registerMetric(metric as unknown as Histogram);
 }
 
 function describeDatabase(registry: Registry, pool: pg.Pool): void {

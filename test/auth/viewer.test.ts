@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
@@ -271,6 +272,42 @@ describe('what is remembered', () => {
       { id: 2, tokenId: 1 },
     ]);
     expect([1, 2].filter((user) => fake.known(headerOf(user)) !== undefined)).toEqual(expected);
+  });
+
+  it('is by a connection what it is without one, whatever is sent and announced in between', async () => {
+    const connections = [{}, {}];
+    const headers = [
+      headerOf(1),
+      headerOf(spare),
+      headerOf(2),
+      headerOf(9),
+      `bearer  ${tokenOf(1)}`,
+      'Bearer',
+      undefined,
+    ];
+    const step = fc.oneof(
+      { weight: 8, arbitrary: fc.record({ connection: fc.nat(1), header: fc.constantFrom(...headers) }) },
+      fc.record({ lookUp: fc.constantFrom(1, 2, spare) }),
+      fc.record({ announce: fc.constantFrom(1, 2, undefined) }),
+      fc.record({ listens: fc.boolean() }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const { viewers: fake, statements, announce, announceAll, falter } = openFake();
+        for (const each of steps) {
+          if ('header' in each)
+            expect(fake.known(each.header, connections[each.connection])).toBe(fake.known(each.header));
+          else if ('announce' in each) each.announce ? announce(each.announce, 'ApiToken') : announceAll();
+          else if ('listens' in each) falter(each.listens);
+          else {
+            const looking = fake.authenticate(headerOf(each.lookUp));
+            while (statements.length === 0) await Promise.resolve();
+            statements.pop()?.response();
+            await looking;
+          }
+        }
+      }),
+    );
   });
 
   it('is forgotten at the maximum age, however often it is used', async () => {

@@ -1,6 +1,8 @@
 /** Limits, and those that gateways over one database keep together. */
 
+import fc from 'fast-check';
 import type pg from 'pg';
+import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRateLimit, type RateLimit } from '../../src/http/rateLimit.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -98,6 +100,39 @@ describe('a limit', () => {
         isExceeded: true,
         headers: { ...headers(0, 1), 'Retry-After': '1' },
       });
+  });
+
+  it('counts as the limiter does that keeps the counts of all gateways, whoever asks and when', async () => {
+    vi.useFakeTimers();
+    try {
+      const request = fc.record({
+        key: fc.constantFrom('alice', 'bob', 'carol'),
+        points: fc.integer({ min: 1, max: 3 }),
+        later: fc.oneof(
+          fc.integer({ min: 0, max: 500 }),
+          fc.constantFrom(1_000, 20_000, 59_999, 60_000, 60_001),
+        ),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(request, { maxLength: 50 }), async (requests) => {
+          const limit = 5;
+          const other = new RateLimiterMemory({ points: limit, duration: 60 });
+          const { spend } = createRateLimit({ name: 'x', limit, shared: undefined });
+          for (const { key, points, later } of requests) {
+            now += later;
+            vi.advanceTimersByTime(later);
+            const { consumedPoints, msBeforeNext } = await other.penalty(key, points);
+            const { isExceeded, headers } = spend(key, points);
+            expect(isExceeded).toBe(consumedPoints > limit);
+            expect(headers.RateLimit).toBe(
+              `"x";r=${Math.max(limit - consumedPoints, 0)};t=${Math.ceil(msBeforeNext / 1_000)}`,
+            );
+          }
+        }),
+      );
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('of 0 is none', async () => {

@@ -6,13 +6,14 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { listen } from '../../src/http/listen.ts';
 import { originOf } from '../../src/http/origin.ts';
 import { openGateway } from '../../src/server/gateway.ts';
+import { createLogger } from '../../src/telemetry/log.ts';
 import { release } from '../../src/version.ts';
 import { copyTemplate, copyUnmigrated } from '../support/gateway.ts';
 
@@ -133,11 +134,9 @@ describe('the log', () => {
   let log: Record<string, unknown>[];
   beforeEach(() => {
     log = [];
-    // As much of a destination as is used.
-    const destination = { write: (line: string) => log.push(JSON.parse(line)) };
-    vi.spyOn(pino, 'destination').mockReturnValue(
-      destination as unknown as ReturnType<typeof pino.destination>,
-    );
+    // What all loggers write to: pino has it under this name.
+    const destination: DestinationStream = Reflect.get(createLogger('info'), pino.symbols.streamSym);
+    vi.spyOn(destination, 'write').mockImplementation((line) => log.push(JSON.parse(line)));
   });
   afterEach(() => {
     vi.restoreAllMocks();

@@ -221,7 +221,10 @@ describe('something unexpected', () => {
 it('an answer that breaks off is not taken for a whole one', async () => {
   const { ask, responseCache, log } = await open();
   // No body that could be sent, which is found out behind the head.
-  const body = { length: 100, buffer: { byteLength: 100 } } as unknown as Buffer;
+  const asText = () => {
+    throw new Error('it has no bytes');
+  };
+  const body = { length: 100, buffer: { byteLength: 100 }, toString: asText } as unknown as Buffer;
   const response = { ...jsonResponse(200, ''), headers: { 'Content-Length': 100 }, body };
   await responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({ response, isCacheable: true }));
   await expect(ask('/api/v1/dtt')).rejects.toThrow();

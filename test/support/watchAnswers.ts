@@ -33,9 +33,11 @@ export function watchResponses(server: Server): ReadonlyMap<string, SentResponse
         );
         return Reflect.apply(writeHead, response, [status, given]);
       },
-      end(...given: [(Buffer | string)?]) {
+      end(...given: [body?: Buffer | string, encoding?: BufferEncoding]) {
         const { statusCode: status } = response;
-        const body = String(decoded(given[0] ?? '', headers['content-encoding']));
+        const [sent = '', encoding] = given;
+        const bytes = typeof sent === 'string' ? Buffer.from(sent, encoding) : sent;
+        const body = String(decoded(bytes, headers['content-encoding']));
         const [path] = target.split('?', 1);
         responses.set([method, path, status, body].join(' '), { method, target, status, headers, body });
         return Reflect.apply(end, response, given);

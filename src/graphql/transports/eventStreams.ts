@@ -156,8 +156,8 @@ function anonymous({ request: { headers } }: Exchange): HttpResponse {
   return requestFailure(401, unauthenticated(problem).message, challengeFor(problem), 'UNAUTHENTICATED');
 }
 
-const parameterOf = ({ target }: Exchange, name: string) =>
-  new URLSearchParams(target.split(/\?(.*)/s)[1]).get(name);
+const parameterOf = ({ target, path }: Exchange, name: string) =>
+  target === path ? null : new URLSearchParams(target.slice(path.length)).get(name);
 
 /** What the client calls an operation. What is wrong with the rest of the body is said by whoever runs it. */
 function operationIdIn(body: Buffer): string | undefined {

@@ -1,0 +1,42 @@
+/** The first steps of every request and operation: who asks, and whether they have asked too often. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import { fail } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { RateLimits } from '../http/rateLimits.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { Identification, Identify } from './identification.ts';
+
+/** Who may go on, or the response to who may not. */
+export type Entered = { readonly viewer: Viewer | null } | HttpResponse;
+
+export interface EntryOptions {
+  readonly identify: Identify;
+  readonly limitRate: RateLimits;
+}
+
+/**
+ * Whoever asks is known before anything is counted: who has a token is not anonymous, however many clients at the address
+ * are, and it is nobody's fault when a token could not be looked up.
+ */
+export function createEntry({ identify, limitRate }: EntryOptions) {
+  function count(exchange: Exchange, identified: Identification): Entered {
+    if ('status' in identified) return identified;
+    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
+    const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
+    return isExceeded ? fail(exchange, 'tooManyRequests') : identified;
+  }
+
+  return (exchange: Exchange): Entered | Promise<Entered> => {
+    const identified = identify(exchange);
+    return identified instanceof Promise
+      ? identified.then((late) => count(exchange, late))
+      : count(exchange, identified);
+  };
+}
+
+/** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
+export function rateKeyOf(viewer: Viewer | null): string | undefined {
+  if (!viewer) return undefined;
+  return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
+}
