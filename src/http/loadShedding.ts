@@ -33,7 +33,7 @@ export interface LoadSheddingOptions {
 /** What the line may be for so long, in milliseconds: so many times as long. */
 const burst = { lasts: 100, factor: 3 };
 
-/** In milliseconds: for so long after an overload, a line that is long again is no burst. */
+/** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
 /** In milliseconds: under overload, whoever has waited for so long is turned away. */
@@ -64,7 +64,7 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
   let turnedAway = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  const isOverloaded = (now: number) => now - overloaded < burst.lasts;
+  const isOverloaded = (now: number) => now - overloaded < remembered;
 
   function turnAway(entry: Entry | undefined, now: number): void {
     if (!entry) return;
@@ -112,7 +112,7 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
     if (line.length === 0) lastEmpty = now;
     return new Promise((settle) => {
       line.add({ exchange, key, size, since: now, settle });
-      const isBurst = now - lastEmpty <= burst.lasts && now - overloaded > remembered;
+      const isBurst = now - lastEmpty <= burst.lasts && !isOverloaded(now);
       const most = isBurst ? maxWaiting * burst.factor : maxWaiting;
       while (line.length > Math.max(most, size)) turnAway(line.drop(), now);
       timer ??= setTimeout(look, interval);

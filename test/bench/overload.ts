@@ -150,8 +150,7 @@ async function sustainableShare(run: (share: number) => Promise<StreamResult>): 
   for (const share of shares) {
     const { p99, rejected, others } = await run(share);
     usual ??= p99;
-    if (p99 > 3 * usual || rejected + others > 0) break;
-    best = share;
+    if (p99 <= 3 * usual && rejected + others === 0) best = share;
   }
   return best;
 }
