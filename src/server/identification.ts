@@ -17,11 +17,7 @@ export type Identification =
     };
 
 /** Whether a request is turned away since there is too much load; settles when it is its turn. */
-export type Shed = (
-  exchange: Exchange,
-  viewer: Viewer | null,
-  size?: number,
-) => boolean | Promise<boolean>;
+export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
 export interface IdentificationOptions {
   readonly viewers: Viewers;
@@ -32,16 +28,21 @@ export interface IdentificationOptions {
 
 export function createIdentification({ viewers, mirror, shed, trustedProxies }: IdentificationOptions) {
   const tokens = mirror?.tokens;
-  return async (exchange: Exchange): Promise<Identification> => {
+
+  async function lookUp(exchange: Exchange): Promise<Identification> {
     const { request } = exchange;
     const { authorization } = request.headers;
-    const known = viewers.known(authorization) ?? tokens?.known(authorization);
-    if (known) return { viewer: known };
     if (mayBeToken(authorization) && (await shed(exchange, null))) return tooBusy(exchange);
     const viewer = await viewers.authenticate(authorization);
     if (viewer || !tokens) return { viewer };
     const found = await tokens.authenticate(authorization, addressOf(request, trustedProxies));
     if ('viewer' in found) return found;
     return { error: found.error, headers: { 'Retry-After': String(found.retryAfter) } };
+  }
+
+  return (exchange: Exchange): Identification | Promise<Identification> => {
+    const { headers, socket } = exchange.request;
+    const known = viewers.known(headers.authorization, socket) ?? tokens?.known(headers.authorization);
+    return known ? { viewer: known } : lookUp(exchange);
   };
 }

@@ -85,12 +85,19 @@ async function main(): Promise<void> {
       ? await measureGrowth({ database, generator, node, env, settings, quick: options.quick, progress })
       : options.overload
         ? await measureOverload(
-            { database, node, env, workload: options.workload, seconds: Number(options.seconds ?? 5), progress },
+            {
+              database,
+              node,
+              env,
+              workload: options.workload,
+              seconds: Number(options.seconds ?? 5),
+              progress,
+            },
             pinned,
           )
-      : options.profile
-        ? await profile({ generator, node, env, workloads: asked, settings, progress })
-        : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
+        : options.profile
+          ? await profile({ generator, node, env, workloads: asked, settings, progress })
+          : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
     print(conditions(settings, node, elapsed()));

@@ -86,7 +86,9 @@ async function openConnection(
   { method, path, headers, body = '' }: BenchRequest,
   ended: (connection: Connection, status: number, due: number) => void,
 ): Promise<Connection> {
-  const lines = Object.entries({ Host: url.host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries({ Host: url.host, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
   const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
   const request = Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}${length}\r\n${body}`);
   const socket = connect(Number(url.port), url.hostname);

@@ -96,7 +96,12 @@ async function measureGenerator(generator: OpenLoop, isPinned: boolean, node: st
       rows: [
         ['', 'requests/s', 'sent late by, p99 ms', 'response after, p99 ms'],
         ['bare node:http, closed loop', thousands(closed.sentPerSecond), '', ms(closed.rejectedP99)],
-        ['bare node:http, by the clock', thousands(open.sentPerSecond), ms(open.lateP99), ms(open.rejectedP99)],
+        [
+          'bare node:http, by the clock',
+          thousands(open.sentPerSecond),
+          ms(open.lateP99),
+          ms(open.rejectedP99),
+        ],
       ],
     };
   } finally {
@@ -119,7 +124,19 @@ async function measureSteps({ seconds }: Options, { generator, server, asked, en
   const { acceptedPerSecond: most } = await run({ connections: closedLoop });
   const sustainable = most * (await sustainableShare((share) => run({ rate: most * share }, 2)));
   const rows = [
-    ['', 'requests/s', 'answered/s', 'of 1×', 'p50 ms', 'p99 ms', 'of 1×', '503s', 'their p99 ms', 'others', 'sent late, p99 ms'],
+    [
+      '',
+      'requests/s',
+      'answered/s',
+      'of 1×',
+      'p50 ms',
+      'p99 ms',
+      'of 1×',
+      '503s',
+      'their p99 ms',
+      'others',
+      'sent late, p99 ms',
+    ],
   ];
   let first: StreamResult | undefined;
   for (const factor of [1, 2, 4, 8]) {

@@ -74,7 +74,9 @@ describe('while as many requests wait as may', () => {
 
     const { pool } = gateway.database;
     // The embedded engine lets nobody connect meanwhile.
-    await Promise.all(Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')));
+    await Promise.all(
+      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
+    );
     await hold('LOCK TABLE "DttSession"');
     let asked = 0;
     const askFor = (count: number) =>

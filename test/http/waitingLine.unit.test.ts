@@ -51,7 +51,10 @@ describe('the line', () => {
 
   it('does what a list would do that is sorted each time, whatever comes', () => {
     const step = fc.oneof(
-      { weight: 4, arbitrary: fc.record({ key: fc.integer({ min: 0, max: 3 }), size: fc.integer({ min: 1, max: 3 }) }) },
+      {
+        weight: 4,
+        arbitrary: fc.record({ key: fc.integer({ min: 0, max: 3 }), size: fc.integer({ min: 1, max: 3 }) }),
+      },
       fc.constantFrom('take' as const, 'drop' as const, 'dropSince' as const),
     );
     fc.assert(
@@ -81,7 +84,9 @@ describe('the line', () => {
             if (next) turns.set(next.key, order * id);
           } else {
             const dropped = line.drop();
-            const sizes = [...turns.keys()].map((key) => sizeOf(waiting.filter((entry) => entry.key === key)));
+            const sizes = [...turns.keys()].map((key) =>
+              sizeOf(waiting.filter((entry) => entry.key === key)),
+            );
             const own = waiting.filter(({ key }) => key === dropped?.key);
             expect(dropped).toBe(own[0]);
             expect(sizeOf(own)).toBe(Math.max(0, ...sizes));
