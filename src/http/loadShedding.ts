@@ -62,7 +62,7 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
   let lastEmpty = 0;
   let overloaded = Number.NEGATIVE_INFINITY;
   let turnedAway = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let isWatched = false;
 
   const isOverloaded = (now: number) => now - overloaded < remembered;
 
@@ -104,7 +104,14 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
     serve();
     const now = performance.now();
     if (isOverloaded(now)) for (const entry of line.dropSince(now - longestWait)) turnAway(entry, now);
-    timer = line.length > 0 ? setTimeout(look, interval) : undefined;
+    isWatched = false;
+    watch();
+  }
+
+  function watch(): void {
+    if (isWatched || line.length === 0) return;
+    isWatched = true;
+    setTimeout(look, interval);
   }
 
   function wait(exchange: Exchange, key: number | string, size: number): Promise<boolean> {
@@ -115,7 +122,7 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
       const isBurst = now - lastEmpty <= burst.lasts && !isOverloaded(now);
       const most = isBurst ? maxWaiting * burst.factor : maxWaiting;
       while (line.length > Math.max(most, size)) turnAway(line.drop(), now);
-      timer ??= setTimeout(look, interval);
+      watch();
     });
   }
 
