@@ -29,7 +29,7 @@ const judgement = { time: 100, statements: 20 };
 const tolerated = 2;
 
 /** So few statements hardly wait for each other. */
-const fewest = 2;
+const fewest = 3;
 
 /**
  * In milliseconds: what takes longer waits for a lock, or has a lot to count. It says nothing of how busy the database is,
@@ -37,47 +37,17 @@ const fewest = 2;
  */
 const slow = 250;
 
-/**
- * Fewer at once when statements take much longer than at best, and one more when somebody had to wait and they do not
- * (the gradient of Netflix's concurrency-limits). Where even the fewest take long, it is no longer the others that make
- * them wait: then this is what statements take from now on, since otherwise a database that has become slower, or is
- * asked for more, would be left with the fewest for good.
- */
 export function createConcurrency(pool: WatchedPool): Concurrency {
-  const most = pool.options.max;
-  const least = Math.min(fewest, most);
+  const limit = createLimit(pool.options.max);
   /** When each statement began, by the connection that it runs on; the oldest first. */
   const running = new Map<unknown, number>();
   const listeners: (() => void)[] = [];
-  let limit = most;
-  let best = Number.POSITIVE_INFINITY;
-  let window = { began: performance.now(), statements: 0, logarithms: 0, hasKeptWaiting: false };
-
-  function judge(now: number): void {
-    const { began, statements, logarithms, hasKeptWaiting } = window;
-    if (statements < judgement.statements || now - began < judgement.time) return;
-    // Of the logarithms, so that few that take long do not count for more than many that take no time.
-    const usual = Math.exp(logarithms / statements);
-    best = Math.min(best, usual);
-    const share = (tolerated * best) / usual;
-    if (share >= 1) {
-      if (hasKeptWaiting) limit = Math.min(limit + 1, most);
-    } else if (limit > least) limit = Math.max(Math.floor(limit * Math.max(share, 0.5)), least);
-    else best = usual;
-    window = { began: now, statements: 0, logarithms: 0, hasKeptWaiting: false };
-  }
 
   pool.on('acquire', (connection: unknown) => running.set(connection, performance.now()));
   pool.on('release', (error: unknown, connection: unknown) => {
     const began = running.get(connection);
     running.delete(connection);
-    const now = performance.now();
-    if (began !== undefined && !error && now - began < slow) {
-      window.statements++;
-      // No clock is exact enough for less.
-      window.logarithms += Math.log(Math.max(now - began, 0.01));
-      judge(now);
-    }
+    if (began !== undefined && !error) limit.learn(began, performance.now());
     for (const listener of listeners) listener();
   });
 
@@ -93,15 +63,63 @@ export function createConcurrency(pool: WatchedPool): Concurrency {
 
   return {
     get limit() {
-      return limit;
+      return limit.current;
     },
     free() {
       // What is about to connect counts as well.
       const busy = pool.totalCount - pool.idleCount + pool.waitingCount;
-      const free = busy < limit ? limit - busy : limit - (busy - countSlow());
-      if (free <= 0) window.hasKeptWaiting = true;
+      const { current } = limit;
+      const free = busy < current ? current - busy : current - (busy - countSlow());
+      if (free <= 0) limit.isReached();
       return free;
     },
     onEnded: (listener) => listeners.push(listener),
   };
 }
+
+/**
+ * Fewer at once when statements take much longer than at best, and one more when somebody had to wait and they do not
+ * (the gradient of Netflix's concurrency-limits). Where even the fewest take long, it is no longer the others that make
+ * them wait: then this is what statements take from now on, since otherwise a database that has become slower, or is
+ * asked for more, would be left with the fewest for good (as in Envoy's adaptive concurrency).
+ */
+function createLimit(most: number) {
+  const least = Math.min(fewest, most);
+  let current = most;
+  let best = Number.POSITIVE_INFINITY;
+  let window = openWindow();
+
+  function judge(now: number): void {
+    const { began, statements, logarithms, wasReached } = window;
+    if (statements < judgement.statements || now - began < judgement.time) return;
+    window = openWindow();
+    // Of the logarithms, so that few that take long do not count for more than many that take no time.
+    const usual = Math.exp(logarithms / statements);
+    best = Math.min(best, usual);
+    const share = (tolerated * best) / usual;
+    if (share < 1 && current === least) best = usual;
+    else if (share < 1) current = Math.max(Math.floor(current * Math.max(share, 0.5)), least);
+    else if (wasReached) current = Math.min(current + 1, most);
+  }
+
+  return {
+    get current() {
+      return current;
+    },
+    /** Somebody has to wait. */
+    isReached(): void {
+      window.wasReached = true;
+    },
+    /** Learns how long a statement took. */
+    learn(began: number, now: number): void {
+      if (now - began > slow) return;
+      window.statements++;
+      // No clock is exact enough for less.
+      window.logarithms += Math.log(Math.max(now - began, 0.01));
+      judge(now);
+    },
+  };
+}
+
+/** What is known of the statements since the last judgement. */
+const openWindow = () => ({ began: performance.now(), statements: 0, logarithms: 0, wasReached: false });

@@ -4,7 +4,7 @@ import type { Concurrency } from '../database/concurrency.ts';
 import { errorResponse, httpErrors } from './errorResponse.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
-import { createWaitingLine, type Waiting } from './waitingLine.ts';
+import { createWaitingLine, type Waiting, type WaitingLine } from './waitingLine.ts';
 
 export interface LoadShedder {
   /**
@@ -33,7 +33,7 @@ export interface LoadSheddingOptions {
 /** What the line may be for so long, in milliseconds: so many times as long. */
 const burst = { lasts: 100, factor: 3 };
 
-/** In milliseconds: for so long after an overload, a line that is long again is no burst. */
+/** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
 /** In milliseconds: under overload, whoever has waited for so long is turned away. */
@@ -50,46 +50,49 @@ interface Entry extends Waiting {
   settle(isTurnedAway: boolean): void;
 }
 
-/**
- * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
- * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then the newest are served first, whose clients
- * are surely there, and those that have waited longest make room: what is served has hardly waited at all.
- */
 export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddingOptions): LoadShedder {
-  /** As how many requests each was let through. */
-  const letThrough = new WeakMap<Exchange, number>();
-  const line = createWaitingLine<Entry>();
-  let lastEmpty = 0;
-  let overloaded = Number.NEGATIVE_INFINITY;
-  let turnedAway = 0;
-  let timer: NodeJS.Timeout | undefined;
+  /** As how many requests each was asked for. */
+  const sizes = new WeakMap<Exchange, number>();
+  const queue = createQueue(concurrency, maxWaiting);
+  return {
+    shed(exchange, who, size = 1) {
+      const before = sizes.get(exchange);
+      if (before !== undefined && before >= size) return false;
+      if (before === undefined) begun(exchange);
+      sizes.set(exchange, size);
+      return queue.isNeeded() ? queue.wait(exchange, who(), size) : false;
+    },
+    figures: {
+      get limit() {
+        return concurrency.limit;
+      },
+      get waiting() {
+        return queue.length;
+      },
+      get turnedAway() {
+        return queue.turnedAway;
+      },
+    },
+  };
+}
 
-  const isOverloaded = (now: number) => now - overloaded < burst.lasts;
+/** The requests that wait, from where they are let through when it is their turn. */
+function createQueue(concurrency: Concurrency, maxWaiting: number) {
+  const line = createWaitingLine<Entry>();
+  const overload = createOverload(maxWaiting);
+  let turnedAway = 0;
+  let isServing = false;
+  let isWatched = false;
 
   function turnAway(entry: Entry | undefined, now: number): void {
     if (!entry) return;
-    overloaded = now;
+    overload.begin(now);
     turnedAway++;
     entry.settle(true);
   }
 
-  /** Lets as many through as there is room for. They make use of it before anything else happens. */
-  function serve(): void {
-    const isNewestFirst = isOverloaded(performance.now());
-    for (let free = concurrency.free(); free > 0; ) {
-      const entry = line.take(isNewestFirst);
-      if (!entry) break;
-      // What is done for a client that has left is for nobody.
-      if (!entry.exchange.isOver) {
-        letThrough.set(entry.exchange, entry.size);
-        free -= entry.size;
-      }
-      entry.settle(entry.exchange.isOver);
-    }
-    if (line.length === 0) lastEmpty = performance.now();
-  }
+  const serve = () => letThrough(line, concurrency.free(), overload.isNow(performance.now()));
 
-  let isServing = false;
   concurrency.onEnded(() => {
     if (line.length === 0 || isServing) return;
     isServing = true;
@@ -100,44 +103,73 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
     });
   });
 
-  function look(): void {
-    serve();
-    const now = performance.now();
-    if (isOverloaded(now)) for (const entry of line.dropSince(now - longestWait)) turnAway(entry, now);
-    timer = line.length > 0 ? setTimeout(look, interval) : undefined;
-  }
-
-  function wait(exchange: Exchange, key: number | string, size: number): Promise<boolean> {
-    const now = performance.now();
-    if (line.length === 0) lastEmpty = now;
-    return new Promise((settle) => {
-      line.add({ exchange, key, size, since: now, settle });
-      const isBurst = now - lastEmpty <= burst.lasts && now - overloaded > remembered;
-      const most = isBurst ? maxWaiting * burst.factor : maxWaiting;
-      while (line.length > Math.max(most, size)) turnAway(line.drop(), now);
-      timer ??= setTimeout(look, interval);
-    });
+  /** Looks after those who wait also while nothing else happens. */
+  function watch(): void {
+    if (isWatched || line.length === 0) return;
+    isWatched = true;
+    setTimeout(() => {
+      isWatched = false;
+      serve();
+      const now = performance.now();
+      if (overload.isNow(now)) for (const entry of line.dropSince(now - longestWait)) turnAway(entry, now);
+      watch();
+    }, interval);
   }
 
   return {
-    shed(exchange, who, size = 1) {
-      const before = letThrough.get(exchange);
-      if (before !== undefined && before >= size) return false;
-      if (before === undefined) begun(exchange);
-      if (line.length > 0 || concurrency.free() <= 0) return wait(exchange, who(), size);
-      letThrough.set(exchange, size);
-      return false;
+    get length() {
+      return line.length;
     },
-    figures: {
-      get limit() {
-        return concurrency.limit;
-      },
-      get waiting() {
-        return line.length;
-      },
-      get turnedAway() {
-        return turnedAway;
-      },
+    get turnedAway() {
+      return turnedAway;
+    },
+    isNeeded: () => line.length > 0 || concurrency.free() <= 0,
+    wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
+      const now = performance.now();
+      if (line.length === 0) overload.lineIsEmpty(now);
+      return new Promise((settle) => {
+        line.add({ exchange, key, size, since: now, settle });
+        const most = Math.max(overload.mostWaiting(now), size);
+        while (line.length > most) turnAway(line.drop(), now);
+        watch();
+      });
+    },
+  };
+}
+
+/** Lets requests through for which there is room. They make use of it before anything else happens. */
+function letThrough(line: WaitingLine<Entry>, room: number, isNewestFirst: boolean): void {
+  for (let left = room; left > 0; ) {
+    const entry = line.take(isNewestFirst);
+    if (!entry) return;
+    const { exchange, size } = entry;
+    // What is done for a client that has left is for nobody.
+    if (!exchange.isOver) left -= size;
+    entry.settle(exchange.isOver);
+  }
+}
+
+/**
+ * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
+ * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then the newest are served first, whose clients
+ * are surely there, and those that have waited longest make room: what is served has hardly waited at all.
+ */
+function createOverload(maxWaiting: number) {
+  let lastEmpty = 0;
+  let lastTurnedAway = Number.NEGATIVE_INFINITY;
+  const isNow = (now: number) => now - lastTurnedAway < remembered;
+  return {
+    isNow,
+    /** Somebody is turned away. */
+    begin(now: number): void {
+      lastTurnedAway = now;
+    },
+    lineIsEmpty(now: number): void {
+      lastEmpty = now;
+    },
+    /** How many requests may wait. */
+    mostWaiting(now: number): number {
+      return isNow(now) || now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
     },
   };
 }

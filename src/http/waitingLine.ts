@@ -49,7 +49,6 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
     get length() {
       return length;
     },
-
     add(entry) {
       let line = lines.get(entry.key);
       if (!line) {
@@ -72,25 +71,31 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
     },
 
     drop() {
-      const [first] = turns;
-      if (!first) return undefined;
-      const longest = turns.reduce((one, other) => (other.size > one.size ? other : one), first);
-      const entry = remove(longest, longest.entries.shift());
-      if (longest.entries.length === 0) turns.splice(turns.indexOf(longest), 1);
+      const longest = longestOf(turns);
+      const entry = longest && remove(longest, longest.entries.shift());
+      if (longest?.entries.length === 0) turns.splice(turns.indexOf(longest), 1);
       return entry;
     },
 
     dropSince(then) {
       const dropped: Entry[] = [];
       for (const line of turns) {
-        for (let [oldest] = line.entries; oldest && oldest.since < then; [oldest] = line.entries) {
-          line.entries.shift();
-          remove(line, oldest);
-          dropped.push(oldest);
+        while (isOlder(line.entries[0], then)) {
+          const oldest = remove(line, line.entries.shift());
+          if (oldest) dropped.push(oldest);
         }
       }
       if (dropped.length > 0) turns = turns.filter(({ entries }) => entries.length > 0);
       return dropped;
     },
   };
+}
+
+const isOlder = (entry: Waiting | undefined, then: number) => entry !== undefined && entry.since < then;
+
+/** The first of the longest. */
+function longestOf<Entry>(lines: readonly Line<Entry>[]): Line<Entry> | undefined {
+  let longest = lines[0];
+  for (const line of lines) if (longest && line.size > longest.size) longest = line;
+  return longest;
 }

@@ -167,7 +167,9 @@ async function prepare(url: URL, { name, pace, requests }: Stream) {
   return {
     name,
     samples,
-    close: () => all.forEach((connection) => connection.close()),
+    close() {
+      for (const connection of all) connection.close();
+    },
     async run(warmUp: number, seconds: number) {
       const began = performance.now();
       from = began + warmUp * 1_000;

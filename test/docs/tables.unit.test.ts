@@ -42,7 +42,9 @@ it('lists the metrics, with their kinds and what they are', async () => {
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
-  const text = await createMetrics({ pool, responseCache, feed, mirror }).print();
+  const metrics = createMetrics({ pool, responseCache, feed, mirror });
+  metrics.watchLoad({ limit: 7, waiting: 8, turnedAway: 9 });
+  const text = await metrics.print();
   for (const line of [
     'dovetail_mirror_accounts 2',
     'dovetail_mirror_records_skipped 3',

@@ -90,6 +90,12 @@ describe('the one timer', () => {
     begin(first);
     vi.advanceTimersByTime(100);
     expect(late).toEqual([second, third, first]);
+    // Over, though nobody said so.
+    const fourth = open();
+    begin(fourth);
+    fourth.response.emit('close');
+    vi.advanceTimersByTime(100);
+    expect(late).toHaveLength(3);
   });
 
   it('does not begin for a request whose client has left already', () => {

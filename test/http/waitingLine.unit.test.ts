@@ -4,7 +4,7 @@ import { createWaitingLine, type Waiting } from '../../src/http/waitingLine.ts';
 
 function open(...keys: readonly string[]) {
   const line = createWaitingLine<Waiting & { name: string }>();
-  keys.forEach((name, since) => line.add({ key: name.charAt(0), name, size: 1, since }));
+  for (const [since, name] of keys.entries()) line.add({ key: name.charAt(0), name, size: 1, since });
   const all = (take: () => { name: string } | undefined) => {
     const names: string[] = [];
     for (let entry = take(); entry; entry = take()) names.push(entry.name);

@@ -305,5 +305,7 @@ it('waits for its turn to look a token up, and for what is asked for only if tha
 function occupy(pool: SimulatedPool): () => void {
   const ends = Array.from({ length: pool.options.max }, () => pool.begin());
   for (const _ of ends) void pool.run();
-  return () => ends.forEach((end) => end());
+  return () => {
+    for (const end of ends) end();
+  };
 }
