@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import { clientError } from '../errors.ts';
+import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { pageSize } from './loading/pagination.ts';
@@ -42,11 +43,15 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     edgesFieldOptions: {
       nullable: { list: false, items: false },
       description: 'The records of this page, each with its cursor.',
+      extensions: readsProperty('edges'),
     },
-    nodeFieldOptions: { nullable: false, description: 'The record.' },
-    nodesOnConnection: { description: 'The records of this page.' },
+    nodeFieldOptions: { nullable: false, description: 'The record.', extensions: readsProperty('node') },
+    nodesOnConnection: { description: 'The records of this page.', extensions: readsProperty('nodes') },
     cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
-    pageInfoFieldOptions: { description: 'Whether and where the list goes on.' },
+    pageInfoFieldOptions: {
+      description: 'Whether and where the list goes on.',
+      extensions: readsProperty('pageInfo'),
+    },
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
     hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },
     hasPreviousPageFieldOptions: { description: 'Whether other records come before this page.' },

@@ -19,12 +19,8 @@ import {
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
 import { nameArguments } from './argumentErrors.ts';
-import {
-  type CompiledDocument,
-  compiledDocument,
-  conditionOf,
-  schemaForCompiler,
-} from './compiledDocument.ts';
+import { type CompiledDocument, compiledDocument, conditionOf, findReadType } from './compiledDocument.ts';
+import { compilerSchema } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { schema } from './schema.ts';
 
@@ -149,11 +145,11 @@ function createVersions(
 /** Compiles the one operation of a document, with these values for the variables of its conditions. */
 function compile(document: DocumentNode, conditions: ReadonlyMap<string, unknown>): Compiled | undefined {
   const { document: bare, values } = compiledDocument(schema, document, conditions);
-  const compiled = compileQuery(compilerSchema, bare);
+  const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
 }
 
-const compilerSchema = schemaForCompiler(schema);
+const forCompiler = compilerSchema(schema, findReadType);
 
 /** The names of the variables that decide conditions. */
 function conditionsIn(document: DocumentNode): string[] {

@@ -34,13 +34,12 @@ export const deviceList = {
     const rows = await context.loaders.once(placeOf(info), () =>
       readPage(request, order, conditions, context, info),
     );
-    return {
-      ...connect(rows, request, (row) => writeCursor(order, row, row.__typename)),
+    return Object.assign(connect(rows, request, (row) => writeCursor(order, row, row.__typename)), {
       async totalCount() {
         const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
         return counts.reduce((total, count) => total + count, 0);
       },
-    };
+    });
   },
 };
 

@@ -32,6 +32,7 @@ export interface PagePlan {
 }
 
 export interface Connection<Row> {
+  nodes: Row[];
   edges: { cursor: string; node: Row }[];
   pageInfo: {
     hasNextPage: boolean;
@@ -108,23 +109,28 @@ export function connect<Row>(
   const more = rows.length > size;
   const page = rows.slice(0, size);
   if (isBackward) page.reverse();
-  // Cursors are written for those who ask for them.
-  const edges = page.map((node) => ({
-    get cursor() {
-      return cursorOf(node);
-    },
-    node,
-  }));
+  const [first, last] = [page[0], page.at(-1)];
+  let edges: Connection<Row>['edges'] | undefined;
+  // Edges, and the cursors in them, are made for those who ask for them.
   return {
-    edges,
+    nodes: page,
+    get edges() {
+      edges ??= page.map((node) => ({
+        get cursor() {
+          return cursorOf(node);
+        },
+        node,
+      }));
+      return edges;
+    },
     pageInfo: {
       hasNextPage: isBackward ? before !== undefined : more,
       hasPreviousPage: isBackward ? more : after !== undefined || offset > 0,
       get startCursor() {
-        return edges[0]?.cursor ?? null;
+        return first === undefined ? null : cursorOf(first);
       },
       get endCursor() {
-        return edges.at(-1)?.cursor ?? null;
+        return last === undefined ? null : cursorOf(last);
       },
     },
   };

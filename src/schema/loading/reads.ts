@@ -7,6 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import type { PlannedQuery } from '../../database/reader/query.ts';
+import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
 import { type ListArguments, type ListFilter, readList } from '../filtering/request.ts';
@@ -196,7 +197,7 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
 /** The rows of a relation that are part of a record, read together with it. */
 export function children<M extends Model>(relation: string, orderBy: object) {
   return {
-    extensions: needing({ rows: { relation, query: { orderBy } } }),
+    extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
     // The rows were read with the parent, as `needs` asks; the type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
@@ -261,10 +262,9 @@ export function viewerList<M extends Model>(model: M) {
       const rows = await context.loaders.once(placeOf(info), () =>
         readRows(context, model, pageOf(order, page, where, context, info)),
       );
-      return {
-        ...page.connect(rows),
+      return Object.assign(page.connect(rows), {
         totalCount: () => countVisible(model, filter, context),
-      };
+      });
     },
   };
 }
@@ -308,8 +308,7 @@ export function relatedList<P extends Model, M extends Model>(
           ),
         )
         .load(parent.id);
-      return {
-        ...page.connect(rows ?? []),
+      return Object.assign(page.connect(rows ?? []), {
         totalCount: async () => {
           const where = filter.condition ? { AND: [seen, filter.condition] } : seen;
           const counts = context.loaders.at(`${parentModel} ${relation} count ${filter.key}`, () =>
@@ -320,7 +319,7 @@ export function relatedList<P extends Model, M extends Model>(
           );
           return (await counts.load(parent.id)) ?? 0;
         },
-      };
+      });
     },
   };
 }
