@@ -12,6 +12,7 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLSchema,
+  isIntrospectionType,
   isListType,
   isNonNullType,
   isObjectType,
@@ -41,6 +42,8 @@ export function compilerSchema(
   }
 
   function ofObject(type: GraphQLObjectType): GraphQLObjectType {
+    // Meta fields lead to these, whatever schema they are asked of.
+    if (isIntrospectionType(type)) return type;
     const known = made.get(type);
     if (known) return known;
     let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
