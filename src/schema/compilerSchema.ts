@@ -6,8 +6,8 @@
 
 import {
   type GraphQLField,
-  type GraphQLNamedType,
   GraphQLList,
+  type GraphQLNamedType,
   GraphQLNonNull,
   type GraphQLObjectType,
   type GraphQLOutputType,
