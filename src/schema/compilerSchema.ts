@@ -1,18 +1,28 @@
 /**
- * The schema as the compiler is given it. It calls a resolver for each field that has one, which takes longer than all
- * else that a value takes: so a field that is a property of what it belongs to is called like that property here, and
- * has no resolver. Compiled code then reads it off. Resolvers, and the introspection, never see these types.
+ * The schema as the compiler is given it, in which values take less than calls of functions:
+ *
+ * - It calls a resolver for each field that has one. A field that is a property of what it belongs to is called like that
+ *   property here, and has no resolver, so that compiled code reads it off.
+ * - It serializes every value. It is told not to, but for the types that are made here to stand for those whose values
+ *   may be no such values, or are written otherwise: those are serialized as ever.
+ *
+ * Resolvers, and the introspection, never see these types.
  */
 
 import {
   type GraphQLField,
+  type GraphQLLeafType,
   GraphQLList,
+  type GraphQLNamedOutputType,
   type GraphQLNamedType,
   GraphQLNonNull,
   type GraphQLObjectType,
   type GraphQLOutputType,
+  GraphQLScalarType,
   type GraphQLSchema,
+  getNamedType,
   isIntrospectionType,
+  isLeafType,
   isListType,
   isNonNullType,
   isObjectType,
@@ -22,34 +32,52 @@ import type { CompilerOptions } from 'graphql-jit';
 export interface CompilerSchema {
   readonly schema: GraphQLSchema;
   /** Has resolvers told of the types that the schema itself has. */
-  readonly options: Pick<CompilerOptions, 'resolverInfoEnricher'>;
+  readonly options: Pick<CompilerOptions, 'resolverInfoEnricher' | 'disableLeafSerialization'>;
 }
 
 /** The extension of a field whose resolver gives a property of what it belongs to, and does nothing else. */
 export const readsProperty = (name: string) => ({ property: name });
 
-/** @param findType finds types that only the compiler knows. */
+export interface CompilerSchemaOptions {
+  /** Finds types that only the compiler knows. */
+  findType(name: string): GraphQLNamedType | undefined;
+  /** Whether a property is always null, or a value of the type with this name as a response has it. */
+  isExact(parent: GraphQLObjectType, property: string, type: string): boolean;
+}
+
 export function compilerSchema(
   schema: GraphQLSchema,
-  findType: (name: string) => GraphQLNamedType | undefined,
+  { findType, isExact }: CompilerSchemaOptions,
 ): CompilerSchema {
-  const made = new Map<GraphQLObjectType, GraphQLObjectType>();
+  const made = new Map<GraphQLNamedType, GraphQLNamedType>();
   const given = new Map<GraphQLOutputType, GraphQLOutputType>();
 
-  function ofNamed<Type extends GraphQLNamedType>(type: Type): Type;
-  function ofNamed(type: GraphQLNamedType): GraphQLNamedType {
-    return isObjectType(type) ? ofObject(type) : type;
+  /** @param exact whether its values are. */
+  function ofNamed(type: GraphQLNamedOutputType, exact: boolean): GraphQLNamedOutputType {
+    if (isObjectType(type)) return ofObject(type);
+    return isLeafType(type) && !exact ? ofLeaf(type) : type;
+  }
+
+  function ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
+    const known = made.get(type);
+    if (known) return known as GraphQLLeafType;
+    const { name } = type;
+    const serialize = (value: unknown) => type.serialize(value);
+    const compiled = new GraphQLScalarType({ name: `Serialized${name}`, serialize });
+    made.set(type, compiled);
+    given.set(compiled, type);
+    return compiled;
   }
 
   function ofObject(type: GraphQLObjectType): GraphQLObjectType {
     // Meta fields lead to these, whatever schema they are asked of.
     if (isIntrospectionType(type)) return type;
     const known = made.get(type);
-    if (known) return known;
+    if (known) return known as GraphQLObjectType;
     let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
     const getFields = () => {
       fields ??= Object.fromEntries(
-        Object.entries(type.getFields()).map(([name, field]) => [name, ofField(field)]),
+        Object.entries(type.getFields()).map(([name, field]) => [name, ofField(type, field)]),
       );
       return fields;
     };
@@ -59,19 +87,23 @@ export function compilerSchema(
     return compiled;
   }
 
-  function ofField(field: GraphQLField<unknown, unknown>): GraphQLField<unknown, unknown> {
+  function ofField(
+    parent: GraphQLObjectType,
+    field: GraphQLField<unknown, unknown>,
+  ): GraphQLField<unknown, unknown> {
     const property = propertyOf(field);
+    if (property === undefined) return { ...field, type: ofType(field.type, false) };
     const { resolve: _, ...unresolved } = field;
-    const type = ofType(field.type);
-    return property === undefined ? { ...field, type } : { ...unresolved, type, name: property };
+    const exact = isExact(parent, property, getNamedType(field.type).name);
+    return { ...unresolved, type: ofType(field.type, exact), name: property };
   }
 
-  function ofType(type: GraphQLOutputType): GraphQLOutputType {
+  function ofType(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
     const compiled = isNonNullType(type)
-      ? new GraphQLNonNull(ofType(type.ofType))
+      ? new GraphQLNonNull(ofType(type.ofType, exact))
       : isListType(type)
-        ? new GraphQLList(ofType(type.ofType))
-        : ofNamed(type);
+        ? new GraphQLList(ofType(type.ofType, exact))
+        : ofNamed(type, exact);
     given.set(compiled, type);
     return compiled;
   }
@@ -83,7 +115,7 @@ export function compilerSchema(
       getType: {
         value: (name: string) => {
           const type = findType(name) ?? schema.getType(name);
-          return type && ofNamed(type);
+          return isObjectType(type) ? ofObject(type) : type;
         },
       },
       getQueryType: { value: () => query && ofObject(query) },
@@ -99,6 +131,7 @@ export function compilerSchema(
       },
     }),
     options: {
+      disableLeafSerialization: true,
       resolverInfoEnricher: ({ parentType, returnType }) => ({
         schema,
         parentType: original(parentType),

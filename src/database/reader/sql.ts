@@ -31,6 +31,9 @@ export interface Sql {
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
+/** @param name the name of the statement, empty for none. */
+type Ask<Result> = (name: string) => Promise<Result>;
+
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
 export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
   /** Statements by the queries that they were written for. */
@@ -51,15 +54,14 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   }
 
   /** Asks by a name, and without it where a connection remembers the statement as it was. */
-  async function ask<Result>(name: string, text: string, query: (name: string) => Promise<Result>) {
-    const traced = (as: string) => statementSpans.tracePromise(query, { text }, undefined, as);
-    try {
-      return await traced(name);
-    } catch (error) {
-      if (name === '' || !isOutdated(error)) throw error;
-      // Each connection may: without a name it is parsed anew, on whichever this goes over.
-      return await traced('');
-    }
+  function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
+    const traced: Ask<Result> = statementSpans.hasSubscribers
+      ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
+      : query;
+    const asked = traced(name);
+    if (name === '') return asked;
+    // Each connection may: without a name it is parsed anew, on whichever this goes over.
+    return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
   }
 
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {

@@ -64,8 +64,13 @@ const importsOfViewer = {
  * The same rows as `visible` shows, for a list. Of a library PostgreSQL would read all templates to find the newest. Those
  * of an owner it reads in order, beside the few imported ones, whose ids are read first.
  */
-async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<Seen> {
-  if (model !== 'DttTemplate') return { variant: 'own', where: visible[model](anybody) };
+function visibleInList(model: Model, context: Context): Seen | Promise<Seen> {
+  return model === 'DttTemplate'
+    ? visibleTemplates(context)
+    : { variant: 'own', where: visible[model](anybody) };
+}
+
+async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<Seen> {
   // Rows have what is selected.
   const imports = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),

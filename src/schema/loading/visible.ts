@@ -34,3 +34,5 @@ export const visible = {
   LockSegment: (viewer) => ({ session: owned(viewer) }),
   OssmDevice: owned,
 } satisfies { [M in Prisma.ModelName]?: (viewer: Asking) => Condition<M> };
+
+export const isModel = (name: string): name is Model => Object.hasOwn(visible, name);
