@@ -7,6 +7,7 @@ import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
+import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
@@ -49,7 +50,7 @@ export async function openDatabase(
   listener?: MigrationListener,
 ): Promise<Database> {
   if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, listener);
-  const postgres = await openEmbedded(config.DATA_DIR);
+  const postgres = await openEmbedded(config.DATA_DIR, { packed: await newDatabaseFile() });
   const { connection } = postgres;
   try {
     await migrate(connection, undefined, listener);

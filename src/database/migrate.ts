@@ -91,6 +91,13 @@ export async function migrate(
   }
 }
 
+/** What tells these migrations from any others: a database that has applied them is the same wherever it was made. */
+export async function digestOfMigrations(folder = checkedIn): Promise<string> {
+  const digest = createHash('sha256');
+  for (const { name, sql } of await readMigrations(folder)) digest.update(JSON.stringify([name, sql]));
+  return digest.digest('hex');
+}
+
 /** Runs a statement that may take long. */
 function unhurried<Row extends pg.QueryResultRow>(client: pg.ClientBase, text: string) {
   // `pg` takes the bound with a query too, though its types do not say so.

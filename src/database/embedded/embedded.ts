@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, cp, mkdtemp, readdir, rm, statfs, symlink } from 'node:fs/promises';
+import { access, chmod, cp, mkdtemp, readdir, rename, rm, statfs, symlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -34,13 +34,18 @@ export const engineFolder = 'postgres';
 /** Where a client of PostgreSQL looks for the socket in a folder. */
 const socketName = '.s.PGSQL.5432';
 
+export interface EmbeddedOptions extends Pick<SocketOptions, 'silenceLimit'> {
+  /** The file from which a new database is unpacked (`packed.ts`). Where there is none, the engine makes one. */
+  readonly packed?: string;
+}
+
 /**
  * Opens the database of the folder, creating it if there is none.
  * @throws {SetupError} when another process has it open, or it cannot be a folder.
  */
 export async function openEmbedded(
   dataDir: string,
-  options?: Pick<SocketOptions, 'silenceLimit'>,
+  { packed, ...options }: EmbeddedOptions = {},
 ): Promise<EmbeddedPostgres> {
   await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusable(dataDir, error);
@@ -63,7 +68,7 @@ export async function openEmbedded(
     }
     const { isHeld, release } = claimed;
     opened.push(release);
-    const engine = await openEngine(dataDir, join(folder.path, engineFolder));
+    const engine = await openEngine(dataDir, join(folder.path, engineFolder), packed);
     const socket = join(folder.path, socketName);
     await rm(socket, { force: true });
     const listeners = new Set<NotificationListener>();
@@ -124,7 +129,7 @@ function lost(dataDir: string): SetupError {
  * Opens the engine, or makes it.
  * @throws {SetupError} when its files are of no use, or there is something in the way of writing them.
  */
-async function openEngine(dataDir: string, path: string): Promise<PGlite> {
+async function openEngine(dataDir: string, path: string, packed?: string): Promise<PGlite> {
   let isNew: boolean;
   try {
     // PGlite leaves it to the umask who may write; nobody gets past this.
@@ -137,25 +142,62 @@ async function openEngine(dataDir: string, path: string): Promise<PGlite> {
   }
   const said: string[] = [];
   try {
-    const engine = await PGlite.create({
-      dataDir: path,
-      startParams,
-      onStderr: (line) => said.push(line) > 0,
-    });
-    // The engine has no converters: without these it says so, and with them it breaks off.
-    await engine.exec('DELETE FROM pg_catalog.pg_conversion');
-    return engine;
+    if (isNew) await makeDatabase(path, packed, said);
+    return await startEngine(path, said);
   } catch (error) {
     // Half of a database is of no use to the next start.
     if (isNew) await rm(path, { recursive: true, force: true }).catch(() => {});
+    if (error instanceof SetupError) throw error;
     const last = said.findLast((line) => /FATAL|PANIC/.test(line));
     const obstacle = obstacleOf(error) ?? last;
+    if (isSystemError(error)) throw unusable(dataDir, error);
     if (obstacle && /No space left|Disk quota|Permission denied|Read-only file system/.test(obstacle))
       throw unusable(dataDir, new Error(obstacle));
     throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
       cause: error,
     });
   }
+}
+
+/** Whether Node's own file system said so, which only makes room for the engine and unpacks a database for it. */
+const isSystemError = (error: unknown) => error instanceof Error && 'syscall' in error;
+
+/**
+ * Makes a database in a folder beside its own, and then gives it its name: of a process that is killed meanwhile nothing
+ * is left that looks like a database.
+ */
+async function makeDatabase(path: string, packed: string | undefined, said: string[]): Promise<void> {
+  const draft = `${path}.new`;
+  await rm(draft, { recursive: true, force: true });
+  await makeFolder(draft);
+  try {
+    if (packed !== undefined && (await isThere(packed))) {
+      const { unpack } = await import('./packed.ts');
+      await unpack(packed, draft);
+    } else await (await startEngine(draft, said)).close();
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+const isThere = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+/** @param said gets what the engine says. */
+async function startEngine(path: string, said: string[]): Promise<PGlite> {
+  const engine = await PGlite.create({
+    dataDir: path,
+    startParams,
+    onStderr: (line) => said.push(line) > 0,
+  });
+  // The engine has no converters: without these it says so, and with them it breaks off.
+  await engine.exec('DELETE FROM pg_catalog.pg_conversion');
+  return engine;
 }
 
 /** What a new database takes, in bytes, with something to spare for what is written first. */

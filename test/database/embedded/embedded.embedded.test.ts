@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { cpSync, readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
+import filesystem, { cpSync, readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
 import fs, {
   chmod,
   cp,
   mkdir,
   mkdtemp,
   readdir,
+  readFile,
   rename,
   rm,
   stat,
@@ -25,8 +26,11 @@ import {
   type EmbeddedPostgres,
   findDamage,
   findEmbedded,
+  hasDatabase,
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
+import { migrate } from '../../../src/database/migrate.ts';
+import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { endProcesses, type RunningProcess, serve, startScript, written } from '../../support/processes.ts';
 
 const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);
@@ -386,6 +390,88 @@ describe('a new database', () => {
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: a new database takes 64 MiB, and 63 MiB are free`,
     );
+  });
+
+  it('that cannot be unpacked is not left behind in parts, and is not called damaged', async () => {
+    const dataDir = join(folder, 'new');
+    const packed = join(folder, 'packed');
+    await writeFile(packed, (await readFile(await newDatabaseFile())).subarray(0, -1));
+    await expect(openEmbedded(dataDir, { packed })).rejects.toThrow(
+      `${packed} cannot be unpacked, build or install it again: unexpected end of file`,
+    );
+    expect(await readdir(dataDir)).toEqual(['.lock.1']);
+    const write = vi.spyOn(filesystem, 'writeSync').mockImplementation(() => {
+      throw Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' });
+    });
+    onTestFinished(() => {
+      write.mockRestore();
+      syncBuiltinESMExports();
+    });
+    syncBuiltinESMExports();
+    await expect(openEmbedded(dataDir, { packed: await newDatabaseFile() })).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ENOSPC: no space left on device, write`,
+    );
+    expect(await readdir(dataDir)).toEqual(['.lock.2']);
+  });
+
+  it.each([0, 1, 700, 'all'])(
+    'is made anew or there as a whole after a process was killed that had written %s files of it',
+    async (count) => {
+      const dataDir = join(folder, 'new');
+      const packed = await newDatabaseFile();
+      const killed = startScript(
+        `import fs from 'node:fs';
+       import { syncBuiltinESMExports } from 'node:module';
+       import { openEmbedded } from ${JSON.stringify(built.href)};
+       const [, dataDir, packed, count] = process.argv;
+       const kill = () => process.kill(process.pid, 'SIGKILL');
+       const { openSync } = fs;
+       let opened = 0;
+       fs.openSync = (path, ...how) => {
+         if (path.includes('postgres.new') && opened++ === Number(count)) kill();
+         return openSync(path, ...how);
+       };
+       syncBuiltinESMExports();
+       await openEmbedded(dataDir, { packed });
+       console.log('open');
+       kill();`,
+        dataDir,
+        packed,
+        String(count),
+      );
+      expect((await killed.exit).stdout).toBe(count === 'all' ? 'open\n' : '');
+      expect(await hasDatabase(dataDir)).toBe(count === 'all');
+      const opened = await openEmbedded(dataDir, { packed });
+      try {
+        expect(await query(opened, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+      } finally {
+        await opened.close();
+      }
+      expect((await readdir(dataDir)).filter((name) => !name.startsWith('.'))).toEqual(['postgres']);
+    },
+  );
+
+  it('is what the build has packed, the same as one that is made and migrated', async () => {
+    const dataDir = join(folder, 'new');
+    const create = vi.spyOn(PGlite, 'create');
+    onTestFinished(() => create.mockRestore());
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: dataDir });
+    await database.close();
+    // Once to open it, where one that is made is opened twice.
+    expect(create).toHaveBeenCalledOnce();
+    const shape = `
+      SELECT json_agg(found ORDER BY found::text) AS found FROM (
+        SELECT table_name || column_name || data_type || coalesce(column_default, '') FROM information_schema.columns WHERE table_schema = 'public'
+        UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+        UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+        UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+        UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+        UNION ALL SELECT migration_name || checksum FROM _prisma_migrations) AS all_of_it (found)`;
+    const found = await openAndQuery(dataDir, shape);
+    const made = await openEmbedded(join(folder, 'made'));
+    onTestFinished(made.close);
+    await migrate(made.connection);
+    expect(found).toEqual(await query(made, shape));
   });
 
   it('is told from one that there is, which is left as it was', async () => {
