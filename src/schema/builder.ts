@@ -10,6 +10,7 @@ import { clientError } from '../errors.ts';
 import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
+import { isoTime } from './isoTime.ts';
 import { pageSize } from './loading/pagination.ts';
 
 export interface BuilderTypes {
@@ -82,7 +83,7 @@ builder.scalarType('DateTime', {
     'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. As input it may have any ' +
     'offset from UTC, and must have one.',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
-  serialize: (instant) => instant.toISOString(),
+  serialize: isoTime,
   parseValue: readInstant,
 });
 

@@ -13,7 +13,6 @@ import {
   type GraphQLField,
   type GraphQLLeafType,
   GraphQLList,
-  type GraphQLNamedOutputType,
   type GraphQLNamedType,
   GraphQLNonNull,
   type GraphQLObjectType,
@@ -45,104 +44,105 @@ export interface CompilerSchemaOptions {
   isExact(parent: GraphQLObjectType, property: string, type: string): boolean;
 }
 
-export function compilerSchema(
-  schema: GraphQLSchema,
-  { findType, isExact }: CompilerSchemaOptions,
-): CompilerSchema {
-  const made = new Map<GraphQLNamedType, GraphQLNamedType>();
-  const given = new Map<GraphQLOutputType, GraphQLOutputType>();
-
-  /** @param exact whether its values are. */
-  function ofNamed(type: GraphQLNamedOutputType, exact: boolean): GraphQLNamedOutputType {
-    if (isObjectType(type)) return ofObject(type);
-    return isLeafType(type) && !exact ? ofLeaf(type) : type;
-  }
-
-  function ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
-    const known = made.get(type);
-    if (known) return known as GraphQLLeafType;
-    const { name } = type;
-    const serialize = (value: unknown) => type.serialize(value);
-    const compiled = new GraphQLScalarType({ name: `Serialized${name}`, serialize });
-    made.set(type, compiled);
-    given.set(compiled, type);
-    return compiled;
-  }
-
-  function ofObject(type: GraphQLObjectType): GraphQLObjectType {
-    // Meta fields lead to these, whatever schema they are asked of.
-    if (isIntrospectionType(type)) return type;
-    const known = made.get(type);
-    if (known) return known as GraphQLObjectType;
-    let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
-    const getFields = () => {
-      fields ??= Object.fromEntries(
-        Object.entries(type.getFields()).map(([name, field]) => [name, ofField(type, field)]),
-      );
-      return fields;
-    };
-    const compiled: GraphQLObjectType = Object.create(type, { getFields: { value: getFields } });
-    made.set(type, compiled);
-    given.set(compiled, type);
-    return compiled;
-  }
-
-  function ofField(
-    parent: GraphQLObjectType,
-    field: GraphQLField<unknown, unknown>,
-  ): GraphQLField<unknown, unknown> {
-    const property = propertyOf(field);
-    if (property === undefined) return { ...field, type: ofType(field.type, false) };
-    const { resolve: _, ...unresolved } = field;
-    const exact = isExact(parent, property, getNamedType(field.type).name);
-    return { ...unresolved, type: ofType(field.type, exact), name: property };
-  }
-
-  function ofType(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
-    const compiled = isNonNullType(type)
-      ? new GraphQLNonNull(ofType(type.ofType, exact))
-      : isListType(type)
-        ? new GraphQLList(ofType(type.ofType, exact))
-        : ofNamed(type, exact);
-    given.set(compiled, type);
-    return compiled;
-  }
-
-  const original = <Type extends GraphQLOutputType>(type: Type) => (given.get(type) ?? type) as Type;
+export function compilerSchema(schema: GraphQLSchema, options: CompilerSchemaOptions): CompilerSchema {
+  const types = new CompilerTypes(options.isExact);
   const query = schema.getQueryType();
+  const getType = (name: string) => {
+    const type = options.findType(name) ?? schema.getType(name);
+    return isObjectType(type) ? types.ofObject(type) : type;
+  };
+  const getRootType: GraphQLSchema['getRootType'] = (operation) => {
+    const type = schema.getRootType(operation);
+    return type && types.ofObject(type);
+  };
+  const getPossibleTypes: GraphQLSchema['getPossibleTypes'] = (type) =>
+    schema.getPossibleTypes(type).map((each) => types.ofObject(each));
   return {
     schema: Object.create(schema, {
-      getType: {
-        value: (name: string) => {
-          const type = findType(name) ?? schema.getType(name);
-          return isObjectType(type) ? ofObject(type) : type;
-        },
-      },
-      getQueryType: { value: () => query && ofObject(query) },
-      getRootType: {
-        value: (operation: Parameters<GraphQLSchema['getRootType']>[0]) => {
-          const type = schema.getRootType(operation);
-          return type && ofObject(type);
-        },
-      },
-      getPossibleTypes: {
-        value: (type: Parameters<GraphQLSchema['getPossibleTypes']>[0]) =>
-          schema.getPossibleTypes(type).map(ofObject),
-      },
+      getType: { value: getType },
+      getQueryType: { value: () => query && types.ofObject(query) },
+      getRootType: { value: getRootType },
+      getPossibleTypes: { value: getPossibleTypes },
     }),
     options: {
       disableLeafSerialization: true,
       resolverInfoEnricher: ({ parentType, returnType }) => ({
         schema,
-        parentType: original(parentType),
-        returnType: original(returnType),
+        parentType: types.original(parentType),
+        returnType: types.original(returnType),
       }),
     },
   };
 }
 
+/** The types as the compiler is given them, each made when it is met. */
+class CompilerTypes {
+  readonly #isExact: CompilerSchemaOptions['isExact'];
+  readonly #objects = new Map<GraphQLObjectType, GraphQLObjectType>();
+  readonly #leaves = new Map<GraphQLLeafType, GraphQLLeafType>();
+  readonly #originals = new Map<GraphQLOutputType, GraphQLOutputType>();
+
+  constructor(isExact: CompilerSchemaOptions['isExact']) {
+    this.#isExact = isExact;
+  }
+
+  /** The type of the schema itself. */
+  original(type: GraphQLOutputType): GraphQLOutputType {
+    return this.#originals.get(type) ?? type;
+  }
+
+  ofObject(type: GraphQLObjectType): GraphQLObjectType {
+    // Meta fields lead to these, whatever schema they are asked of.
+    if (isIntrospectionType(type)) return type;
+    const known = this.#objects.get(type);
+    if (known) return known;
+    let fields: ReturnType<GraphQLObjectType['getFields']> | undefined;
+    const getFields = () => {
+      const entries = () => Object.entries(type.getFields());
+      fields ??= Object.fromEntries(entries().map(([name, field]) => [name, this.#ofField(type, field)]));
+      return fields;
+    };
+    const made: GraphQLObjectType = Object.create(type, { getFields: { value: getFields } });
+    this.#objects.set(type, made);
+    this.#originals.set(made, type);
+    return made;
+  }
+
+  #ofField(parent: GraphQLObjectType, field: Field): Field {
+    const property = propertyOf(field);
+    if (property === undefined) return { ...field, type: this.#ofType(field.type, false) };
+    const { resolve: _, ...unresolved } = field;
+    const exact = this.#isExact(parent, property, getNamedType(field.type).name);
+    return { ...unresolved, type: this.#ofType(field.type, exact), name: property };
+  }
+
+  /** @param exact whether its values are what a response has. */
+  #ofType(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
+    const made = this.#made(type, exact);
+    this.#originals.set(made, type);
+    return made;
+  }
+
+  #made(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
+    if (isNonNullType(type)) return new GraphQLNonNull(this.#ofType(type.ofType, exact));
+    if (isListType(type)) return new GraphQLList(this.#ofType(type.ofType, exact));
+    if (isObjectType(type)) return this.ofObject(type);
+    return isLeafType(type) && !exact ? this.#ofLeaf(type) : type;
+  }
+
+  #ofLeaf(type: GraphQLLeafType): GraphQLLeafType {
+    const serialize = (value: unknown) => type.serialize(value);
+    const made =
+      this.#leaves.get(type) ?? new GraphQLScalarType({ name: `Serialized${type.name}`, serialize });
+    this.#leaves.set(type, made);
+    return made;
+  }
+}
+
+type Field = GraphQLField<unknown, unknown>;
+
 /** The property that a field is, undefined for one that is more than that. */
-function propertyOf({ extensions, args }: GraphQLField<unknown, unknown>): string | undefined {
+function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property ?? extensions.pothosExposedField;
   return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

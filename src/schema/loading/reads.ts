@@ -17,7 +17,8 @@ import { newest, newestId, type Order, orderBy } from './keyset.ts';
 import { type PagePlan, planPage } from './pagination.ts';
 import { placeOf } from './place.ts';
 import { type Needs, nodePaths, selectFor, selectsDetails } from './selection.ts';
-import { type Asking, anybody, type Model, owned, visible } from './visible.ts';
+import { type Asking, anybody, type Model, visible } from './visible.ts';
+import { visibleInList } from './visibleInList.ts';
 
 export type Row<M extends Model> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
@@ -39,49 +40,7 @@ export const orders: { readonly [M in Model]: Order } = {
 };
 
 /** What differs from run to run of a query, beside who asks. */
-const slots = {
-  id: new Slot('id'),
-  ids: new Slot('ids'),
-  imports: new Slot('imports'),
-  take: new Slot('take'),
-  skip: new Slot('skip'),
-};
-
-/** Which rows of a list there are for whoever asks. */
-interface Seen {
-  /** Tells apart the conditions that a list may have. */
-  readonly variant: 'own' | 'own and imported';
-  readonly where: object;
-  readonly given?: Given;
-}
-
-const importsOfViewer = {
-  where: { userId: anybody.id, importedAt: { not: null } },
-  select: { templateId: true },
-} as const;
-
-/**
- * The same rows as `visible` shows, for a list. Of a library PostgreSQL would read all templates to find the newest. Those
- * of an owner it reads in order, beside the few imported ones, whose ids are read first.
- */
-function visibleInList(model: Model, context: Context): Seen | Promise<Seen> {
-  return model === 'DttTemplate'
-    ? visibleTemplates(context)
-    : { variant: 'own', where: visible[model](anybody) };
-}
-
-async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<Seen> {
-  // Rows have what is selected.
-  const imports = (await loaders.once('imports of the viewer', () =>
-    sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
-  )) as { templateId: number }[];
-  if (imports.length === 0) return { variant: 'own', where: owned(anybody) };
-  return {
-    variant: 'own and imported',
-    where: { OR: [owned(anybody), { id: { in: slots.imports } }] },
-    given: { imports: imports.map(({ templateId }) => templateId) },
-  };
-}
+const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
 
 /**
  * Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns.
