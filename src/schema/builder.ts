@@ -7,8 +7,10 @@ import { z } from 'zod';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import { clientError } from '../errors.ts';
+import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
+import { isoTime } from './isoTime.ts';
 import { pageSize } from './loading/pagination.ts';
 
 export interface BuilderTypes {
@@ -42,11 +44,15 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     edgesFieldOptions: {
       nullable: { list: false, items: false },
       description: 'The records of this page, each with its cursor.',
+      extensions: readsProperty('edges'),
     },
-    nodeFieldOptions: { nullable: false, description: 'The record.' },
-    nodesOnConnection: { description: 'The records of this page.' },
+    nodeFieldOptions: { nullable: false, description: 'The record.', extensions: readsProperty('node') },
+    nodesOnConnection: { description: 'The records of this page.', extensions: readsProperty('nodes') },
     cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
-    pageInfoFieldOptions: { description: 'Whether and where the list goes on.' },
+    pageInfoFieldOptions: {
+      description: 'Whether and where the list goes on.',
+      extensions: readsProperty('pageInfo'),
+    },
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
     hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },
     hasPreviousPageFieldOptions: { description: 'Whether other records come before this page.' },
@@ -77,7 +83,7 @@ builder.scalarType('DateTime', {
     'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. As input it may have any ' +
     'offset from UTC, and must have one.',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
-  serialize: (instant) => instant.toISOString(),
+  serialize: isoTime,
   parseValue: readInstant,
 });
 

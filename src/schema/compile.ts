@@ -8,6 +8,7 @@ import {
   type ExecutionResult,
   execute,
   GraphQLError,
+  type GraphQLObjectType,
   getOperationAST,
   getVariableValues,
   Kind,
@@ -18,14 +19,12 @@ import {
 } from 'graphql';
 import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
+import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
-import {
-  type CompiledDocument,
-  compiledDocument,
-  conditionOf,
-  schemaForCompiler,
-} from './compiledDocument.ts';
+import { type CompiledDocument, compiledDocument, conditionOf, findReadType } from './compiledDocument.ts';
+import { compilerSchema } from './compilerSchema.ts';
 import type { Context } from './context.ts';
+import { isModel } from './loading/visible.ts';
 import { schema } from './schema.ts';
 
 export interface PreparedOperation {
@@ -93,7 +92,10 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
   return {
     type: operation.operation,
     label,
-    run: (variables, context) => operationSpans.tracePromise(async () => run(variables, context), { label }),
+    run: (variables, context) =>
+      operationSpans.hasSubscribers
+        ? operationSpans.tracePromise(async () => run(variables, context), { label })
+        : run(variables, context),
   };
 }
 
@@ -149,11 +151,18 @@ function createVersions(
 /** Compiles the one operation of a document, with these values for the variables of its conditions. */
 function compile(document: DocumentNode, conditions: ReadonlyMap<string, unknown>): Compiled | undefined {
   const { document: bare, values } = compiledDocument(schema, document, conditions);
-  const compiled = compileQuery(compilerSchema, bare);
+  const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
 }
 
-const compilerSchema = schemaForCompiler(schema);
+const forCompiler = compilerSchema(schema, { findType: findReadType, isExact: isExactColumn });
+
+const exactTypes = new Set(['Int', 'String', 'Boolean']);
+
+/** Whether a property is a column that has values of this type as they are: other numbers may be infinite, or none. */
+function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
+  return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
+}
 
 /** The names of the variables that decide conditions. */
 function conditionsIn(document: DocumentNode): string[] {

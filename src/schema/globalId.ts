@@ -2,7 +2,7 @@
 
 import { readId } from '../database/ids.ts';
 import { argumentError } from '../errors.ts';
-import { type Model, visible } from './loading/visible.ts';
+import { isModel, type Model } from './loading/visible.ts';
 
 /** A record as a global id names it. */
 export interface GlobalId {
@@ -24,5 +24,3 @@ export function readGlobalId(text: string, argument: string): GlobalId {
   }
   return { typename, id };
 }
-
-const isModel = (name: string): name is Model => Object.hasOwn(visible, name);

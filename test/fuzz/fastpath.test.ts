@@ -47,22 +47,30 @@ const settings = {
 };
 
 let gateway: TestGateway;
-let alice: Account;
-let viewer: Viewer;
+/** Who asks: alice, and between her requests bob, whose are of no concern to hers. */
+let alice: Asking;
+let bob: Asking;
 let names: Names;
+
+interface Asking extends Account {
+  readonly viewer: Viewer;
+}
 
 beforeAll(async () => {
   gateway = await openTestGateway(undefined, { settings });
   const { client } = gateway.database;
-  alice = await createAccount(client, 'alice');
-  const bob = await createAccount(client, 'bob');
+  const create = async (name: string): Promise<Asking> => {
+    const account = await createAccount(client, name);
+    const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
+    return { ...account, viewer: { id: account.userId, tokenId: token.id } };
+  };
+  alice = await create('alice');
+  bob = await create('bob');
   await importTemplate(client, alice, bob.dttTemplates[0]);
   await client.user.update({
     where: { id: alice.userId },
     data: { activeTemplateId: alice.dttTemplates[1] },
   });
-  const token = await client.apiToken.findFirstOrThrow({ where: { userId: alice.userId } });
-  viewer = { id: alice.userId, tokenId: token.id };
   names = await namesOf(gateway.url, [alice, bob]);
 });
 afterAll(() => gateway?.close());
@@ -87,7 +95,11 @@ function shown({ data, errors }: ExecutionResult): string {
 }
 
 /** What graphql-js responds. */
-async function expected(text: string, { operationName, variables }: DrawnRequest): Promise<string> {
+async function expected(
+  text: string,
+  { operationName, variables }: DrawnRequest,
+  { viewer } = alice,
+): Promise<string> {
   if (!getOperationAST(parse(text), operationName)) return shown({ errors: [noOperation] });
   const contextValue = plainContext(gateway.database.sql, viewer);
   const document = parse(text);
@@ -116,11 +128,11 @@ const noOperation = new GraphQLError('Could not determine what operation to exec
 });
 
 /** Asks the gateway, and counts which way the request took. */
-async function response(target: string, options: RequestInit): Promise<string> {
+async function response(target: string, options: RequestInit, { token } = alice): Promise<string> {
   const before = { ...executions, hits: gateway.responseCache.counters.hits };
   const response = await fetch(`${gateway.url}${target}`, {
     ...options,
-    headers: { Authorization: `Bearer ${alice.token}`, ...options.headers },
+    headers: { Authorization: `Bearer ${token}`, ...options.headers },
   });
   const result: ExecutionResult = await response.json();
   counts.executions++;
@@ -153,6 +165,10 @@ async function compare({ text, requests }: DrawnDocument): Promise<void> {
     for (const way of ['by POST', 'by POST again', 'by POST once more']) {
       await before();
       differs(way, await response('/graphql', { method: 'POST', headers, body }), right, text, request);
+    }
+    if (!writes) {
+      const ofBob = await response('/graphql', { method: 'POST', headers, body }, bob);
+      differs('by POST of another viewer', ofBob, await expected(text, request, bob), text, request);
     }
     const target = targetOf(text, request);
     if (writes || index > 0 || target.length > 8_000) continue;
@@ -188,7 +204,7 @@ async function compareRoute(numbers: Uint8Array): Promise<void> {
   const { data, errors } = await execute({
     schema,
     document: visit(route.document, { Directive: () => null }),
-    contextValue: plainContext(gateway.database.sql, viewer),
+    contextValue: plainContext(gateway.database.sql, alice.viewer),
     variableValues: { id, ...page },
   });
   expect(errors).toBeUndefined();

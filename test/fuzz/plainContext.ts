@@ -14,8 +14,8 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
     viewer,
     sql: {
       ...sql,
-      findMany: (model, query) =>
-        sql.findMany(model, { ...query, select: widened(model, { ...query.select }) } as typeof query),
+      findMany: (model, query, given) =>
+        sql.findMany(model, { ...query, select: widened(model, { ...query.select }) } as typeof query, given),
     },
     loaders: {
       at: (_place, createBatch) => {

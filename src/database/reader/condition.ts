@@ -1,13 +1,13 @@
 /** Conditions of a statement, its parameters, and its order. */
 
 import { columnOf, fieldOf, type Relation } from './models.ts';
-import type { Model, RowOrder } from './query.ts';
+import { type Given, type Model, type RowOrder, Slot } from './query.ts';
 
 /** What all parts of one statement share. */
 export interface Writer {
   /** Adds a parameter, and gives the place that stands for it. */
   parameter(value: unknown): string;
-  listParameter(values: readonly unknown[]): string;
+  listParameter(values: readonly unknown[] | Slot): string;
   /** A name for one more table. */
   nextTable(): string;
 }
@@ -16,10 +16,19 @@ export interface Writer {
 export function createWriter(values: unknown[]): Writer {
   let tables = 0;
   return {
-    parameter: (value) => `$${values.push(parameterOf(value))}`,
-    listParameter: (list) => `$${values.push(list.map(parameterOf))}`,
+    parameter: (value) => `$${values.push(value instanceof Slot ? value : parameterOf(value))}`,
+    listParameter: (list) => `$${values.push(list instanceof Slot ? list : list.map(parameterOf))}`,
     nextTable: () => `t${tables++}`,
   };
+}
+
+/** The parameters of a statement, with the values of this run. */
+export function filled(values: readonly unknown[], given: Given = {}): unknown[] {
+  return values.map((value) => {
+    if (!(value instanceof Slot)) return value;
+    const filling = given[value.name];
+    return Array.isArray(filling) ? filling.map(parameterOf) : parameterOf(filling);
+  });
 }
 
 export function conditionOn(writer: Writer, model: Model, where: object, table: string): string {
@@ -62,7 +71,8 @@ function comparison(writer: Writer, column: string, wanted: unknown): string {
   const { mode, ...operators } = wanted;
   if (mode !== undefined) return match(writer, column, mode, operators);
   const parts = Object.entries(operators).map(([operator, value]: [string, unknown]) => {
-    if (operator === 'in' && Array.isArray(value)) return `${column} = ANY(${writer.listParameter(value)})`;
+    if (operator === 'in' && (Array.isArray(value) || value instanceof Slot))
+      return `${column} = ANY(${writer.listParameter(value)})`;
     if (operator === 'not' && value === null) return `${column} IS NOT NULL`;
     const symbol = symbols.get(operator);
     if (symbol === undefined) throw new Error(`${operator} is not an operator of this module`);
@@ -141,7 +151,10 @@ function timeText(time: Date): string {
 }
 
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Date || value instanceof Slot);
 
 /** What an object has under the one name that it may have. */
 export function onlyEntry(of: string, value: unknown, name: string): Record<string, unknown> {

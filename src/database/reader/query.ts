@@ -8,6 +8,21 @@ import type { Prisma } from '../generated/prisma/client.ts';
 
 export type Model = Prisma.ModelName;
 
+/**
+ * The place of a value in a query that is run many times: the query is written as SQL once, and each run gives the values
+ * by their names.
+ */
+export class Slot {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/** The values of a run. */
+export type Given = Readonly<Record<string, unknown>>;
+
 type Columns<M extends Model> = PrismaTypes[M]['Shape'];
 type Relations<M extends Model> = PrismaTypes[M]['Relations'];
 
@@ -26,8 +41,8 @@ export type RowQuery<M extends Model = Model> = {
     readonly select: Selection<N>;
     readonly where?: Condition<N>;
     readonly orderBy?: Order<N> | readonly Order<N>[];
-    readonly take?: number;
-    readonly skip?: number;
+    readonly take?: number | Slot;
+    readonly skip?: number | Slot;
   };
 }[M];
 
@@ -51,10 +66,11 @@ export type Condition<M extends Model> = { readonly [C in keyof Columns<M>]?: Co
 
 type Comparison<Value> =
   | Comparable<Value>
+  | Slot
   | (null extends Value ? null : never)
   | {
       readonly equals?: Comparable<Value>;
-      readonly in?: readonly Comparable<Value>[];
+      readonly in?: readonly Comparable<Value>[] | Slot;
       readonly lt?: Comparable<Value>;
       readonly lte?: Comparable<Value>;
       readonly gt?: Comparable<Value>;
@@ -83,6 +99,6 @@ export interface PlannedQuery {
   readonly select: object;
   readonly where?: object;
   readonly orderBy?: RowOrder | readonly RowOrder[];
-  readonly take?: number;
-  readonly skip?: number;
+  readonly take?: number | Slot;
+  readonly skip?: number | Slot;
 }

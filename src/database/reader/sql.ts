@@ -6,13 +6,19 @@
 import pg from 'pg';
 import { statementSpans } from '../../channels.ts';
 import { onceMore } from '../transaction.ts';
-import type { Condition, Model, RowQuery } from './query.ts';
-import { countStatement, revive, selectStatement } from './statement.ts';
+import { filled } from './condition.ts';
+import type { Condition, Given, Model, PlannedQuery, RowQuery as Query } from './query.ts';
+import { RowQuery } from './rowQuery.ts';
+import { countStatement, type RowStatement, selectStatement } from './statement.ts';
 
 export interface Sql {
-  /** The rows that the query describes, with what it selects and no more. */
-  findMany<M extends Model>(model: M, query: RowQuery<M>): Promise<object[]>;
-  count<M extends Model>(model: M, where: Condition<M>): Promise<number>;
+  /**
+   * The rows that the query describes, with what it selects and no more.
+   * @param given the values of its slots. A query that is given any is remembered as it is written, by the object that it
+   * is: whoever runs it again gives the same object, with other values.
+   */
+  findMany<M extends Model>(model: M, query: Query<M>, given?: Given): Promise<object[]>;
+  count<M extends Model>(model: M, where: Condition<M>, given?: Given): Promise<number>;
   /** The rows that a statement gives. */
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /** The same for a statement that writes what others may be writing too: see `onceMore`. */
@@ -25,37 +31,60 @@ export interface Sql {
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
+/** @param name the name of the statement, empty for none. */
+type Ask<Result> = (name: string) => Promise<Result>;
+
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
 export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
-  async function ask<Row extends object>(name: string, text: string, values: readonly unknown[]) {
-    const query = { name, text, values: [...values] };
-    const { rows } = await statementSpans.tracePromise(() => pool.query<Row>(query), { text });
-    return rows;
+  /** Statements by the queries that they were written for. */
+  const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
+
+  function write(model: Model, query: PlannedQuery) {
+    const statement = selectStatement(model, query);
+    return { ...statement, name: nameOf(statement.text) };
+  }
+
+  function writeOnce(model: Model, query: PlannedQuery) {
+    let statement = written.get(query);
+    if (!statement) {
+      statement = write(model, query);
+      written.set(query, statement);
+    }
+    return statement;
+  }
+
+  /** Asks by a name, and without it where a connection remembers the statement as it was. */
+  function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
+    const traced: Ask<Result> = statementSpans.hasSubscribers
+      ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
+      : query;
+    const asked = traced(name);
+    if (name === '') return asked;
+    // Each connection may: without a name it is parsed anew, on whichever this goes over.
+    return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
   }
 
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-    const name = nameOf(text);
-    try {
-      return await ask<Row>(name, text, values);
-    } catch (error) {
-      if (name === '' || !isOutdated(error)) throw error;
-      // Each connection may remember it as it was: without a name it is parsed anew, on whichever this goes over.
-      return await ask<Row>('', text, values);
-    }
+    const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
+    const { rows } = await ask(nameOf(text), text, query);
+    return rows;
   }
+
   return {
     run,
     write: (text, values) => onceMore(() => run(text, values)),
-    async findMany(model: Model, query: RowQuery) {
-      const { text, values, shape } = selectStatement(model, query);
-      const rows = await run(text, values);
-      revive(rows, shape);
-      return rows;
+    async findMany(model: Model, query: Query, given?: Given) {
+      const { name, text, values, columns } = given ? writeOnce(model, query) : write(model, query);
+      const all = filled(values, given);
+      return ask(name, text, (as) => rowsOf(pool, new RowQuery({ name: as, text, values: all }, columns)));
     },
-    async count(model, where) {
+    async count(model, where, given) {
       const { text, values } = countStatement(model, where);
-      const [row] = await run<{ count: number }>(text, values);
+      const [row] = await run<{ count: number }>(text, filled(values, given));
       return row?.count ?? 0;
     },
   };
 }
+
+/** `pg` gives what the query calls back with, whatever its types say. */
+const rowsOf = (pool: pg.Pool, query: RowQuery) => pool.query(query) as unknown as Promise<object[]>;

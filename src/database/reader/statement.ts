@@ -8,7 +8,8 @@
 
 import { conditionOn, createWriter, isRecord, onlyEntry, orderedBy, tie, type Writer } from './condition.ts';
 import { columnOf, fieldOf, listOf } from './models.ts';
-import type { Model, PlannedQuery } from './query.ts';
+import { type Model, type PlannedQuery, Slot } from './query.ts';
+import type { Column } from './rowQuery.ts';
 
 export interface Statement {
   readonly text: string;
@@ -16,11 +17,11 @@ export interface Statement {
 }
 
 export interface RowStatement extends Statement {
-  /** What has to become of the rows that the statement gives, before they are as the data model says. */
-  readonly shape: Shape;
+  /** How what the statement gives is read, so that it is as the data model says. */
+  readonly columns: readonly Column[];
 }
 
-/** Where in rows there are times, and numbers, which JSON cannot hold all of. */
+/** Where in rows of JSON there are times, and numbers, which JSON cannot hold all of. */
 interface Shape {
   readonly times: readonly string[];
   readonly floats: readonly string[];
@@ -30,7 +31,8 @@ interface Shape {
 /** @throws an error for a query that is beyond this module. */
 export function selectStatement(model: Model, query: PlannedQuery): RowStatement {
   const values: unknown[] = [];
-  return { ...select(createWriter(values), model, query), values };
+  const { text, columns } = select(createWriter(values), model, query);
+  return { text, values, columns };
 }
 
 /** Counts rows, in a column called `count`. */
@@ -39,8 +41,8 @@ export function countStatement(model: Model, where: object): Statement {
   return { text: count(createWriter(values), model, where), values };
 }
 
-/** Makes of what a statement gave what the data model says, in place. */
-export function revive(rows: readonly object[], { times, floats, nested }: Shape): void {
+/** Makes of rows of JSON what the data model says, in place. */
+function revive(rows: readonly object[], { times, floats, nested }: Shape): void {
   if (times.length === 0 && floats.length === 0 && nested.length === 0) return;
   for (const row of rows as readonly Record<string, unknown>[]) {
     for (const name of times) if (row[name] !== null) row[name] = timeOf(Number(row[name]));
@@ -55,6 +57,13 @@ export function revive(rows: readonly object[], { times, floats, nested }: Shape
 const timeOf = (milliseconds: number) =>
   Math.abs(milliseconds) === Number.POSITIVE_INFINITY ? milliseconds : new Date(milliseconds);
 
+/** What is selected, and how it is read: as columns of a statement, and as rows of JSON within one. */
+interface Selected {
+  readonly text: string;
+  readonly columns: readonly Column[];
+  readonly shape: Shape;
+}
+
 const queryParts = new Set(['select', 'where', 'orderBy', 'take', 'skip']);
 
 /** @param tied the condition that ties the rows to those of an outer table. */
@@ -64,10 +73,10 @@ function select(
   query: PlannedQuery,
   table = writer.nextTable(),
   tied = 'true',
-): { text: string; shape: Shape } {
+): Selected {
   for (const part of Object.keys(query))
     if (!queryParts.has(part)) throw new Error(`${part} is not a part of a query of this module`);
-  const { columns, shape } = selectedColumns(writer, model, query.select, table);
+  const { parts, columns, shape } = selectedColumns(writer, model, query.select, table);
   const { where = {}, orderBy = [], take, skip } = query;
   const order = orderedBy(model, orderBy, table);
   const limit = take === undefined ? '' : ` LIMIT ${writer.parameter(rowCount('take', take))}`;
@@ -76,34 +85,52 @@ function select(
     ? // What is selected of a row is computed for the rows that an offset skips as well, unless it is outside.
       `FROM (SELECT ${table}.* ${source}${limit} OFFSET ${writer.parameter(rowCount('skip', skip))}) ${table}${order}`
     : source + limit;
-  return { text: `SELECT ${columns.join(', ')} ${page}`, shape };
+  return { text: `SELECT ${parts.join(', ')} ${page}`, columns, shape };
 }
 
 function selectedColumns(writer: Writer, model: Model, selection: object, table: string) {
-  const columns: string[] = [];
+  const parts: string[] = [];
+  const columns: Column[] = [];
   const times: string[] = [];
   const floats: string[] = [];
   const nested: { name: string; shape: Shape }[] = [];
   const entries: [string, unknown][] = Object.entries(selection);
   for (const [name, wanted] of entries) {
     if (name === '_count') {
-      columns.push(`${counts(writer, model, selectionOf(name, wanted), table)} AS "_count"`);
+      parts.push(`${counts(writer, model, selectionOf(name, wanted), table)} AS "_count"`);
+      columns.push({ name, read: JSON.parse });
     } else if (wanted === true) {
       const column = columnOf(model, name, table);
       const { type } = fieldOf(model, name);
       if (type === 'DateTime') times.push(name);
       if (type === 'Float') floats.push(name);
-      columns.push(type === 'DateTime' ? `${milliseconds(column)} AS "${name}"` : column);
+      parts.push(type === 'DateTime' ? `${milliseconds(column)} AS "${name}"` : column);
+      columns.push({ name, read: readers.get(type) ?? asText });
     } else {
       const relation = listOf(model, name);
       const inner = writer.nextTable();
       const below = select(writer, relation.model, queryOf(name, wanted), inner, tie(relation, inner, table));
-      columns.push(`(SELECT coalesce(json_agg(rows), '[]') FROM (${below.text}) rows) AS "${name}"`);
+      parts.push(`(SELECT coalesce(json_agg(rows), '[]') FROM (${below.text}) rows) AS "${name}"`);
+      columns.push({ name, read: (text) => revived(JSON.parse(text), below.shape) });
       nested.push({ name, shape: below.shape });
     }
   }
-  if (columns.length === 0) throw new Error(`nothing is selected of ${model}`);
-  return { columns, shape: { times, floats, nested } };
+  if (parts.length === 0) throw new Error(`nothing is selected of ${model}`);
+  return { parts, columns, shape: { times, floats, nested } };
+}
+
+/** How the text of a column is read, by its type. Text, and the values of enumerations, are what they are. */
+const asText = (text: string) => text;
+const readers = new Map<string, Column['read']>([
+  ['Int', Number],
+  ['Float', Number],
+  ['Boolean', (text) => text === 't'],
+  ['DateTime', (text) => timeOf(Number(text))],
+]);
+
+function revived(rows: object[], shape: Shape): object[] {
+  revive(rows, shape);
+  return rows;
 }
 
 /** @param tied as for `select`. */
@@ -134,7 +161,8 @@ function counts(writer: Writer, model: Model, wanted: object, table: string): st
  */
 const milliseconds = (column: string) => `extract(epoch FROM ${column}) * 1000`;
 
-function rowCount(name: string, count: number): number {
+function rowCount(name: string, count: number | Slot): number | Slot {
+  if (count instanceof Slot) return count;
   if (!Number.isSafeInteger(count) || count < 0)
     throw new Error(`${name} is a number of rows, and not ${count}`);
   return count;

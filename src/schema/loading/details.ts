@@ -3,11 +3,11 @@
  * record, so a row may be here before they are: it says so in `detailsPending`, and whoever reads them has them fetched.
  */
 
-import type { Viewer } from '../../auth/viewer.ts';
 import { listOf } from '../../database/reader/models.ts';
-import type { Model, PlannedQuery } from '../../database/reader/query.ts';
+import { type Given, type Model, type PlannedQuery, Slot } from '../../database/reader/query.ts';
 import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
+import type { Asking } from './visible.ts';
 
 /** What the list of sessions has of a segment: the one place that says so. */
 export const segmentSummary = {
@@ -37,20 +37,22 @@ type Query = Pick<PlannedQuery, 'select' | 'take'>;
 /**
  * Reads rows, and if details that are selected of any are pending has them fetched, and reads again.
  * @param query selects `detailsPending` wherever it selects details.
+ * @param given the values of its slots.
  * @throws SERVICE_UNAVAILABLE when they cannot be had now: what is not known is never null.
  */
 export async function readWithDetails<Row extends object>(
   context: Context,
   model: Model,
   query: Query,
+  given: Given,
   read: () => Promise<Row[]>,
 ): Promise<Row[]> {
   const rows = await read();
-  const pending = findPending(model, query, rows);
+  const pending = findPending(model, query, given, rows);
   if (pending.size === 0) return rows;
   await Promise.all([...pending].map(([owner, ids]) => fetchDetails(context, owner, [...ids])));
   const again = await read();
-  const missing = [...findPending(model, query, again).values()].flatMap((ids) => [...ids]);
+  const missing = [...findPending(model, query, given, again).values()].flatMap((ids) => [...ids]);
   if (missing.length > 0) throw detailsNotHere(missing.length);
   return again;
 }
@@ -63,7 +65,7 @@ export async function fetchDetailsOfParts(
   context: Context,
   model: Model,
   ids: readonly number[],
-  visible: { readonly [M in DetailedModel | 'DttTemplateSegment']: (viewer: Viewer) => object },
+  visible: { readonly [M in DetailedModel | 'DttTemplateSegment']: (viewer: Asking) => object },
 ): Promise<void> {
   const { sql, viewer } = context;
   const idsOf = async (rows: Promise<object[]>) =>
@@ -103,21 +105,23 @@ async function fetchDetails(
 function findPending(
   model: Model,
   { select, take = 0 }: Query,
+  given: Given,
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),
 ): Map<DetailedModel, Set<number>> {
   // Of a page one row more is read, which is not shown. What is selected of the rows is what they have.
-  const given = (take > 1 ? rows.slice(0, take - 1) : rows) as readonly Record<string, unknown>[];
+  const size = take instanceof Slot ? Number(given[take.name]) : take;
+  const shown = (size > 1 ? rows.slice(0, size - 1) : rows) as readonly Record<string, unknown>[];
   for (const [name, wanted] of Object.entries(select)) {
     if (name === 'detailsPending' && isDetailed(model)) {
-      for (const { id, detailsPending } of given) {
+      for (const { id, detailsPending } of shown) {
         if (detailsPending !== true) continue;
         const ids = found.get(model) ?? new Set();
         found.set(model, ids.add(Number(id)));
       }
     } else if (typeof wanted === 'object' && name !== '_count') {
-      for (const row of given)
-        findPending(listOf(model, name).model, wanted, row[name] as readonly object[], found);
+      for (const row of shown)
+        findPending(listOf(model, name).model, wanted, given, row[name] as readonly object[], found);
     }
   }
   return found;

@@ -8,8 +8,8 @@ import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { type MarkedOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
 import { ahead, behind, type KeyValue, type Order, type Position } from './keyset.ts';
-import { placeOf } from './loaders.ts';
 import { connect, type PageRequest, readPageRequest } from './pagination.ts';
+import { placeOf } from './place.ts';
 import { countVisible, orders, type Row, readPart } from './reads.ts';
 import type { Needs } from './selection.ts';
 
@@ -31,16 +31,18 @@ export const deviceList = {
     const bounds = readBounds(order, request);
     const conditions = (kind: Kind) =>
       allOf([...(filter.condition ? [filter.condition] : []), ...bounds(kind)]);
-    const rows = await context.loaders.once(placeOf(info), () =>
+    const rows = await context.loaders.once(placeOf(info).key, () =>
       readPage(request, order, conditions, context, info),
     );
-    return {
-      ...connect(rows, request, (row) => writeCursor(order, row, row.__typename)),
-      async totalCount() {
-        const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
-        return counts.reduce((total, count) => total + count, 0);
+    return Object.assign(
+      connect(rows, request, (row) => writeCursor(order, row, row.__typename)),
+      {
+        async totalCount() {
+          const counts = await Promise.all(kinds.map((kind) => countVisible(kind, filter, context)));
+          return counts.reduce((total, count) => total + count, 0);
+        },
       },
-    };
+    );
   },
 };
 

@@ -1,14 +1,13 @@
 /** The per-request DataLoaders that link types. */
 
 import DataLoader from 'dataloader';
-import type { FieldNode, GraphQLResolveInfo } from 'graphql';
 
 /** Finds the values of many ids in one go. An id without a value is left out. */
 type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>;
 
 export interface Loaders {
   /**
-   * The loader of a place in the operation (see `placeOf`). The objects of a list all resolve the same place, so
+   * The loader of a place in the operation (`place.ts`, by its key). The objects of a list all resolve the same place, so
    * their look-ups meet in one batch; another place may select other columns or pass other arguments, so it has a
    * loader of its own. `createBatch` runs once per place.
    */
@@ -49,25 +48,4 @@ export function createLoaders(): Loaders {
       values.clear();
     },
   };
-}
-
-const nodeNumbers = new WeakMap<FieldNode, number>();
-let lastNumber = 0;
-
-/**
- * Where in the operation a resolver stands: its field, and the nodes of the document that ask for it. They decide
- * what is selected and with which arguments, so two resolvers at the same place do the same for another parent.
- * The path would not do: under an interface, one path can lead through several types.
- */
-export function placeOf({ parentType, fieldName, fieldNodes }: GraphQLResolveInfo): string {
-  let place = `${parentType.name}.${fieldName}`;
-  for (const node of fieldNodes) {
-    let number = nodeNumbers.get(node);
-    if (number === undefined) {
-      number = ++lastNumber;
-      nodeNumbers.set(node, number);
-    }
-    place += ` ${number}`;
-  }
-  return place;
 }

@@ -1,6 +1,6 @@
 /** How a list is cut into pages: arguments checked, the rows arranged. */
 
-import type { RowOrder } from '../../database/reader/query.ts';
+import { type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type MarkedOrder, readCursor, writeCursor } from './cursors.ts';
 import { ahead, behind, orderBy } from './keyset.ts';
@@ -25,13 +25,23 @@ export interface PageRequest {
 }
 
 export interface PagePlan {
-  /** The part of a Prisma query that fetches the page, and one row more to know whether the list goes on. */
-  readonly query: { where?: object; orderBy: RowOrder[]; take: number; skip?: number };
+  readonly order: MarkedOrder;
+  /** Whether it is a page of the list as it comes: then its query is the same for each page of its variant. */
+  readonly isUsual: boolean;
+  readonly variant: string;
+  /** The part of a query that fetches the page, and one row more to know whether the list goes on. */
+  readonly query: { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
+  /** The values of its slots. */
+  readonly given: { readonly take: number; readonly skip: number };
   /** The rows that `query` fetched, as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[]): Connection<Row>;
 }
 
+const take = new Slot('take');
+const skip = new Slot('skip');
+
 export interface Connection<Row> {
+  nodes: Row[];
   edges: { cursor: string; node: Row }[];
   pageInfo: {
     hasNextPage: boolean;
@@ -86,12 +96,18 @@ export function planPage(order: MarkedOrder, args: PageArguments, condition?: ob
     ...(before === undefined ? [] : [ahead(order, readCursor(order, 'before', before))]),
   ];
   return {
-    query: {
-      ...(conditions.length > 0 && { where: { AND: conditions } }),
-      orderBy: orderBy(order, isBackward),
-      take: size + 1,
-      ...(offset > 0 && { skip: offset }),
+    order,
+    isUsual: order.mark === undefined && conditions.length === 0,
+    variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
+    get query() {
+      return {
+        ...(conditions.length > 0 && { where: { AND: conditions } }),
+        orderBy: orderBy(order, isBackward),
+        take,
+        ...(offset > 0 && { skip }),
+      };
     },
+    given: { take: size + 1, skip: offset },
     connect: (rows) => connect(rows, request, (row) => writeCursor(order, row)),
   };
 }
@@ -108,23 +124,28 @@ export function connect<Row>(
   const more = rows.length > size;
   const page = rows.slice(0, size);
   if (isBackward) page.reverse();
-  // Cursors are written for those who ask for them.
-  const edges = page.map((node) => ({
-    get cursor() {
-      return cursorOf(node);
-    },
-    node,
-  }));
+  const [first, last] = [page[0], page.at(-1)];
+  let edges: Connection<Row>['edges'] | undefined;
+  // Edges, and the cursors in them, are made for those who ask for them.
   return {
-    edges,
+    nodes: page,
+    get edges() {
+      edges ??= page.map((node) => ({
+        get cursor() {
+          return cursorOf(node);
+        },
+        node,
+      }));
+      return edges;
+    },
     pageInfo: {
       hasNextPage: isBackward ? before !== undefined : more,
       hasPreviousPage: isBackward ? more : after !== undefined || offset > 0,
       get startCursor() {
-        return edges[0]?.cursor ?? null;
+        return first === undefined ? null : cursorOf(first);
       },
       get endCursor() {
-        return edges.at(-1)?.cursor ?? null;
+        return last === undefined ? null : cursorOf(last);
       },
     },
   };

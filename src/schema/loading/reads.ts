@@ -6,16 +6,19 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import type { PlannedQuery } from '../../database/reader/query.ts';
+import { type Given, type PlannedQuery, Slot } from '../../database/reader/query.ts';
+import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
 import { type ListArguments, type ListFilter, readList } from '../filtering/request.ts';
+import type { MarkedOrder } from './cursors.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
 import { newest, newestId, type Order, orderBy } from './keyset.ts';
-import { placeOf } from './loaders.ts';
 import { type PagePlan, planPage } from './pagination.ts';
+import { placeOf } from './place.ts';
 import { type Needs, nodePaths, selectFor, selectsDetails } from './selection.ts';
-import { type Model, owned, visible } from './visible.ts';
+import { type Asking, anybody, type Model, visible } from './visible.ts';
+import { visibleInList } from './visibleInList.ts';
 
 export type Row<M extends Model> = PrismaTypes[M]['Shape'];
 /** The names of a model's relations to many rows. */
@@ -36,49 +39,56 @@ export const orders: { readonly [M in Model]: Order } = {
   OssmDevice: newest('lastVisited', true),
 };
 
+/** What differs from run to run of a query, beside who asks. */
+const slots = { id: new Slot('id'), ids: new Slot('ids'), take: new Slot('take') };
+
 /**
- * The same rows as `visible` shows, for a list. Of a library PostgreSQL would read all templates to find the newest. Those
- * of an owner it reads in order, beside the few imported ones, whose ids are read first.
+ * Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns.
+ * @param given the values of the query's slots, but for the viewer.
  */
-async function visibleInList(model: Model, { sql, viewer, loaders }: Context): Promise<object> {
-  if (model !== 'DttTemplate') return visible[model](viewer);
-  // Rows have what is selected.
-  const imports = (await loaders.once('imports of the viewer', () =>
-    sql.findMany('DttLibraryEntry', {
-      where: { userId: viewer.id, importedAt: { not: null } },
-      select: { templateId: true },
-    }),
-  )) as { templateId: number }[];
-  if (imports.length === 0) return owned(viewer);
-  return { OR: [owned(viewer), { id: { in: imports.map(({ templateId }) => templateId) } }] };
+function readRows<M extends Model>(
+  context: Context,
+  model: M,
+  query: PlannedQuery,
+  given?: Given,
+): Promise<Row<M>[]> {
+  const all = { ...given, viewer: context.viewer.id };
+  const read = () => context.sql.findMany(model, query, all) as Promise<Row<M>[]>;
+  return context.upstream ? readWithDetails(context, model, query, all, read) : read();
 }
 
-/** Reads rows of a model, with the columns that `selectFor` found to be needed: their type promises all columns. */
-function readRows<M extends Model>(context: Context, model: M, query: PlannedQuery): Promise<Row<M>[]> {
-  const read = () => context.sql.findMany(model, query) as Promise<Row<M>[]>;
-  return context.upstream ? readWithDetails(context, model, query, read) : read();
-}
+/** The query of a place in the operation, made once for each variant of it. What a mirror selects is a variant as well. */
+const queryAt = (
+  info: GraphQLResolveInfo,
+  { upstream }: Context,
+  variant: string,
+  make: () => PlannedQuery,
+): PlannedQuery => placeOf(info).query(upstream ? `${variant}, of a mirror` : variant, make);
 
 async function readFirstRow<M extends Model>(
   context: Context,
   model: M,
   query: PlannedQuery,
+  given?: Given,
 ): Promise<Row<M> | null> {
-  const [row] = await readRows(context, model, { ...query, take: 1 });
+  const [row] = await readRows(context, model, query, given);
   return row ?? null;
 }
 
 /** The one row that the condition names, if the viewer may see it. */
 export function readVisible<M extends Model>(
   model: M,
-  where: object,
+  where: (asking: Asking) => object,
   context: Context,
   info: GraphQLResolveInfo,
+  given?: Given,
 ) {
-  return readFirstRow(context, model, {
+  const query = queryAt(info, context, 'one', () => ({
     select: selectFor(info, context),
-    where: { AND: [where, visible[model](context.viewer)] },
-  });
+    where: { AND: [where(anybody), visible[model](anybody)] },
+    take: 1,
+  }));
+  return readFirstRow(context, model, query, given);
 }
 
 /** The rows that global ids name, in the same order, null where the viewer may not see one: a statement per type. */
@@ -93,10 +103,11 @@ export async function readNodes(
     // By itself, a part of a record says nothing of what is pending.
     if (context.upstream && selectsDetails(info, typename))
       await fetchDetailsOfParts(context, typename, named, visible);
-    const found = await readRows(context, typename, {
+    const query = queryAt(info, context, typename, () => ({
       select: selectFor(info, context, { typeName: typename }),
-      where: { AND: [{ id: { in: named } }, visible[typename](context.viewer)] },
-    });
+      where: { AND: [{ id: { in: slots.ids } }, visible[typename](anybody)] },
+    }));
+    const found = await readRows(context, typename, query, { ids: named });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
   };
   await Promise.all([...new Set(ids.map(({ typename }) => typename))].map(readType));
@@ -104,31 +115,33 @@ export async function readNodes(
 }
 
 /** The one record of the viewer's that a condition names, if there is one. */
-export const findVisible = <M extends Model>(model: M, where: (viewer: Viewer) => object) =>
-  oncePerOperation((context, info) => readVisible(model, where(context.viewer), context, info));
+export const findVisible = <M extends Model>(model: M, where: (asking: Asking) => object) =>
+  oncePerOperation((context, info) => readVisible(model, where, context, info));
 
 /** Resolver of a record by its integer id. */
 export const findByDatabaseId =
   <M extends Model>(model: M) =>
   (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readVisible(model, { id: databaseId }, context, info);
+    readVisible(model, () => ({ id: slots.id }), context, info, { id: databaseId });
 
 /** The newest record of a list. */
 export const findNewest = <M extends Model>(model: M) =>
-  oncePerOperation((context, info) =>
-    readFirstRow(context, model, {
+  oncePerOperation((context, info) => {
+    const query = queryAt(info, context, 'newest', () => ({
       select: selectFor(info, context),
-      where: visible[model](context.viewer),
+      where: visible[model](anybody),
       orderBy: orderBy(orders[model]),
-    }),
-  );
+      take: 1,
+    }));
+    return readFirstRow(context, model, query);
+  });
 
 /** A field that does not depend on the parent, so that it is read once, however many parents an operation finds. */
 function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveInfo) => Promise<Value>) {
   return {
     extensions: needing({ asksAgain: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(placeOf(info), () => read(context, info)),
+      context.loaders.once(placeOf(info).key, () => read(context, info)),
   };
 }
 
@@ -139,21 +152,24 @@ export async function readPart<M extends Model>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
-  const seen = visible[model](context.viewer);
-  return readRows(context, model, {
+  const seen = visible[model](anybody);
+  const make = () => ({
     select: {
       ...selectFor(info, context, { paths: nodePaths, typeName: model }),
       ...orderColumns(order),
     },
     where: where ? { AND: [seen, where] } : seen,
     orderBy: orderBy(order, isBackward),
-    take,
+    take: slots.take,
   });
+  const isUsual = order.mark === undefined && !where;
+  const query = isUsual ? queryAt(info, context, `${model} ${isBackward}`, make) : make();
+  return readRows(context, model, query, { take });
 }
 
 interface Part {
   readonly where: object | undefined;
-  readonly order: Order;
+  readonly order: MarkedOrder;
   readonly take: number;
   readonly isBackward: boolean;
 }
@@ -165,8 +181,9 @@ export async function countVisible(
   context: Context,
 ): Promise<number> {
   const seen = await visibleInList(model, context);
-  const where = condition ? { AND: [seen, condition] } : seen;
-  return context.loaders.once(`${model} count ${key}`, () => context.sql.count(model, where));
+  const where = condition ? { AND: [seen.where, condition] } : seen.where;
+  const given = { ...seen.given, viewer: context.viewer.id };
+  return context.loaders.once(`${model} count ${key}`, () => context.sql.count(model, where, given));
 }
 
 /** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
@@ -181,11 +198,12 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
     ): Promise<Row<M> | null> => {
       const id = parent[column];
       if (id === null) return null;
-      const loader = context.loaders.at(placeOf(info), () => async (ids) => {
-        const rows = await readRows(context, model, {
+      const loader = context.loaders.at(placeOf(info).key, () => async (ids) => {
+        const query = queryAt(info, context, 'linked', () => ({
           select: selectFor(info, context),
-          where: { AND: [{ id: { in: [...ids] } }, visible[model](context.viewer)] },
-        });
+          where: { AND: [{ id: { in: slots.ids } }, visible[model](anybody)] },
+        }));
+        const rows = await readRows(context, model, query, { ids });
         return new Map(rows.map((row) => [row.id, row]));
       });
       return (await loader.load(id)) ?? null;
@@ -196,14 +214,14 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
 /** The rows of a relation that are part of a record, read together with it. */
 export function children<M extends Model>(relation: string, orderBy: object) {
   return {
-    extensions: needing({ rows: { relation, query: { orderBy } } }),
+    extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
     // The rows were read with the parent, as `needs` asks; the type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
   };
 }
 
 /** Whether the record has a row of the relation that meets the condition. */
-export function hasRelated(relation: string, where: (viewer: Viewer) => object) {
+export function hasRelated(relation: string, where: (asking: Asking) => object) {
   return {
     extensions: needing({
       forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
@@ -257,14 +275,15 @@ export function viewerList<M extends Model>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, orders[model], args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const where = await visibleInList(model, context);
-      const rows = await context.loaders.once(placeOf(info), () =>
-        readRows(context, model, pageOf(order, page, where, context, info)),
+      const { variant, where, given } = await visibleInList(model, context);
+      const make = () => pageOf(page, where, context, info);
+      const query = page.isUsual ? queryAt(info, context, `${page.variant} ${variant}`, make) : make();
+      const rows = await context.loaders.once(placeOf(info).key, () =>
+        readRows(context, model, query, { ...given, ...page.given }),
       );
-      return {
-        ...page.connect(rows),
+      return Object.assign(page.connect(rows), {
         totalCount: () => countVisible(model, filter, context),
-      };
+      });
     },
   };
 }
@@ -286,57 +305,55 @@ export function relatedList<P extends Model, M extends Model>(
       context: Context,
       info: GraphQLResolveInfo,
     ) => {
-      const seen = visible[model](context.viewer);
+      const seen = visible[model](anybody);
       const { order, filter } = readList(model, orders[model], args, context.viewer);
       const page = planPage(order, args, filter.condition);
+      const ofParents = (select: object): PlannedQuery => ({
+        where: { id: { in: slots.ids } },
+        select: { id: true, ...select },
+      });
       const fromParents =
-        <Value>(select: object, pick: (row: Record<string, unknown>) => Value) =>
+        <Value>(query: PlannedQuery, given: Given, pick: (row: Record<string, unknown>) => Value) =>
         async (ids: readonly number[]) => {
-          const rows = await readRows(context, parentModel, {
-            where: { id: { in: [...ids] } },
-            select: { id: true, ...select },
-          });
+          const rows = await readRows(context, parentModel, query, { ...given, ids });
           return new Map(rows.map((row) => [row.id, pick(row)]));
         };
+      const make = () => ofParents({ [relation]: pageOf(page, seen, context, info) });
 
       // What is read follows from the `select` beside each of the two casts.
       const rows = await context.loaders
-        .at(placeOf(info), () =>
+        .at(placeOf(info).key, () =>
           fromParents(
-            { [relation]: pageOf(order, page, seen, context, info) },
+            page.isUsual ? queryAt(info, context, page.variant, make) : make(),
+            page.given,
             (row) => row[relation] as Row<M>[],
           ),
         )
         .load(parent.id);
-      return {
-        ...page.connect(rows ?? []),
+      return Object.assign(page.connect(rows ?? []), {
         totalCount: async () => {
           const where = filter.condition ? { AND: [seen, filter.condition] } : seen;
           const counts = context.loaders.at(`${parentModel} ${relation} count ${filter.key}`, () =>
             fromParents(
-              { _count: { select: { [relation]: { where } } } },
+              ofParents({ _count: { select: { [relation]: { where } } } }),
+              {},
               (row) => (row._count as Record<string, number>)[relation],
             ),
           );
           return (await counts.load(parent.id)) ?? 0;
         },
-      };
+      });
     },
   };
 }
 
-/** The Prisma query for one page of a list. */
-function pageOf(
-  order: Order,
-  { query }: PagePlan,
-  where: object,
-  context: Context,
-  info: GraphQLResolveInfo,
-) {
+/** The query for one page of a list. */
+function pageOf(page: PagePlan, where: object, context: Context, info: GraphQLResolveInfo): PlannedQuery {
+  const { where: bounds, ...query } = page.query;
   return {
     ...query,
-    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(order) },
-    where: query.where ? { AND: [where, query.where] } : where,
+    select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(page.order) },
+    where: bounds ? { AND: [where, bounds] } : where,
   };
 }
 

@@ -15,10 +15,10 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
-import type { Viewer } from '../../auth/viewer.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
 import { areDetails, isDetailed } from './details.ts';
+import { type Asking, anybody } from './visible.ts';
 
 /** What a field needs of the row that it belongs to. */
 export interface Needs {
@@ -26,7 +26,7 @@ export interface Needs {
   /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
   readonly rows?: { readonly relation: string; readonly query: object };
   /** Rows of a relation that do not depend on what is selected beneath the field, but on who asks. */
-  readonly forViewer?: (viewer: Viewer) => Record<string, object>;
+  readonly forViewer?: (viewer: Asking) => Record<string, object>;
   /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
   readonly asksAgain?: boolean;
   /** What it stands for where a list is filtered by it, beside a column that it exposes. */
@@ -43,17 +43,17 @@ interface Plan {
   readonly saysPending: boolean;
   readonly columns: Readonly<Record<string, true>>;
   readonly rows: readonly { readonly relation: string; readonly query: object; readonly plan: Plan }[];
-  readonly forViewer: readonly ((viewer: Viewer) => Record<string, object>)[];
+  readonly forViewer: readonly ((viewer: Asking) => Record<string, object>)[];
 }
 
 /**
- * The `select` of a Prisma query for the rows that a field resolves to.
+ * The `select` of a query for the rows that a field resolves to. Where it depends on who asks it has a slot.
  * @param paths where the rows are in the field's selection, for a field that wraps them.
  * @param typeName the rows' type, for a field that may resolve to several.
  */
 export function selectFor(
   info: GraphQLResolveInfo,
-  context: Context,
+  context: Pick<Context, 'upstream'>,
   options: { paths?: readonly string[][]; typeName?: string } = {},
 ): Record<string, unknown> {
   return toSelect(findPlan(info, options), context);
@@ -74,13 +74,13 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }
 
-function toSelect(plan: Plan, context: Context): Record<string, unknown> {
+function toSelect(plan: Plan, context: Pick<Context, 'upstream'>): Record<string, unknown> {
   const select: Record<string, unknown> = { ...plan.columns };
   // A database of the gateway's own has all there is.
   if (plan.saysPending && context.upstream) select.detailsPending = true;
   for (const { relation, query, plan: below } of plan.rows)
     select[relation] = { ...query, select: toSelect(below, context) };
-  for (const need of plan.forViewer) Object.assign(select, need(context.viewer));
+  for (const need of plan.forViewer) Object.assign(select, need(anybody));
   return select;
 }
 

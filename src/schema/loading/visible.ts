@@ -1,15 +1,22 @@
 /** Who sees what. */
 
-import type { Viewer } from '../../auth/viewer.ts';
-import type PrismaTypes from '../../database/generated/pothos.ts';
 import type { Prisma } from '../../database/generated/prisma/client.ts';
+import { type Condition, Slot } from '../../database/reader/query.ts';
 
 export type Model = keyof typeof visible;
 
-export const owned = ({ id }: Viewer) => ({ ownerId: id });
+/** Who asks, or the place of their id in a query that serves every viewer. */
+export interface Asking {
+  readonly id: number | Slot;
+}
+
+/** Whoever asks: each run of a query says who. */
+export const anybody: Asking = { id: new Slot('viewer') };
+
+export const owned = ({ id }: Asking) => ({ ownerId: id });
 
 /** A viewer's templates are those in their library, which are their own and the imported ones (docs/rest.md#who-sees-what). */
-function visibleTemplate({ id }: Viewer) {
+function visibleTemplate({ id }: Asking) {
   return { libraryEntries: { some: { userId: id } } };
 }
 
@@ -26,4 +33,6 @@ export const visible = {
   LockSession: owned,
   LockSegment: (viewer) => ({ session: owned(viewer) }),
   OssmDevice: owned,
-} satisfies { [M in Prisma.ModelName]?: (viewer: Viewer) => PrismaTypes[M]['Where'] };
+} satisfies { [M in Prisma.ModelName]?: (viewer: Asking) => Condition<M> };
+
+export const isModel = (name: string): name is Model => Object.hasOwn(visible, name);

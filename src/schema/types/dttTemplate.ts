@@ -1,9 +1,9 @@
 /** Training programs, called DTT templates or DTT settings. */
 
-import type { Viewer } from '../../auth/viewer.ts';
 import { builder } from '../builder.ts';
 import { recordField, relatedListField, viewerListField } from '../fields.ts';
 import { children, derive, findVisible, hasRelated, oneOf, toOne } from '../loading/reads.ts';
+import type { Asking } from '../loading/visible.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
@@ -12,7 +12,7 @@ interface OwnedRow {
 }
 
 /** Not null for a template without an owner here. */
-const isOwn = ({ id }: Viewer) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
+const isOwn = ({ id }: Asking) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
   description:

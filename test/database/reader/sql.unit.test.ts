@@ -45,10 +45,6 @@ it.each(['40001', '40P01'])(
   },
 );
 
-it('rows are given as the data model has them, and a count as a number', async () => {
-  const rows = poolThatSays([{ id: 1, createdAt: '1750000000000' }]);
-  expect(
-    await createSql(rows.pool).findMany('LockTemplate', { select: { id: true, createdAt: true } }),
-  ).toEqual([{ id: 1, createdAt: new Date(1_750_000_000_000) }]);
+it('a count is given as a number', async () => {
   expect(await createSql(poolThatSays([{ count: 3 }]).pool).count('User', {})).toBe(3);
 });
