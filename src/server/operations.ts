@@ -1,6 +1,7 @@
 /** Runs operations that come through sockets by the pipeline, as if each were a request. */
 
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
 import type { Incoming, Operations } from '../graphql/transports/operations.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
@@ -28,6 +29,12 @@ export function createOperations(
   { respond, enter, watch }: Pick<Pipeline, 'respond' | 'enter' | 'watch'>,
   open: OpenOperation,
 ): Operations {
+  // What was read together with it goes first: that its client wants it no more, for one.
+  async function respondInTurn(exchange: Exchange) {
+    await setImmediate();
+    return respond(exchange);
+  }
+
   return {
     watch,
     begin: open,
@@ -39,7 +46,7 @@ export function createOperations(
       });
       const exchange = open(opening, incoming, cutShort);
       const running = requestSpans
-        .tracePromise(respond, { exchange }, undefined, exchange)
+        .tracePromise(respondInTurn, { exchange }, undefined, exchange)
         .catch((error: unknown) => {
           exchange.report(error);
           return errorResponse(exchange.endpoint, httpErrors.internal);
