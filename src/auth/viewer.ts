@@ -18,8 +18,11 @@ export interface Viewer {
 /** The tokens that there are, of one kind. */
 
 export interface Viewers {
-  /** The viewer, if the token was looked up before and nothing has changed since. */
-  known(header: string | undefined): Viewer | undefined;
+  /**
+   * The viewer, if the token was looked up before and nothing has changed since.
+   * @param connection what the header came by: most clients send the same one with each of their requests.
+   */
+  known(header: string | undefined, connection?: object): Viewer | undefined;
   /** The viewer of an `Authorization` header, or null when it is missing, malformed, unknown or revoked. */
   authenticate(header: string | undefined): Promise<Viewer | null>;
   /** Whether the token that a viewer came with still stands for them. */
@@ -85,9 +88,8 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
 
   const lookUps = createQueue(lookUp);
   return {
-    known(header) {
-      const token = tokenIn(header);
-      const entry = token === undefined ? undefined : known.get(token);
+    known(header, connection) {
+      const entry = header === undefined ? undefined : known.get(header, connection);
       if (entry) noteUse(entry);
       return entry?.viewer;
     },
@@ -120,10 +122,14 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       if (left?.size === 0) digests.delete(id);
     },
   });
+  /** The header that came last by each connection, and the digest of its token, which takes as long as all else here. */
+  let latest = new WeakMap<object, { readonly header: string; readonly digest: string }>();
   /** Whose tokens may have changed since the look-up under way began. */
   const changed = { users: new Set<number>(), anybody: false };
   feed.subscribe((change) => {
     if (!concernsTokens(change)) return;
+    // No token is kept that may be no more.
+    latest = new WeakMap();
     if (change.kind === 'all') {
       changed.anybody = true;
       known.clear();
@@ -148,7 +154,20 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       digests.set(id, (digests.get(id) ?? new Set()).add(digest));
     },
 
-    get: (token: string) => (feed.listening ? known.get(digestOf(token)) : undefined),
+    get(header: string, connection: object | undefined): Known | undefined {
+      if (!feed.listening) return undefined;
+      const before = connection && latest.get(connection);
+      if (before?.header === header) {
+        const entry = known.get(before.digest);
+        if (!entry && connection) latest.delete(connection);
+        return entry;
+      }
+      const token = tokenIn(header);
+      const digest = token === undefined ? undefined : digestOf(token);
+      const entry = digest === undefined ? undefined : known.get(digest);
+      if (entry && connection && digest !== undefined) latest.set(connection, { header, digest });
+      return entry;
+    },
   };
 }
 

@@ -41,10 +41,12 @@ export interface GraphqlOptions
   readonly eventStreams: EventStreams;
 }
 
+type ReadRequest = HttpResponse | Task | Batch;
+
 export type GraphqlHandler = (
   exchange: Exchange,
   viewer: Viewer | null,
-) => Promise<HttpResponse | Task | Batch>;
+) => ReadRequest | Promise<ReadRequest>;
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
@@ -94,17 +96,20 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
 
   const batchOf = createBatches({ config, documents, persisted, taskOf: taskOfPost });
 
-  return async (exchange, viewer) => {
-    const { request, message } = exchange;
+  async function readPost(exchange: Exchange, viewer: Viewer | null): Promise<ReadRequest> {
+    const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
+    if (!Buffer.isBuffer(body)) return body;
+    const createTask = () => taskOfPost(exchange, body, viewer);
+    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
+  }
+
+  return (exchange, viewer) => {
+    const { message } = exchange;
     if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     const ofStream = eventStreams.handle(exchange, viewer);
     if (ofStream) return ofStream;
-    if (isRead(exchange)) return taskOfRead(exchange, viewer);
-    const body = await bodyOf(request, config.MAX_BODY_KB);
-    if (!Buffer.isBuffer(body)) return body;
-    const createTask = () => taskOfPost(exchange, body, viewer);
-    return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
+    return isRead(exchange) ? taskOfRead(exchange, viewer) : readPost(exchange, viewer);
   };
 }
 

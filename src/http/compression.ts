@@ -38,8 +38,13 @@ export function formFor(exchange: Exchange, response: HttpResponse): HttpRespons
   const { validator } = plain;
   if (condition !== undefined && validator) {
     // None that the client would not take: a cache asks for several of its own, and serves the one that a 304 names.
-    const had = [best, ...taken].find((form) => matches(condition, tagOf(validator, form)));
-    if (had) return { ...plain, validator: validatorIn(validator, had) };
+    for (const form of [best, ...taken]) {
+      if (!matches(condition, tagOf(validator, form))) continue;
+      const made = form === 'identity' ? plain : forms.get(form);
+      return made && !(made instanceof Promise)
+        ? made
+        : { ...plain, validator: validatorIn(validator, form) };
+    }
   }
   return best === 'identity' ? plain : (forms.get(best) ?? compressed(plain, best, forms));
 }

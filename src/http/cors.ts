@@ -59,17 +59,17 @@ export function createCors(
 
   return {
     respond(exchange) {
-      const { request, response, endpoint } = exchange;
+      const { request, endpoint } = exchange;
       const { origin, host } = request.headers;
       const isPreflight =
         request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
       // Without an origin it is no page that asks.
       const isNamed = origin !== undefined && origins?.includes(origin) === true;
       if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
-        if (setHeaders) response.setHeader('Vary', 'Origin');
+        if (setHeaders) exchange.headers.Vary = 'Origin';
         return undefined;
       }
-      setHeaders?.(request, response, () => {});
+      setHeaders?.(exchange);
       if (!isNamed) {
         const message = refuse(origin);
         return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
@@ -140,7 +140,7 @@ function hintFor(origin: string, origins: readonly string[] = []): string {
 const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
 
 function createHeaders(origins: readonly string[], methods: readonly string[]) {
-  return corsHeaders({
+  const set = corsHeaders({
     origin: [...origins],
     preflightContinue: true,
     methods: [...methods],
@@ -160,4 +160,14 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
     // Two hours are the most that browsers believe.
     maxAge: 7200,
   });
+  return ({ request, headers }: Exchange): void => {
+    const response = {
+      getHeader: (name: string) => headers[name],
+      setHeader(name: string, value: string) {
+        headers[name] = value;
+      },
+      end() {},
+    };
+    set(request, response, () => {});
+  };
 }

@@ -42,7 +42,7 @@ export interface Exchange {
   readonly message: Message | undefined;
   /** Whether the response was sent, or never will be: what is done from then on is for nobody. */
   isOver: boolean;
-  /** Headers that the response has beside its own. */
+  /** Headers that the response has beside its own, and in their place; what it varies by, it does as well. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
   report(error: unknown): void;
@@ -130,7 +130,7 @@ function createExchange(
 ): Exchange {
   const began = performance.now();
   const target = targetOf(request);
-  const [path = ''] = target.split('?', 1);
+  const path = pathOf(target);
   const exchange: Exchange = {
     id,
     request,
@@ -147,7 +147,8 @@ function createExchange(
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
   };
-  response.once('close', () => {
+  response.on('close', () => {
+    if (exchange.isOver) return;
     exchange.isOver = true;
     const status = response.headersSent ? response.statusCode : undefined;
     listener.ended({ exchange, status, duration: performance.now() - began });
@@ -191,7 +192,13 @@ export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMes
   return hosts > 1 || tokens > 1;
 }
 
+/** A target without its query. */
+function pathOf(target: string): string {
+  const end = target.indexOf('?');
+  return end === -1 ? target : target.slice(0, end);
+}
+
 /** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
 function targetOf({ url = '/' }: IncomingMessage): string {
-  return url.replace(/^https?:\/\/[^/?]*/i, '');
+  return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
 }

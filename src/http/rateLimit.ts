@@ -2,8 +2,7 @@
 
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
-// Each by its own file: the index loads the limiters of all databases there are.
-import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
+// By its own file: the index loads the limiters of all databases there are.
 import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
 
 export interface RateLimitOptions {
@@ -17,7 +16,7 @@ export interface RateLimitOptions {
 
 export interface RateLimit {
   /** Counts a request, or as many as that. */
-  spend(key: string, requests?: number): Promise<Standing>;
+  spend(key: string, requests?: number): Standing;
 }
 
 export interface Standing {
@@ -36,7 +35,7 @@ const portions = 20;
 const maxUntold = 10_000;
 
 const noLimit: RateLimit = {
-  spend: async () => ({ isExceeded: false, headers: {} }),
+  spend: () => ({ isExceeded: false, headers: {} }),
 };
 
 /**
@@ -46,19 +45,19 @@ const noLimit: RateLimit = {
  */
 export function createRateLimit({ name, limit, shared }: RateLimitOptions): RateLimit {
   if (limit === 0) return noLimit;
-  const memory = new RateLimiterMemory({ keyPrefix: name, points: limit, duration: window });
-  const note = shared ? shareCounts(memory, shared) : () => {};
+  const counts = createCounts();
+  const note = shared ? shareCounts(counts, { name, limit, pool: shared }) : () => {};
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
-    async spend(key, requests = 1) {
-      const { consumedPoints, msBeforeNext } = await memory.penalty(key, requests);
-      const isExceeded = consumedPoints > limit;
+    spend(key, requests = 1) {
+      const { points, ends } = counts.add(key, requests);
+      const isExceeded = points > limit;
       // What is over the limit is not told: whoever asks too often must not make the gateway write.
       if (!isExceeded) note(key, requests);
-      const reset = Math.ceil(msBeforeNext / 1_000);
+      const reset = Math.ceil((ends - Date.now()) / 1_000);
       const headers: Record<string, string> = {
         'RateLimit-Policy': policy,
-        RateLimit: `"${name}";r=${Math.max(limit - consumedPoints, 0)};t=${reset}`,
+        RateLimit: `"${name}";r=${Math.max(limit - points, 0)};t=${reset}`,
       };
       if (isExceeded) headers['Retry-After'] = String(reset);
       return { isExceeded, headers };
@@ -66,9 +65,63 @@ export function createRateLimit({ name, limit, shared }: RateLimitOptions): Rate
   };
 }
 
-/** Returns a function that must be told of all that is counted in the memory. */
-function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, requests: number) => void {
-  const { keyPrefix, points: limit } = memory;
+/** What was counted in a window, which begins with its first request. */
+interface Count {
+  points: number;
+  /** In milliseconds since the epoch. */
+  ends: number;
+}
+
+/**
+ * The counts of this gateway. (The limiter in memory of rate-limiter-flexible, which keeps those of all gateways, does the
+ * same by a promise for each request and a timer for each key.)
+ */
+function createCounts() {
+  /** The ones that end first come first, as all windows are as long; those that were heard of from others end sooner. */
+  const counts = new Map<string, Count>();
+
+  function current(key: string, now: number): Count {
+    const known = counts.get(key);
+    if (known && known.ends > now) return known;
+    for (const [old, { ends }] of counts) {
+      if (ends > now) break;
+      counts.delete(old);
+    }
+    const begun = { points: 0, ends: now + window * 1_000 };
+    // Behind all others, where it may have had a place among them.
+    counts.delete(key);
+    counts.set(key, begun);
+    return begun;
+  }
+
+  return {
+    add(key: string, points: number): Readonly<Count> {
+      const count = current(key, Date.now());
+      count.points += points;
+      return count;
+    },
+    /** Counts on from what all gateways have counted, if that is more. */
+    hear(key: string, points: number, left: number): void {
+      const now = Date.now();
+      const count = current(key, now);
+      if (points <= count.points) return;
+      count.points = points;
+      count.ends = now + left;
+    },
+  };
+}
+
+interface Sharing {
+  readonly name: string;
+  readonly limit: number;
+  readonly pool: pg.Pool;
+}
+
+/** Returns a function that must be told of all that is counted. */
+function shareCounts(
+  counts: ReturnType<typeof createCounts>,
+  { name, limit, pool }: Sharing,
+): (key: string, requests: number) => void {
   const store = new RateLimiterPostgres({
     // Without the names that it gives its statements, which a pooler may not know.
     storeClient: {
@@ -77,7 +130,7 @@ function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, re
     storeType: 'pool',
     tableName: 'RateLimit',
     tableCreated: true,
-    keyPrefix,
+    keyPrefix: name,
     points: limit,
     duration: window,
   });
@@ -87,11 +140,8 @@ function shareCounts(memory: RateLimiterMemory, pool: pg.Pool): (key: string, re
   /** Adds the points to what all gateways counted, and counts on from there. */
   async function tell(key: string, points: number): Promise<void> {
     const { consumedPoints, msBeforeNext } = await store.penalty(key, points);
-    const total = consumedPoints + (untold.get(key) ?? 0);
-    const own = await memory.get(key);
     // The clock of the gateway that began to count may be another than ours, by hours.
-    const left = Math.min(msBeforeNext / 1_000, window);
-    if (total > (own?.consumedPoints ?? 0)) await memory.set(key, total, left);
+    counts.hear(key, consumedPoints + (untold.get(key) ?? 0), Math.min(msBeforeNext, window * 1_000));
   }
 
   return (key, requests) => {

@@ -11,7 +11,7 @@ import { createRateLimit } from './rateLimit.ts';
  * response, whatever it will be.
  * @param key what requests of the same token are counted under; undefined for an anonymous client.
  */
-export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => Promise<boolean>;
+export type RateLimits = (exchange: Exchange, key: string | undefined, requests?: number) => boolean;
 
 /** @param database where gateways that share it tell each other what they counted. */
 export function createRateLimits(
@@ -21,11 +21,11 @@ export function createRateLimits(
   const shared = embedded ? undefined : pool;
   const tokens = createRateLimit({ name: 'token', limit: config.RATE_LIMIT, shared });
   const addresses = createRateLimit({ name: 'address', limit: config.RATE_LIMIT_ANONYMOUS, shared });
-  return async (exchange, key, requests = 1) => {
+  return (exchange, key, requests = 1) => {
     const { isExceeded, headers } =
       key === undefined
-        ? await addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
-        : await tokens.spend(key, requests);
+        ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
+        : tokens.spend(key, requests);
     Object.assign(exchange.headers, headers);
     return isExceeded;
   };

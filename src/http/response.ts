@@ -114,21 +114,48 @@ export function send(exchange: Exchange, given: HttpResponse): void {
   exchange.errorCode = given.errorCode;
   const condition = request.headers['if-none-match'];
   if (condition !== undefined && validator && matches(condition, validator.etag)) {
-    response.writeHead(304, joined(exchange, validator.headers)).end();
+    response.writeHead(304, headersOf(exchange, validator.headers, given)).end();
   } else {
-    response.writeHead(status, joined(exchange, headers)).end(body);
+    response.writeHead(status, headersOf(exchange, headers, given)).end(body);
   }
 }
 
-/** All headers, with what the response is said to vary by already (by CORS, which knows no responses of ours). */
-function joined(
-  { response, headers: others }: Exchange,
-  headers: HttpResponse['headers'],
-): HttpResponse['headers'] {
-  const all = { ...headers, ...others };
-  const vary = response.getHeader('Vary');
-  if (vary !== undefined) all.Vary = headers.Vary === undefined ? String(vary) : `${headers.Vary}, ${vary}`;
+type Headers = HttpResponse['headers'];
+
+/** Names and values in turn, which is how Node takes headers fastest. */
+type FlatHeaders = readonly (string | number)[];
+
+/** Of responses that are sent more than once. */
+const knownFlat = new WeakMap<Headers, FlatHeaders>();
+
+function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
+  const known = isSentAgain ? knownFlat.get(headers) : undefined;
+  if (known) return known;
+  const made = Object.entries(headers).flat();
+  if (isSentAgain) knownFlat.set(headers, made);
+  return made;
+}
+
+/** All headers: the response's own, and those that the exchange has for it, which go before. */
+function headersOf(
+  { headers: others }: Exchange,
+  own: Headers,
+  { forms }: Pick<HttpResponse, 'forms'>,
+): (string | number)[] {
+  const all = [...flat(own, forms !== undefined)];
+  for (const [name, value] of Object.entries(others)) {
+    if (own[name] !== undefined) return Object.entries(joined(own, others)).flat();
+    all.push(name, value);
+  }
   return all;
+}
+
+/** Those of the exchange in the place of the response's own, but for what it varies by: that is added up. */
+function joined(own: Headers, others: Headers): Headers {
+  const all = { ...own, ...others };
+  return own.Vary !== undefined && others.Vary !== undefined
+    ? { ...all, Vary: `${own.Vary}, ${others.Vary}` }
+    : all;
 }
 
 /** Whether one of the tags of `If-None-Match` is the given one, by the weak comparison (RFC 9110, 13.1.2). */
@@ -156,7 +183,7 @@ export async function sendStream(
     cancel();
     return ended();
   }
-  response.writeHead(status, joined(exchange, own));
+  response.writeHead(status, headersOf(exchange, own, {}));
   // What a HEAD asks for are the headers (RFC 9110, section 9.3.2).
   if (request.method === 'HEAD') {
     cancel();

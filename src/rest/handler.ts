@@ -8,7 +8,7 @@ import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
-import type { Query, Task } from '../http/task.ts';
+import type { OtherWork, Query, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type Route, routes as shippedRoutes } from './routes.ts';
@@ -28,7 +28,7 @@ export interface RestOptions {
 
 type Relay = (exchange: Exchange) => Promise<HttpResponse>;
 
-export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | Task>;
+export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles everything below `/api/v1`. Anonymous clients get a 401 there, also for a path that is unknown. */
 export function createRestHandler({
@@ -40,9 +40,9 @@ export function createRestHandler({
   const byPath = new Map<string, Route[]>();
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
 
-  return async (exchange, viewer) => {
-    const { request } = exchange;
-    const [path = '', query = ''] = exchange.target.slice(restPath.length).split(/\?(.*)/s);
+  return (exchange, viewer) => {
+    const { request, target } = exchange;
+    const path = exchange.path.slice(restPath.length);
     if (!viewer) {
       if (docsPath !== undefined && path === '' && isOpened(exchange)) return redirect(docsPath);
       return unauthorized(request);
@@ -50,8 +50,12 @@ export function createRestHandler({
     const match = matchPath(byPath, path);
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);
-    const asked = route && { route, id: match?.id, parameters: new URLSearchParams(query) };
-    const relay = asked && covers(asked, viewer) ? undefined : relayFor?.(viewer);
+    const asked = route && {
+      route,
+      id: match?.id,
+      parameters: parametersOf(target.slice(exchange.path.length)),
+    };
+    const relay = relayFor && !(asked && covers(asked, viewer)) ? relayFor(viewer) : undefined;
     if (relay) return taskOfRelay(exchange, relay);
     if (!match) return restErrorResponse(404, messages.notFound);
     if (!asked) return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowed(match.routes) });
@@ -61,33 +65,49 @@ export function createRestHandler({
 
   function taskOf(exchange: Exchange, viewer: Viewer, asked: Asked): HttpResponse | Task {
     const { route } = asked;
-    const respond = async (given?: Input | HttpResponse): Promise<HttpResponse> => {
-      try {
-        const input = given ?? (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
-        return 'status' in input ? input : await run(route, input, createContext(viewer));
-      } catch (error) {
-        exchange.report(error);
-        return failureOf(route, 500, messages.internal);
-      }
-    };
-    if (route.isMutation) {
-      // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
-      const work = { kind: 'other', run: () => respond(), mayHaveWritten: () => true } as const;
-      return { cacheKey: undefined, prepare: () => work };
-    }
+    if (route.isMutation) return { cacheKey: undefined, prepare: () => mutationOf(exchange, viewer, asked) };
     const input = readInput(asked, viewer);
     if ('status' in input) return input;
-    const work: Query = {
+    return { cacheKey: keyOf(route, input), prepare: () => queryOf(exchange, viewer, route, input) };
+  }
+
+  function mutationOf(exchange: Exchange, viewer: Viewer, asked: Asked): OtherWork {
+    const { route } = asked;
+    // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
+    const read = async () => (await findBodyError(exchange.request, route)) ?? readInput(asked, viewer);
+    return {
+      kind: 'other',
+      run: () => respond(exchange, viewer, route, read()),
+      mayHaveWritten: () => true,
+    };
+  }
+
+  function queryOf(exchange: Exchange, viewer: Viewer, route: Route, input: Input): Query {
+    return {
       kind: 'query',
       async run() {
-        const response = await respond(input);
+        const response = await respond(exchange, viewer, route, input);
         return { response, isCacheable: response.status === 200 };
       },
       // What is not here may be new upstream, or somebody's whose records the viewer may see there.
       finish: async (response) =>
         response.status === 404 ? (relayFor?.(viewer)?.(exchange) ?? response) : response,
     };
-    return { cacheKey: keyOf(route, input), prepare: () => work };
+  }
+
+  async function respond(
+    exchange: Exchange,
+    viewer: Viewer,
+    route: Route,
+    given: Input | Promise<Input | HttpResponse>,
+  ): Promise<HttpResponse> {
+    try {
+      const input = given instanceof Promise ? await given : given;
+      return 'status' in input ? input : await run(route, input, createContext(viewer));
+    } catch (error) {
+      exchange.report(error);
+      return failureOf(route, 500, messages.internal);
+    }
   }
 }
 
@@ -120,7 +140,8 @@ function unauthorized({ headers }: IncomingMessage): HttpResponse {
 
 /** What the response of a read depends on beside the viewer, so that nothing else fills the cache. */
 function keyOf({ label }: Route, { variables: { id }, pagination }: Input): string {
-  return [label, id, pagination?.limit, pagination?.offset].filter((part) => part !== undefined).join(' ');
+  const key = id === undefined ? label : `${label} ${id}`;
+  return pagination ? `${key} ${pagination.limit} ${pagination.offset}` : key;
 }
 
 /** Whether somebody has opened the address in a browser, which asks for a page before anything else. */
@@ -140,6 +161,13 @@ interface Asked {
   /** The last segment of the path, for a route that has an id there. */
   readonly id: string | undefined;
   readonly parameters: URLSearchParams;
+}
+
+const noParameters = new URLSearchParams();
+
+/** @param query with its question mark, or empty. */
+function parametersOf(query: string): URLSearchParams {
+  return query === '' ? noParameters : new URLSearchParams(query);
 }
 
 /** What a URL asks of a route. */
@@ -255,8 +283,11 @@ interface Pagination {
   readonly offset: string;
 }
 
+const firstPage: Pagination = { limit: String(pageSize.default), offset: '0' };
+
 /** The page that a query string asks for, or the message that says what is wrong with it. */
 function readPagination(parameters: URLSearchParams): Pagination | string {
+  if (parameters === noParameters) return firstPage;
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = canonicalInteger(limit);

@@ -3,36 +3,46 @@
 import { mayBeToken, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { LoadShedder } from '../http/loadShedding.ts';
+import { tooBusy } from '../http/loadShedding.ts';
+import type { HttpResponse } from '../http/response.ts';
 import type { MirrorService } from '../mirror/service.ts';
 
 /** The viewer, null for an anonymous client; or why it cannot be told who asks. */
 export type Identification =
   | { readonly viewer: Viewer | null }
+  | HttpResponse
   | {
-      readonly error: 'tooBusy' | 'tooManyRequests' | 'upstreamAway';
+      readonly error: 'tooManyRequests' | 'upstreamAway';
       readonly headers?: Record<string, string>;
     };
+
+/** Whether a request is turned away since there is too much load; settles when it is its turn. */
+export type Shed = (exchange: Exchange, viewer: Viewer | null, size?: number) => boolean | Promise<boolean>;
 
 export interface IdentificationOptions {
   readonly viewers: Viewers;
   readonly mirror: Pick<MirrorService, 'tokens'> | undefined;
-  readonly shed: LoadShedder;
+  readonly shed: Shed;
   readonly trustedProxies: number;
 }
 
 export function createIdentification({ viewers, mirror, shed, trustedProxies }: IdentificationOptions) {
   const tokens = mirror?.tokens;
-  return async (exchange: Exchange): Promise<Identification> => {
+
+  async function lookUp(exchange: Exchange): Promise<Identification> {
     const { request } = exchange;
     const { authorization } = request.headers;
-    const known = viewers.known(authorization) ?? tokens?.known(authorization);
-    if (known) return { viewer: known };
-    if (mayBeToken(authorization) && shed(exchange)) return { error: 'tooBusy' };
+    if (mayBeToken(authorization) && (await shed(exchange, null))) return tooBusy(exchange);
     const viewer = await viewers.authenticate(authorization);
     if (viewer || !tokens) return { viewer };
     const found = await tokens.authenticate(authorization, addressOf(request, trustedProxies));
     if ('viewer' in found) return found;
     return { error: found.error, headers: { 'Retry-After': String(found.retryAfter) } };
+  }
+
+  return (exchange: Exchange): Identification | Promise<Identification> => {
+    const { headers, socket } = exchange.request;
+    const known = viewers.known(headers.authorization, socket) ?? tokens?.known(headers.authorization);
+    return known ? { viewer: known } : lookUp(exchange);
   };
 }

@@ -11,14 +11,17 @@ import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
+import { createConcurrency } from '../database/concurrency.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
+import { addressOf } from '../http/clientAddress.ts';
 import { formFor, streamFor } from '../http/compression.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
+import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import {
   asksForPage,
@@ -27,7 +30,7 @@ import {
   isMisaddressed,
   openExchange,
 } from '../http/exchange.ts';
-import { createLoadShedder, type LoadShedder } from '../http/loadShedding.ts';
+import { createLoadShedder, tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -42,9 +45,9 @@ import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { logOutcome } from '../telemetry/requestLog.ts';
+import { createRequestLog } from '../telemetry/requestLog.ts';
 import { runBatch } from './batch.ts';
-import { createIdentification } from './identification.ts';
+import { createIdentification, type Identification, type Shed } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createReadiness } from './readiness.ts';
 import { createUpgrades } from './upgrades.ts';
@@ -69,11 +72,13 @@ export interface ServerOptions {
   mirror?: MirrorService | undefined;
 }
 
+type Entered = { readonly viewer: Viewer | null } | HttpResponse;
+
 export interface Pipeline {
   /** Makes of a request what the client gets. */
   respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
   /** Says who asks, and counts that they did; or responds to who may not go on. */
-  enter(exchange: Exchange): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
+  enter(exchange: Exchange): Entered | Promise<Entered>;
   /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
   watch(viewer: Viewer, onEnded: () => void): () => void;
   readonly cors: Cors;
@@ -86,9 +91,10 @@ export function createGatewayServer(options: ServerOptions): Server {
   const compresses = config.COMPRESSION === 'on';
   // Every stream waits for it: many of them are no leak.
   setMaxListeners(0, closing);
-  const listener = createListener(options);
+  const deadlines = createRequestDeadlines(options);
+  const listener = createListener(options, deadlines);
   const open = createOpenOperation(listener, metrics);
-  const pipeline = createPipeline(options, open);
+  const pipeline = createPipeline(options, open, deadlines);
 
   const handle: RequestListener = (request, response) => {
     const exchange = openExchange(request, response, listener);
@@ -131,28 +137,31 @@ export function createGatewayServer(options: ServerOptions): Server {
   async function serve(exchange: Exchange): Promise<void> {
     const response = await pipeline.respond(exchange);
     if ('stream' in response)
-      await sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
-    else send(exchange, compresses ? await formFor(exchange, response) : response);
+      return sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    const form = compresses ? formFor(exchange, response) : response;
+    send(exchange, form instanceof Promise ? await form : form);
   }
 }
 
-function createListener({ logger, metrics }: ServerOptions): ExchangeListener {
+function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines): ExchangeListener {
+  const log = createRequestLog(logger);
   return {
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
-      logOutcome(logger, outcome);
+      deadlines.end(outcome.exchange);
+      log(outcome);
       metrics?.end(outcome);
     },
   };
 }
 
-function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
+function createPipeline(options: ServerOptions, open: OpenOperation, deadlines: Deadlines): Pipeline {
   const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
   const limitRate = createRateLimits(config, database);
-  const shed = createShedder(options);
+  const shed = createShedder(options, deadlines);
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
@@ -160,14 +169,21 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
 
   // Before anything is counted: whoever has a token is not anonymous, however many clients at the address are, and
   // it is nobody's fault when a token could not be looked up.
-  async function enter(exchange: Exchange): ReturnType<Pipeline['enter']> {
-    const identified = await identify(exchange);
-    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
-    const { viewer } = identified;
-    const isExceeded = await limitRate(exchange, rateKeyOf(viewer));
-    return isExceeded ? fail(exchange, 'tooManyRequests') : { viewer };
+  function enter(exchange: Exchange): ReturnType<Pipeline['enter']> {
+    const identified = identify(exchange);
+    return identified instanceof Promise
+      ? identified.then((late) => count(exchange, late))
+      : count(exchange, identified);
   }
 
+  function count(exchange: Exchange, identified: Identification): Entered {
+    if ('status' in identified) return identified;
+    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
+    const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
+    return isExceeded ? fail(exchange, 'tooManyRequests') : identified;
+  }
+
+  // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
     const { request, endpoint } = exchange;
     if (isMisaddressed(request)) return fail(exchange, 'badRequest', { Connection: 'close' });
@@ -176,32 +192,40 @@ function createPipeline(options: ServerOptions, open: OpenOperation): Pipeline {
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
     const preflight = isGraphiql ? undefined : cors.respond(exchange);
     if (preflight) return preflight;
-    const entered = await enter(exchange);
+    const entering = enter(exchange);
+    const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
     const { viewer } = entered;
-    const early = viewer ? await mirror?.admit(exchange, viewer) : undefined;
+    const early = viewer && mirror ? await mirror.admit(exchange, viewer) : undefined;
     if (early) return early;
     // An operation whose client wants it no more is not begun.
     if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
-    const task = await (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
+    const reading = (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
+    const task = reading instanceof Promise ? await reading : reading;
     if ('status' in task) return task;
     if ('join' in task) {
       // One was counted before it was known that there are more.
       const others = task.size - 1;
-      if (others > 0 && (await limitRate(exchange, rateKeyOf(viewer), others)))
+      if (others > 0 && limitRate(exchange, rateKeyOf(viewer), others))
         return fail(exchange, 'tooManyRequests');
-      if (shed(exchange, task.size)) return fail(exchange, 'tooBusy');
+      if (await shed(exchange, viewer, task.size)) return tooBusy(exchange);
       const parts = task.prepare();
       if ('status' in parts) return parts;
-      return task.join(await runBatch(exchange, parts, (part) => runTask(exchange, viewer, part)));
+      return task.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
     }
-    if (!task.deliver) return runTask(exchange, viewer, task);
-    const response = await runTask(exchange, viewer, task).catch((error: unknown) => {
+    return task.deliver
+      ? task.deliver(await outcomeOf(exchange, viewer, task))
+      : runTask(exchange, viewer, task);
+  }
+
+  async function outcomeOf(...[exchange, viewer, task]: Parameters<typeof runTask>) {
+    try {
+      return await runTask(exchange, viewer, task);
+    } catch (error) {
       exchange.report(error);
       return fail(exchange, 'internal');
-    });
-    return task.deliver(response);
+    }
   }
 
   return { respond, enter, watch, cors, places };
@@ -212,31 +236,47 @@ function fail({ endpoint }: Exchange, error: keyof typeof httpErrors, headers?: 
 }
 
 /** Runs a task, unless there is a cached response: those are sent however much waits. */
-function createTaskRunner(responseCache: ResponseCache, shed: LoadShedder) {
-  return async (exchange: Exchange, viewer: Viewer | null, task: Task) => {
+function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
+  return (
+    exchange: Exchange,
+    viewer: Viewer | null,
+    task: Task,
+  ): HttpResponse | Promise<HttpResponse | StreamedResponse> => {
     // The keys of the two APIs are nothing to each other.
     const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     exchange.cache = cached && 'hit';
     if (cached) return cached;
-    if (shed(exchange)) return fail(exchange, 'tooBusy');
-    const work = task.prepare();
-    if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
-    return runWork(work, { viewer, cacheKey }, responseCache);
+    const run = () => {
+      const work = task.prepare();
+      if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
+      return runWork(work, { viewer, cacheKey }, responseCache);
+    };
+    const shedding = shed(exchange, viewer);
+    if (shedding instanceof Promise)
+      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(exchange) : run()));
+    return shedding ? tooBusy(exchange) : run();
   };
 }
 
-function createShedder({ config, database, mirror }: ServerOptions): LoadShedder {
-  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
-  return createLoadShedder(database.pool, {
+function createShedder({ config, database, metrics }: ServerOptions, deadlines: Deadlines): Shed {
+  const { shed, figures } = createLoadShedder({
+    concurrency: createConcurrency(database.pool),
     maxWaiting: config.MAX_WAITING,
-    longest,
-    onTimeout(exchange) {
-      exchange.report(new Error(`there was no response after ${longest} ms`));
-      const response = errorResponse(exchange.endpoint, httpErrors.internal);
-      if (exchange.message) exchange.message.cutShort(response);
-      else send(exchange, response);
-    },
+    begun: deadlines.begin,
+  });
+  metrics?.watchLoad(figures);
+  return (exchange, viewer, size) =>
+    shed(exchange, () => viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY), size);
+}
+
+function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+  return createDeadlines(longest, (exchange) => {
+    exchange.report(new Error(`there was no response after ${longest} ms`));
+    const response = errorResponse(exchange.endpoint, httpErrors.internal);
+    if (exchange.message) exchange.message.cutShort(response);
+    else send(exchange, response);
   });
 }
 

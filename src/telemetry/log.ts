@@ -4,15 +4,21 @@
  */
 
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { createLineWriter, type LineWriter } from './logBlocks.ts';
 import { terminal } from './prettyLog.ts';
 
 export function createLogger(level: string, destination: DestinationStream = standardError()): Logger {
   return pino({ level, serializers: { err: describeError } }, destination);
 }
 
-/** Written in the background but for a person: no request waits for its line, and pino flushes the last ones. */
+/** What all loggers of the process write to that have no destination of their own. */
+let lines: LineWriter | undefined;
+
 function standardError(): DestinationStream {
-  return process.stderr.isTTY ? terminal : pino.destination({ dest: 2, sync: false });
+  // Node makes its stream the first time that it is asked for, and a pipe or a socket then no longer has writers wait.
+  if (process.stderr.isTTY) return terminal;
+  lines ??= createLineWriter(2);
+  return lines;
 }
 
 /** An error as it stands in the log. */

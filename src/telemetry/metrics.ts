@@ -13,10 +13,13 @@ import {
 } from 'prom-client';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
+import type { LoadShedder } from '../http/loadShedding.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
 
 export interface Metrics {
+  /** Shows also what load shedding does. */
+  watchLoad(figures: LoadShedder['figures']): void;
   begin(exchange: Exchange): void;
   end(outcome: Outcome): void;
   /** All of them, as Prometheus reads them. */
@@ -50,7 +53,11 @@ export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOpti
   describeFeed(registry, feed);
   if (mirror) describeMirror(registry, mirror.figures);
   describeProcess(registry);
-  return { ...requests, print: () => registry.metrics() };
+  return {
+    ...requests,
+    watchLoad: (figures) => describeLoad(registry, figures),
+    print: () => registry.metrics(),
+  };
 }
 
 function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
@@ -125,6 +132,30 @@ function describeDatabase(registry: Registry, pool: pg.Pool): void {
     'Queries that wait for a connection',
     () => pool.waitingCount,
   );
+}
+
+function describeLoad(registry: Registry, figures: LoadShedder['figures']): void {
+  addGauge(
+    registry,
+    'dovetail_database_limit',
+    'Statements that the database is given at once; more belong to requests under way',
+    () => figures.limit,
+  );
+  addGauge(
+    registry,
+    'dovetail_requests_waiting',
+    'Requests that wait for their turn at the database',
+    () => figures.waiting,
+  );
+  new Counter({
+    name: 'dovetail_requests_turned_away_total',
+    help: 'Requests that got a 503 since too many waited for the database',
+    registers: [registry],
+    collect: collectBy((self: Counter) => {
+      self.reset();
+      self.inc(figures.turnedAway);
+    }),
+  });
 }
 
 function describeResponseCache(registry: Registry, { counters, usage }: ResponseCache): void {

@@ -10,6 +10,7 @@ import { type Contestant, contestantsNode, dovetail, listContestants } from './c
 import { startDatabase } from './database.ts';
 import { measureGrowth } from './growth.ts';
 import { startLoadGenerator } from './load.ts';
+import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
 import { profile } from './profile.ts';
 import { printRows, printTable } from './table.ts';
@@ -25,6 +26,7 @@ const usage = `npm run bench -- [options]
   --json FILE        also writes what was measured as JSON
   --growth           measures growth, memory and start-up instead
   --against FOLDER   with --growth: measures the start of another clone as well, which has been built
+  --overload         measures what becomes of more load than can be borne instead; takes workloads such as sessions-rest
   --profile          shows where Dovetail's time goes instead
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
@@ -40,6 +42,7 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
     growth: { type: 'boolean', default: false },
     against: { type: 'string' },
+    overload: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -67,7 +70,9 @@ async function main(): Promise<void> {
   };
   const node = options['own-node'] ? process.execPath : contestantsNode;
   const contestants = chosen(listContestants(node), options.only);
-  const asked = chosen(workloads, options.workload);
+  const asked = chosen(workloads, options.overload ? undefined : options.workload);
+  // Before anything is started that is not to share a core with the load generator.
+  const pinned = options.overload ? pinToOtherCores() : [];
 
   const began = Date.now();
   const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
@@ -90,9 +95,21 @@ async function main(): Promise<void> {
           against: options.against && resolve(process.env.INIT_CWD ?? '', options.against),
           progress,
         })
-      : options.profile
-        ? await profile({ generator, node, env, workloads: asked, settings, progress })
-        : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
+      : options.overload
+        ? await measureOverload(
+            {
+              database,
+              node,
+              env,
+              workload: options.workload,
+              seconds: Number(options.seconds ?? 5),
+              progress,
+            },
+            pinned,
+          )
+        : options.profile
+          ? await profile({ generator, node, env, workloads: asked, settings, progress })
+          : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
     print(conditions(settings, node, elapsed()));

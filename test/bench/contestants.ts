@@ -38,6 +38,23 @@ export function dovetail({
   };
 }
 
+/**
+ * Dovetail with everything on that it has on as it comes, and its metrics: cached responses, a log line for each request,
+ * written to a file, rate limits that count every request but refuse none.
+ */
+export function dovetailAsItComes(node: string = process.execPath): Command {
+  return {
+    ...dovetail({ node, cachesResponses: true }),
+    env: {
+      LOG_LEVEL: 'info',
+      RATE_LIMIT: '1000000000',
+      RATE_LIMIT_ANONYMOUS: '1000000000',
+      METRICS_PORT: '0',
+    },
+    writesLog: true,
+  };
+}
+
 /** A server that sends one answer whatever it is asked; which one, it is told by its environment. */
 export function bare(): Command {
   return {
@@ -85,6 +102,20 @@ export function listContestants(node: string): readonly Contestant[] {
       endpoint: 'graphql',
       cachesResponses: true,
       command: dovetail({ node, cachesResponses: true }),
+    },
+    {
+      name: 'as-it-comes-rest',
+      title: 'Dovetail REST, as it comes',
+      endpoint: 'rest',
+      cachesResponses: true,
+      command: dovetailAsItComes(node),
+    },
+    {
+      name: 'as-it-comes-graphql',
+      title: 'Dovetail GraphQL, as it comes',
+      endpoint: 'graphql',
+      cachesResponses: true,
+      command: dovetailAsItComes(node),
     },
     {
       name: 'mercurius',

@@ -2,8 +2,11 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 export interface ServerProcess {
   /** Where it listens, such as `http://127.0.0.1:4000`. */
@@ -19,6 +22,8 @@ export interface Command {
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether its standard error goes to a file on disk: it writes more there than what goes wrong. */
+  readonly writesLog?: boolean;
 }
 
 /** A contestant takes about a second; `npm start` builds first. */
@@ -26,7 +31,14 @@ const startLimit = 120_000;
 const stopLimit = 10_000;
 
 /** Starts a server and waits until it has printed its address. */
-export async function startServer({ program, args, cwd, env }: Command): Promise<ServerProcess> {
+export async function startServer({
+  program,
+  args,
+  cwd,
+  env,
+  writesLog = false,
+}: Command): Promise<ServerProcess> {
+  const log = writesLog ? openLog() : undefined;
   const child = spawn(program, args, {
     cwd,
     // A limit that nothing reaches, since what it costs belongs to what is measured; and no line for each request,
@@ -40,20 +52,23 @@ export async function startServer({ program, args, cwd, env }: Command): Promise
       HOST: '127.0.0.1',
       PORT: '0',
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', log?.file ?? 'pipe'],
     // A group of its own, so that what `npm` starts can be stopped with it.
     detached: true,
   });
   running.add(child);
-  child.once('exit', () => running.delete(child));
   let output = '';
   let complaints = '';
-  child.stderr.on('data', (chunk) => {
+  child.once('exit', () => {
+    running.delete(child);
+    complaints += log?.close() ?? '';
+  });
+  child.stderr?.on('data', (chunk) => {
     complaints = (complaints + chunk).slice(-2_000);
   });
   const url = await new Promise<string>((settle, fail) => {
     const timer = setTimeout(() => fail(new Error(`${program} did not listen in time`)), startLimit);
-    child.stdout.on('data', (chunk) => {
+    child.stdout?.on('data', (chunk) => {
       if (output.length < 10_000) output += chunk;
       const [found] = /http:\/\/127\.0\.0\.1:\d+(?=\D)/.exec(output) ?? [];
       if (found !== undefined) {
@@ -72,6 +87,23 @@ export async function startServer({ program, args, cwd, env }: Command): Promise
   });
   // A process without an id has not been started, and has not printed an address.
   return { url, greeting: output, pid: child.pid ?? 0, stop: () => stop(child) };
+}
+
+/** A file for what a server writes to its standard error, until the server has ended. */
+function openLog() {
+  const folder = mkdtempSync(join(tmpdir(), 'dovetail-log-'));
+  const name = join(folder, 'log');
+  const file = openSync(name, 'w');
+  return {
+    file,
+    /** Removes it. Returns its end. */
+    close() {
+      closeSync(file);
+      const end = readFileSync(name).subarray(-2_000).toString();
+      rmSync(folder, { recursive: true });
+      return end;
+    },
+  };
 }
 
 const running = new Set<ChildProcess>();

@@ -1,16 +1,15 @@
-/** The gate before the database: who is turned away while too many wait, and how long anybody waits. */
+/** What stands before the database: who waits, who is turned away while too many wait, and how long anybody may take. */
 
-import { EventEmitter, once } from 'node:events';
-import { createServer, type IncomingMessage, request, type Server, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 
-import { openExchange } from '../../src/http/exchange.ts';
+import { type Exchange, openExchange } from '../../src/http/exchange.ts';
 import { createLoadShedder } from '../../src/http/loadShedding.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
@@ -57,7 +56,7 @@ async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number
   return { response: await asking, took: performance.now() - began };
 }
 
-describe('while as many statements wait as may', () => {
+describe('while as many requests wait as may', () => {
   const maxWaiting = 3;
   let gateway: TestGateway;
   beforeAll(async () => {
@@ -73,41 +72,48 @@ describe('while as many statements wait as may', () => {
     for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
     const before = await rest(gateway, alice.token, '/dtt/templates/active');
 
-    await hold('LOCK TABLE "DttSession"');
     const { pool } = gateway.database;
-    const all = (pool.options.max ?? 0) + maxWaiting;
-    const waiting = Array.from({ length: all }, (_, offset) =>
-      rest(gateway, alice.token, `/dtt/sessions?offset=${offset}`),
+    // The embedded engine lets nobody connect meanwhile.
+    await Promise.all(
+      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
     );
-    await expect.poll(() => pool.waitingCount).toBe(maxWaiting);
+    await hold('LOCK TABLE "DttSession"');
+    let asked = 0;
+    const askFor = (count: number) =>
+      Array.from({ length: count }, () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`));
+    const connections = pool.options.max ?? 0;
+    const running = askFor(connections);
+    // Until they are known to take long, and others may wait for a connection as well.
+    await sleep(300);
+    running.push(...askFor(connections));
+    await expect.poll(() => pool.waitingCount).toBe(connections);
+    const waiting = askFor(maxWaiting);
     // Until it is no burst any more.
     await sleep(150);
 
-    const refused = await timed(rest(gateway, alice.token, '/dtt/sessions?limit=1'));
-    expect(refused.response).toMatchObject({
-      status: 503,
-      body: { ok: false, error: 'Too busy; try again' },
-    });
-    expect(refused.response.headers.get('Retry-After')).toBe('1');
+    const [template] = alice.dttTemplates;
+    const refused = await timed(
+      Promise.all([
+        rest(gateway, alice.token, '/dtt/sessions?limit=1'),
+        // Whose token has to be looked up, and who wants to write.
+        rest(gateway, bob.token, '/users/me'),
+        postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
+        ...waiting,
+      ]),
+    );
+    for (const response of refused.response) {
+      expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+      expect(response.headers.get('Retry-After')).toBe('1');
+    }
     expect(refused.took).toBeLessThan(1_000);
-    // Whose token has to be looked up, and who wants to write.
-    expect((await rest(gateway, bob.token, '/users/me')).status).toBe(503);
-    const [, template] = alice.dttTemplates;
-    const activation = await postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
-    expect(activation.status).toBe(503);
-    const query = await graphqlOnce(gateway, alice.token, '{ dttSessions { totalCount } }');
-    expect(query).toMatchObject({
-      status: 503,
-      errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
-    });
 
     expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
     expect((await graphqlOnce(gateway, alice.token, cachedQuery)).status).toBe(200);
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-    expect(pool.waitingCount).toBe(maxWaiting);
+    expect(pool.waitingCount).toBe(connections);
 
     await release();
-    for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+    for (const { status } of await Promise.all(running)) expect(status).toBe(200);
     expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
   });
@@ -166,132 +172,154 @@ describe('a statement', () => {
 });
 
 describe('the load shedder', () => {
-  const pool = { waitingCount: 0 };
-  let log: string[];
-  let server: Server;
-  let url: string;
-  beforeEach(async () => {
-    log = [];
-    const shed = createLoadShedder(pool, {
-      maxWaiting: 2,
-      longest: 50,
-      onTimeout({ response }) {
-        log.push('late');
-        response.writeHead(500).end();
+  afterEach(() => void vi.useRealTimers());
+
+  /** A load shedder, and what the database has room for. */
+  function open(maxWaiting = 2) {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    vi.advanceTimersByTime(1_000);
+    const state = { room: 0, begun: [] as Exchange[], ended: () => {} };
+    const { shed, figures } = createLoadShedder({
+      maxWaiting,
+      concurrency: {
+        limit: 7,
+        free: () => state.room,
+        onEnded(listener) {
+          state.ended = listener;
+        },
       },
+      begun: (exchange) => state.begun.push(exchange),
     });
-    server = createServer((incoming, response) => {
-      const exchange = openExchange(incoming, response, nobodyListens);
-      if (shed(exchange)) response.writeHead(503).end();
-      else if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
-      else if (incoming.url !== '/unanswered') response.write('some');
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    // A server that listens on a port has an address of this type.
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
-  afterEach(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const ask = async (path = '/') => (await fetch(`${url}${path}`)).status;
+    /** What became of each request, by its name. */
+    const outcomes: string[] = [];
+    const ask = (name: string, size?: number) => {
+      const exchange = openAlone();
+      // Requests of one viewer begin with the same letter.
+      Promise.resolve(shed(exchange, () => name.charAt(0), size)).then((isTurnedAway) => {
+        outcomes.push(`${name} ${isTurnedAway ? '503' : 'ok'}`);
+      });
+      return exchange;
+    };
+    const after = async (milliseconds: number) => {
+      await vi.advanceTimersByTimeAsync(milliseconds);
+      return outcomes.splice(0);
+    };
+    const makeRoom = (room: number) => {
+      state.room = room;
+      state.ended();
+    };
+    return { state, shed, figures, ask, after, makeRoom };
+  }
 
-  it('answers a request that nobody has answered in time, and leaves alone one that somebody has', async () => {
-    pool.waitingCount = 0;
-    expect(await ask('/unanswered')).toBe(500);
-    expect(log).toEqual(['late']);
-    expect(await ask()).toBe(200);
-    await sleep(100);
-    expect(log).toHaveLength(1);
-  });
-
-  it('says nothing of a request whose client has left', async () => {
-    pool.waitingCount = 0;
-    server.once('request', (_incoming, response) => response.destroy());
-    await expect(ask('/unanswered')).rejects.toThrow();
-    await sleep(100);
-    expect(log).toEqual([]);
-  });
-
-  it('says nothing of a request whose client had left before it was let through', async () => {
-    pool.waitingCount = 0;
-    const incoming = { headers: {}, url: '/', complete: true } as IncomingMessage;
-    const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
-    exchange.response.emit('close');
-    const late: unknown[] = [];
-    createLoadShedder(pool, { maxWaiting: 2, longest: 10, onTimeout: (each) => late.push(each) })(exchange);
-    await sleep(50);
-    expect(late).toEqual([]);
-  });
-
-  it('does not count the time that a client takes to send its body', async () => {
-    pool.waitingCount = 0;
-    const sending = request(`${url}/body`, { method: 'POST' });
-    const answered = once(sending, 'response');
-    sending.write('slowly');
-    // Several times as long as an answer may take.
-    await sleep(250);
-    sending.end();
-    const [response] = await answered;
-    expect(response.statusCode).toBe(200);
-    expect(log).toEqual([]);
-  });
-
-  it('that let a request through does not think again, nor counts its time anew', async () => {
-    pool.waitingCount = 0;
-    const shed = createLoadShedder(pool, { maxWaiting: 2, longest: 50, onTimeout: () => {} });
-    // As much of a request and its answer as is looked at.
-    const incoming = { headers: {}, url: '/' } as IncomingMessage;
+  /** As much of a request and its response as is looked at. */
+  function openAlone(): Exchange {
     const outgoing = new EventEmitter() as ServerResponse;
-    const exchange = openExchange(incoming, outgoing, nobodyListens);
-    expect(shed(exchange)).toBe(false);
-    pool.waitingCount = 100;
-    expect(shed(exchange)).toBe(false);
-    expect(exchange.headers).not.toHaveProperty('Retry-After');
-    // That of the exchange, and one of the load shedder's.
-    expect(outgoing.listenerCount('close')).toBe(2);
-    const other = openExchange(incoming, new EventEmitter() as ServerResponse, nobodyListens);
-    expect(shed(other)).toBe(true);
-    expect(other.headers['Retry-After']).toBe('1');
-    outgoing.emit('close');
+    return openExchange({ headers: {}, url: '/' } as IncomingMessage, outgoing, nobodyListens);
+  }
+
+  it('lets a request through at once while there is room and nobody waits', () => {
+    const { state, shed, figures } = open();
+    state.room = 1;
+    const exchange = openAlone();
+    const noOne = () => expect.unreachable();
+    expect(shed(exchange, noOne)).toBe(false);
+    state.room = 0;
+    // It does not think again, nor counts its time anew.
+    expect(shed(exchange, noOne)).toBe(false);
+    expect(state.begun).toEqual([exchange]);
+    expect(figures).toMatchObject({ limit: 7, waiting: 0, turnedAway: 0 });
   });
 
-  it('lets a batch through where there is room for all that it counts as, or where nobody waits', () => {
-    const shed = createLoadShedder(pool, { maxWaiting: 4, longest: 50, onTimeout: () => {} });
-    const open = () => {
-      const outgoing = new EventEmitter() as ServerResponse;
-      return openExchange({ headers: {}, url: '/' } as IncomingMessage, outgoing, nobodyListens);
-    };
-    const isTurnedAway = (waiting: number, requests: number, exchange = open()) => {
-      pool.waitingCount = waiting;
-      const turnedAway = shed(exchange, requests);
-      exchange.response.emit('close');
-      return turnedAway;
-    };
-    // The line may be three times as long for a moment.
-    expect(isTurnedAway(0, 100)).toBe(false);
-    expect(isTurnedAway(2, 10)).toBe(false);
-    expect(isTurnedAway(3, 10)).toBe(true);
-    // One that was let through as a request alone, to look up its token, has to be as a batch.
-    const exchange = open();
-    expect(isTurnedAway(3, 1, exchange)).toBe(false);
-    expect(isTurnedAway(3, 10, exchange)).toBe(true);
-    expect(isTurnedAway(2, 10, exchange)).toBe(false);
-    expect(isTurnedAway(100, 10, exchange)).toBe(false);
+  it('has the others wait, and serves everybody in turn', async () => {
+    const { ask, after, makeRoom, figures } = open(4);
+    for (const name of ['a1', 'a2', 'a3', 'b1']) ask(name);
+    expect(await after(5)).toEqual([]);
+    expect(figures.waiting).toBe(4);
+    makeRoom(2);
+    expect(await after(0)).toEqual(['a1 ok', 'b1 ok']);
+    makeRoom(1);
+    // Also where nothing says that there is room.
+    expect(await after(0)).toEqual(['a2 ok']);
+    expect(await after(10)).toEqual(['a3 ok']);
+    expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
+  });
+
+  it('lets nobody pass those who wait', async () => {
+    const { state, ask, after } = open(4);
+    ask('a1');
+    state.room = 1;
+    ask('b1');
+    expect(await after(0)).toEqual([]);
+    expect(await after(10)).toEqual(['a1 ok']);
+    expect(await after(10)).toEqual(['b1 ok']);
   });
 
   it('lets more wait for a moment than for long', async () => {
-    const statusWhile = (waiting: number) => {
-      pool.waitingCount = waiting;
-      return ask();
-    };
-    await statusWhile(0);
-    expect([await statusWhile(5), await statusWhile(6)]).toEqual([200, 503]);
-    await sleep(150);
-    expect([await statusWhile(1), await statusWhile(2)]).toEqual([200, 503]);
-    // It was not empty in between.
-    expect(await statusWhile(2)).toBe(503);
-    expect([await statusWhile(0), await statusWhile(5)]).toEqual([200, 200]);
+    const { ask, after, figures } = open(2);
+    for (let number = 1; number <= 6; number++) ask(`a${number}`);
+    expect(await after(0)).toEqual([]);
+    ask('a7');
+    expect(await after(0)).toEqual(['a1 503']);
+    // What else has waited for too long, once it is known that there is too much.
+    expect(await after(30)).toEqual(['a2 503', 'a3 503', 'a4 503', 'a5 503', 'a6 503', 'a7 503']);
+    expect(figures).toMatchObject({ waiting: 0, turnedAway: 7 });
+    // As long as it is not too much, it may take longer.
+    await after(200);
+    for (const name of ['a1', 'a2']) ask(name);
+    expect(await after(150)).toEqual([]);
+    ask('a3');
+    expect(await after(0)).toEqual(['a1 503']);
+  });
+
+  it('has whoever sends most make room for the others', async () => {
+    const { ask, after, makeRoom } = open(2);
+    for (const name of ['a1', 'a2']) ask(name);
+    await after(150);
+    ask('b1');
+    ask('a3');
+    expect(await after(0)).toEqual(['a1 503', 'a2 503']);
+    makeRoom(1);
+    expect(await after(0)).toEqual(['b1 ok']);
+  });
+
+  it('serves the newest first while there is too much', async () => {
+    const { ask, after, makeRoom } = open(3);
+    for (const name of ['a1', 'b1', 'c1']) ask(name);
+    await after(150);
+    ask('d1');
+    expect(await after(0)).toEqual(['a1 503']);
+    makeRoom(1);
+    expect(await after(0)).toEqual(['d1 ok']);
+  });
+
+  it('does nothing for a client that has left', async () => {
+    const { ask, after, makeRoom, figures } = open(3);
+    const left = ask('a1');
+    ask('b1');
+    left.response.emit('close');
+    makeRoom(1);
+    expect(await after(0)).toEqual(['a1 503', 'b1 ok']);
+    expect(figures).toMatchObject({ waiting: 0, turnedAway: 0 });
+  });
+
+  it('counts a batch as what it has, and lets it wait alone however many that are', async () => {
+    const { state, shed, ask, after, makeRoom } = open(3);
+    ask('a1', 100);
+    expect(await after(200)).toEqual([]);
+    makeRoom(1);
+    expect(await after(0)).toEqual(['a1 ok']);
+    makeRoom(0);
+    for (const name of ['b1', 'c1', 'd1']) ask(name, 1);
+    await after(150);
+    ask('e1', 3);
+    expect(await after(0)).toEqual(['e1 503']);
+    await after(500);
+    // One that was let through as a request alone, to look up its token, has to be as a batch.
+    const exchange = openAlone();
+    state.room = 1;
+    expect(shed(exchange, () => 'f', 1)).toBe(false);
+    state.room = 0;
+    expect(shed(exchange, () => 'f', 3)).toBeInstanceOf(Promise);
+    expect(state.begun.filter((each) => each === exchange)).toHaveLength(1);
   });
 });

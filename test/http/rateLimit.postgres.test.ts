@@ -58,7 +58,7 @@ describe('gateways over one database', () => {
     await vi.waitFor(async () => {
       const { headers } = (await gateway?.spend('bob')) ?? {};
       expect(Number(headers?.['Retry-After'])).toBeLessThanOrEqual(60);
-    });
+    }, 10_000);
   });
 
   it('count each for itself while the database cannot be reached', async () => {

@@ -122,7 +122,7 @@ describe('send', () => {
     ['something', tagged, 'Authorization, Origin'],
   ])('adds to %s what the answer varies by already', async (_, response, expected) => {
     handle = (exchange) => {
-      exchange.response.setHeader('Vary', 'Origin');
+      exchange.headers.Vary = 'Origin';
       send(exchange, response);
     };
     for (const headers of [{}, { 'If-None-Match': tag }])

@@ -13,6 +13,7 @@ import { longestActivation } from '../../src/mirror/activation.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { SimulatedPool } from '../support/simulatedPool.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
 const viewerId = 1;
@@ -30,7 +31,7 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
   const fake = createFakeFeed();
   const log: string[] = [];
   const row = { id: 7, userId: viewerId, lastUsedAt: new Date(), digest: digestOf(token) };
-  const pool = { waitingCount: 0, query: vi.fn(async () => ({ rows: [] })) };
+  const pool = Object.assign(new SimulatedPool(10), { query: vi.fn(async () => ({ rows: [] })) });
   const sql = {
     /** Statements, by what they ask: tokens are found, and nothing else is ever answered. */
     run: vi.fn(async (text: string) => (text.includes('"ApiToken"') ? [row] : new Promise(() => {}))),
@@ -153,18 +154,21 @@ describe('a cached response', () => {
   });
 
   it('is given also while the database is too busy for anything else', async () => {
-    const { ask, responseCache, pool } = await open({ MAX_WAITING: '5' });
+    const { ask, responseCache, pool } = await open({ MAX_WAITING: '1' });
     await responseCache.compute(viewerId, 'rest GET /dtt 50 0', async () => ({
       response: jsonResponse(200, '"cached"'),
       isCacheable: true,
     }));
     // Finds out who it is that asks.
     await ask('/api/v1/dtt');
-    pool.waitingCount = 15;
+    occupy(pool);
     expect((await ask('/api/v1/dtt')).status).toBe(200);
-    const refused = await ask('/api/v1/lkbx');
+    // One may wait, and three for a moment; whoever has waited longest makes room for who comes then.
+    const all = await Promise.all(['lkbx', 'ossm', 'users', 'dtt/1'].map((path) => ask(`/api/v1/${path}`)));
+    const [refused] = all;
+    for (const { status } of all) expect(status).toBe(503);
     expect(refused).toMatchObject({ status: 503, text: '{"ok":false,"error":"Too busy; try again"}' });
-    expect(refused.headers.get('Retry-After')).toBe('1');
+    expect(refused?.headers.get('Retry-After')).toBe('1');
   });
 });
 
@@ -180,7 +184,7 @@ describe('a request whose statement is not answered', () => {
     ],
   ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {
     const { url, sql, log } = await open(settings, options);
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const asking = request(`${url}/api/v1/dtt`, { headers: { Authorization: `Bearer ${token}` } }).end();
     const answered = once(asking, 'response');
     while (sql.findMany.mock.calls.length + sql.run.mock.calls.length < 2)
@@ -260,9 +264,9 @@ it('whoever is subscribed is asked for their token every CACHE_MAX_AGE seconds, 
   subscribing.destroy();
 });
 
-it('says that there is no token, and shows pages, also while it sheds load: neither needs the database', async () => {
-  const { url, pool } = await open({ MAX_WAITING: '1' });
-  pool.waitingCount = 3;
+it('says that there is no token, and shows pages, also while the database is busy: neither needs it', async () => {
+  const { url, pool } = await open();
+  occupy(pool);
   for (const headers of [{}, { Authorization: 'Bearer nonsense' }])
     expect((await fetch(`${url}/api/v1/dtt`, { headers })).status).toBe(401);
   expect((await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).status).toBe(200);
@@ -270,17 +274,33 @@ it('says that there is no token, and shows pages, also while it sheds load: neit
 
 it('looks no token up while it sheds load, and lets through whose token is known', async () => {
   const { ask, pool, sql } = await open({ MAX_WAITING: '1' });
-  pool.waitingCount = 3;
-  expect(await ask('/api/v1/nowhere')).toMatchObject({
-    status: 503,
-    text: expect.stringContaining('Too busy'),
-  });
+  const askOften = () => Promise.all(Array.from({ length: 4 }, () => ask('/api/v1/nowhere')));
+  const makeRoom = occupy(pool);
+  for (const response of await askOften())
+    expect(response).toMatchObject({ status: 503, text: expect.stringContaining('Too busy') });
   expect(sql.run).not.toHaveBeenCalled();
-  pool.waitingCount = 0;
+  makeRoom();
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   const { length } = sql.run.mock.calls;
-  pool.waitingCount = 3;
-  // It is known by now, and what was asked for needs the database, so this is as far as it gets.
-  expect((await ask('/api/v1/dtt')).status).toBe(503);
+  occupy(pool);
+  // It is known by now, and what was asked for needs no database.
+  for (const { status } of await askOften()) expect(status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
 });
+
+it('waits for its turn to look a token up, and for what is asked for only if that takes another', async () => {
+  const { ask, pool, sql } = await open();
+  const makeRoom = occupy(pool);
+  const asking = ask('/api/v1/nowhere');
+  await new Promise((settle) => setTimeout(settle, 50));
+  expect(sql.run).not.toHaveBeenCalled();
+  makeRoom();
+  expect((await asking).status).toBe(404);
+});
+
+/** Has as many statements run as may, and as many wait, however long the test takes. Returns what ends them. */
+function occupy(pool: SimulatedPool): () => void {
+  const ends = Array.from({ length: pool.options.max }, () => pool.begin());
+  for (const _ of ends) void pool.run();
+  return () => ends.forEach((end) => end());
+}

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { logOutcome } from '../../src/telemetry/requestLog.ts';
+import { createRequestLog } from '../../src/telemetry/requestLog.ts';
 
 /** For an exchange of which nothing is to be told. */
 export const nobodyListens: ExchangeListener = { failed: () => {}, ended: () => {} };
@@ -22,13 +22,14 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
   const outcomes: Outcome[] = [];
   const lines: string[] = [];
   const logger = createLogger('info', { write: (line: string) => lines.push(line) });
+  const log = createRequestLog(logger);
   const server = createServer((request, response) =>
     handle(
       openExchange(request, response, {
         failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
         ended(outcome) {
           outcomes.push(outcome);
-          logOutcome(logger, outcome);
+          log(outcome);
         },
       }),
     ),

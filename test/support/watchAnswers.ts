@@ -24,9 +24,12 @@ export function watchResponses(server: Server): ReadonlyMap<string, SentResponse
     const { writeHead, end } = response;
     let headers: Readonly<Record<string, unknown>> = {};
     Object.assign(response, {
-      writeHead(status: number, given: Readonly<Record<string, unknown>>) {
+      /** @param given names and values in turn. */
+      writeHead(status: number, given: readonly unknown[]) {
         headers = Object.fromEntries(
-          Object.entries(given).map(([name, value]) => [name.toLowerCase(), value]),
+          given.flatMap((name, index) =>
+            index % 2 === 0 ? [[String(name).toLowerCase(), given[index + 1]]] : [],
+          ),
         );
         return Reflect.apply(writeHead, response, [status, given]);
       },

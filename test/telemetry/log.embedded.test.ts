@@ -4,6 +4,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
+import { terminal } from '../../src/telemetry/prettyLog.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { setProperty } from '../support/property.ts';
 
@@ -187,10 +188,15 @@ describe('where the log goes', () => {
     });
   });
 
-  it('is standard error in the background where it is none', () => {
-    withStandardError(false, () => {
-      // It is written past the stream of the process; pino has what it writes to under this name.
-      expect(Reflect.get(createLogger('info'), pino.symbols.streamSym)).toMatchObject({ fd: 2, sync: false });
+  it('is one for all loggers, past the stream of the process, where standard error is none', () => {
+    withStandardError(false, (written) => {
+      // Pino has what it writes to under this name.
+      const [one, other] = [createLogger('info'), createLogger('warn')].map((logger) =>
+        Reflect.get(logger, pino.symbols.streamSym),
+      );
+      expect(one).toBe(other);
+      expect(one).not.toBe(terminal);
+      expect(written).toEqual([]);
     });
   });
 });

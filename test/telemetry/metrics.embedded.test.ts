@@ -110,6 +110,7 @@ describe('/metrics', () => {
       { endpoint: 'page' },
       { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
+    metrics.watchLoad({ limit: 17, waiting: 18, turnedAway: 19 });
     for (const exchange of [rest, left, stream]) if (exchange) metrics.begin(exchange);
     const own = async () => {
       const lines = (await metrics.print()).split('\n');
@@ -119,10 +120,12 @@ describe('/metrics', () => {
       'dovetail_connections 0',
       'dovetail_database_connections 7',
       'dovetail_database_connections_idle 6',
+      'dovetail_database_limit 17',
       'dovetail_database_waiting 5',
       'dovetail_feed_listening 0',
       'dovetail_feed_reconnects_total 2',
     ];
+    const waiting = ['dovetail_requests_turned_away_total 19', 'dovetail_requests_waiting 18'];
     const cached = [
       'dovetail_response_cache_bytes 16',
       'dovetail_response_cache_entries 15',
@@ -135,6 +138,7 @@ describe('/metrics', () => {
       expect(await own()).toEqual([
         ...standing,
         'dovetail_requests_in_flight 2',
+        ...waiting,
         ...cached,
         'dovetail_subscriptions 1',
       ]);
@@ -148,6 +152,7 @@ describe('/metrics', () => {
       'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
       'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
       'dovetail_requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
+      ...waiting,
       ...cached,
       'dovetail_subscriptions 0',
     ]);

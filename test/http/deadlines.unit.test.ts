@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type Server, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createDeadlines } from '../../src/http/deadlines.ts';
+import { openExchange } from '../../src/http/exchange.ts';
+import { nobodyListens } from '../support/exchanges.ts';
+
+describe('a request', () => {
+  let log: string[];
+  let server: Server;
+  let url: string;
+  beforeEach(async () => {
+    log = [];
+    const deadlines = createDeadlines(50, ({ response }) => {
+      log.push('late');
+      response.writeHead(500).end();
+    });
+    server = createServer((incoming, response) => {
+      deadlines.begin(openExchange(incoming, response, { ...nobodyListens, ended }));
+      if (incoming.url === '/body') incoming.resume().on('end', () => response.end());
+      else if (incoming.url !== '/unanswered') response.write('some');
+    });
+    const ended: typeof nobodyListens.ended = ({ exchange }) => deadlines.end(exchange);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    // A server that listens on a port has an address of this type.
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const ask = async (path = '/') => (await fetch(`${url}${path}`)).status;
+
+  it('gets a response that nobody else gave in time, and is left alone if somebody has', async () => {
+    expect(await ask('/unanswered')).toBe(500);
+    expect(log).toEqual(['late']);
+    expect(await ask()).toBe(200);
+    await sleep(100);
+    expect(log).toHaveLength(1);
+  });
+
+  it('is nobody’s business any more when its client has left', async () => {
+    server.once('request', (_incoming, response) => response.destroy());
+    await expect(ask('/unanswered')).rejects.toThrow();
+    await sleep(100);
+    expect(log).toEqual([]);
+  });
+
+  it('does not have to be quick about its own body', async () => {
+    const sending = request(`${url}/body`, { method: 'POST' });
+    const answered = once(sending, 'response');
+    sending.write('slowly');
+    // Several times as long as a response may take.
+    await sleep(250);
+    sending.end();
+    const [response] = await answered;
+    expect(response.statusCode).toBe(200);
+    expect(log).toEqual([]);
+  });
+});
+
+describe('the one timer', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  const open = () => {
+    const incoming = { headers: {}, url: '/', complete: true } as IncomingMessage;
+    return openExchange(incoming, new ServerResponse(incoming), nobodyListens);
+  };
+
+  it('comes for each request in its time, whatever became of those before', () => {
+    const late: unknown[] = [];
+    const { begin, end } = createDeadlines(100, (exchange) => late.push(exchange));
+    const [first, second, third] = [open(), open(), open()];
+    begin(first);
+    vi.advanceTimersByTime(30);
+    begin(second);
+    begin(third);
+    expect(vi.getTimerCount()).toBe(1);
+    end(first);
+    vi.advanceTimersByTime(99);
+    expect(late).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(late).toEqual([second, third]);
+    // Nothing is left to wait for.
+    expect(vi.getTimerCount()).toBe(0);
+    begin(first);
+    vi.advanceTimersByTime(100);
+    expect(late).toEqual([second, third, first]);
+  });
+
+  it('does not begin for a request whose client has left already', () => {
+    const { begin } = createDeadlines(100, () => expect.unreachable());
+    const exchange = open();
+    exchange.response.emit('close');
+    begin(exchange);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
