@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compare } from './compare.ts';
 import { type Contestant, contestantsNode, dovetail, listContestants } from './contestants.ts';
@@ -24,6 +25,7 @@ const usage = `npm run bench -- [options]
   --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
   --json FILE        also writes what was measured as JSON
   --growth           measures growth, memory and start-up instead
+  --against FOLDER   with --growth: measures the start of another clone as well, which has been built
   --overload         measures what becomes of more load than can be borne instead; takes workloads such as sessions-rest
   --profile          shows where Dovetail's time goes instead
   --rounds N         rounds of a full run (5)
@@ -39,6 +41,7 @@ const { values: options } = parseArgs({
     workload: { type: 'string' },
     json: { type: 'string' },
     growth: { type: 'boolean', default: false },
+    against: { type: 'string' },
     overload: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     rounds: { type: 'string' },
@@ -82,7 +85,16 @@ async function main(): Promise<void> {
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
     const result = options.growth
-      ? await measureGrowth({ database, generator, node, env, settings, quick: options.quick, progress })
+      ? await measureGrowth({
+          database,
+          generator,
+          node,
+          env,
+          settings,
+          quick: options.quick,
+          against: options.against && resolve(process.env.INIT_CWD ?? '', options.against),
+          progress,
+        })
       : options.overload
         ? await measureOverload(
             {

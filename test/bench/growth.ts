@@ -2,7 +2,7 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { median, type Settings } from './compare.ts';
 import { dovetail, root } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
@@ -20,6 +20,8 @@ interface Options {
   env: Readonly<Record<string, string>>;
   settings: Settings;
   quick: boolean;
+  /** Another clone that was built, whose start is measured beside. */
+  against: string | undefined;
   progress(text: string): void;
 }
 
@@ -209,27 +211,39 @@ function ownSessions(token: string): BenchRequest {
 }
 
 /** From the command to the first answer with data, for a new data folder and for one that exists. */
-async function measureStart({ node, quick, progress }: Options): Promise<Table> {
-  const rows: string[][] = [];
-  const npm: Command = { program: 'npm', args: ['start', '--silent'], cwd: root };
+async function measureStart({ node, quick, against, progress }: Options): Promise<Table> {
+  const direct = dovetail({ node, cachesResponses: true });
+  // npm starts the Node that it finds first.
+  const npm = {
+    program: 'npm',
+    args: ['start', '--silent'],
+    env: { PATH: `${dirname(node)}:${process.env.PATH}` },
+  };
+  const clones = [{ cwd: root, name: '' }, ...(against ? [{ cwd: against, name: ', the other clone' }] : [])];
   const commands = [
-    { title: 'node dist/cli/cli.js serve', command: dovetail({ node, cachesResponses: true }) },
+    { title: 'node dist/cli/cli.js serve', command: direct },
     { title: 'npm start, which builds first', command: npm },
-  ];
-  for (const { title, command } of commands) {
-    const times: { empty: number[]; existing: number[] } = { empty: [], existing: [] };
-    for (let round = 0; round < (quick ? 1 : 3); round++) {
+  ].flatMap(({ title, command }) =>
+    clones.map(({ cwd, name }) => ({
+      title: title + name,
+      command: { ...command, cwd },
+      empty: [] as number[],
+      existing: [] as number[],
+    })),
+  );
+  for (let round = 0; round < (quick ? 1 : 5); round++) {
+    for (const { command, empty, existing } of commands) {
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-bench-data-'));
       try {
-        times.empty.push(await timeToFirstResponse(command, folder));
-        times.existing.push(await timeToFirstResponse(command, folder));
+        empty.push(await timeToFirstResponse(command, folder));
+        existing.push(await timeToFirstResponse(command, folder));
       } finally {
         await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
       }
     }
-    rows.push([title, seconds(times.empty), seconds(times.existing)]);
-    progress(`measured: ${title}`);
+    progress(`measured: start, round ${round + 1}`);
   }
+  const rows = commands.map(({ title, empty, existing }) => [title, seconds(empty), seconds(existing)]);
   return {
     title: 'from the command to the first answer with data, embedded PostgreSQL',
     rows: [['', 'new data folder', 'existing one'], ...rows],
@@ -238,7 +252,7 @@ async function measureStart({ node, quick, progress }: Options): Promise<Table> 
 
 async function timeToFirstResponse(command: Command, folder: string): Promise<number> {
   const began = performance.now();
-  const server = await startServer({ ...command, env: { DATA_DIR: join(folder, 'data') } });
+  const server = await startServer({ ...command, env: { ...command.env, DATA_DIR: join(folder, 'data') } });
   try {
     const response = await fetch(`${server.url}/api/v1/dtt`, {
       headers: { Authorization: `Bearer ${tokenIn(server.greeting)}` },
