@@ -35,7 +35,7 @@ export class RowQuery implements pg.Submittable {
   callback: ((error: unknown, rows?: object[]) => void) | undefined;
   readonly name: string;
   readonly text: string;
-  readonly #values: readonly unknown[];
+  readonly values: readonly unknown[];
   readonly #columns: readonly Column[];
   readonly #rows: object[] = [];
   #failure: unknown;
@@ -43,7 +43,7 @@ export class RowQuery implements pg.Submittable {
   constructor({ name, text, values }: NamedStatement, columns: readonly Column[]) {
     this.name = name;
     this.text = text;
-    this.#values = values;
+    this.values = values;
     this.#columns = columns;
   }
 
@@ -54,7 +54,7 @@ export class RowQuery implements pg.Submittable {
     connection.stream.cork();
     try {
       if (name === '' || connection.parsedStatements[name] === undefined) connection.parse({ name, text });
-      connection.bind({ statement: name, values: this.#values.map(textOf) });
+      connection.bind({ statement: name, values: this.values.map(textOf) });
       connection.execute({});
       connection.sync();
     } finally {
