@@ -3,6 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { quickEngine } from './test/support/quickEngine.ts';
 import { foldersWithoutPackages } from './test/support/setup/folders.ts';
 import { useMemory } from './test/support/setup/memory.ts';
+import { LongestFirst } from './test/support/setup/order.ts';
 import { tellSkipped } from './test/support/setup/skipped.ts';
 
 useMemory();
@@ -32,6 +33,7 @@ export default defineConfig({
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     execArgv: quickEngine,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // One more than there are cores: most tests wait for a database, or for a while to pass.
