@@ -88,7 +88,10 @@ async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
   await ended;
   // It does not sit out the keep-alive of the connection.
   expect(performance.now() - started).toBeLessThan(3_500);
-  return gateway.exit;
+  const exit = await gateway.exit;
+  // Nor the time that a request may take.
+  expect(performance.now() - started).toBeLessThan(8_000);
+  return exit;
 }
 
 describe('a gateway with a database of its own', () => {
