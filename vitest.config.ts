@@ -1,7 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { quickEngine } from './test/support/quickEngine.ts';
 import { foldersWithoutPackages } from './test/support/setup/folders.ts';
 import { useMemory } from './test/support/setup/memory.ts';
+import { LongestFirst } from './test/support/setup/order.ts';
 import { tellSkipped } from './test/support/setup/skipped.ts';
 
 useMemory();
@@ -30,6 +32,8 @@ export default defineConfig({
     reporters: ['default', tellSkipped(leftOut)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
+    execArgv: quickEngine,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // One more than there are cores: most tests wait for a database, or for a while to pass.

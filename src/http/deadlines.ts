@@ -20,7 +20,9 @@ export function createDeadlines(longest: number, onTimeout: (exchange: Exchange)
   /** Waits for the earliest there is, which is mostly over by then, and another has become the earliest. */
   function wait(): void {
     const [earliest] = underway.values();
-    timer = earliest === undefined ? undefined : setTimeout(check, Math.ceil(earliest - performance.now()));
+    // It goes on when all requests are over, and is to keep no process that stops: what is under way has a connection that does.
+    timer =
+      earliest === undefined ? undefined : setTimeout(check, Math.ceil(earliest - performance.now())).unref();
   }
 
   function check(): void {

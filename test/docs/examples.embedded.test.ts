@@ -1,9 +1,10 @@
 /** Every example of the documents is run as it is printed, and prints what the page says. */
 
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { copyFolder } from '../support/copyFolder.ts';
 import { endProcesses, serve } from '../support/processes.ts';
 import { exitCodeOf, notRun, type Place, patternOf, reasonNotToRun, runBlocks } from './examples.ts';
 import { blocksOf, pages, readPage } from './markdown.ts';
@@ -14,8 +15,7 @@ beforeAll(async () => {
   if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-docs-'));
   // The gateway's own data, that of one that is started beside it, and that of a mirror.
-  for (const name of ['.data', 'spare', 'mirror'])
-    await cp(engine.template, join(folder, name), { recursive: true });
+  for (const name of ['.data', 'spare', 'mirror']) await copyFolder(engine.template, join(folder, name));
   const { url } = await serve({ DATA_DIR: join(folder, '.data') });
   const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
   place = {

@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
+import { quickEngine } from '../support/quickEngine.ts';
 import type { Block } from './markdown.ts';
 
 /** The examples that no test runs, each by how it begins, with the reason. */
@@ -88,12 +89,12 @@ curl() {
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
 npx() {
-  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
+  if [ "$1" = dovetail ]; then node $quick "$root/bin/dovetail.js" "\${@:2}"; else "$root/${clientPackages}/.bin/$1" "\${@:2}"; fi
 }
 npm() {
   case "$*" in
     start | 'start -- '*) start "\${@:3}" ;;
-    'run --silent dovetail -- '*) node "$root/dist/cli/cli.js" "\${@:5}" ;;
+    'run --silent dovetail -- '*) node $quick "$root/dist/cli/cli.js" "\${@:5}" ;;
     *) echo "npm $*: no test knows what this is" >&2; return 1 ;;
   esac
 }
@@ -101,7 +102,7 @@ start() {
   stop
   rm -f started.out
   local data=\${DATA_DIR-spare}
-  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
+  DATA_DIR=$data PORT=0 METRICS_PORT=\${METRICS_PORT:+0} node $quick "$root/dist/cli/cli.js" serve "$@" > started.out 2> started.err &
   started=$!
   for _ in $(seq 600); do
     grep -qs '^  curl .*/api/v1' started.out && break
@@ -133,7 +134,14 @@ export async function runBlocks(
   const { HOST, PORT, DATABASE_URL, DATA_DIR, METRICS_PORT, ...env } = process.env;
   const child = spawn('bash', ['-c', `${preamble}${script}`], {
     cwd: place.folder,
-    env: { ...env, root: place.root, gateway: place.gateway, LOG_LEVEL: 'warn', NO_COLOR: '1' },
+    env: {
+      ...env,
+      quick: quickEngine.join(' '),
+      root: place.root,
+      gateway: place.gateway,
+      LOG_LEVEL: 'warn',
+      NO_COLOR: '1',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
     signal,
   });

@@ -1,12 +1,13 @@
 /** A gateway whose process is killed while it activates templates: what it has acknowledged is there afterwards. */
 
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, inject, it, vi } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { createAccount } from '../support/accounts.ts';
+import { copyFolder } from '../support/copyFolder.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { endProcesses, serve } from '../support/processes.ts';
 
@@ -25,7 +26,7 @@ async function prepare() {
   if (engine.kind === 'embedded') {
     const folder = await mkdtemp(join(tmpdir(), 'dovetail-killed-'));
     cleanUps.push(() => rm(folder, { recursive: true, force: true }));
-    await cp(engine.template, folder, { recursive: true });
+    await copyFolder(engine.template, folder);
     return { settings: { DATA_DIR: folder }, token: undefined, templates: [1, 2] };
   }
   const database = await openTestDatabase();

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
+import { copyFolder } from './copyFolder.ts';
 import { watchResponses } from './watchAnswers.ts';
 
 export interface TestGateway {
@@ -37,7 +38,7 @@ export async function copyTemplate(): Promise<string> {
   const engine = inject('engine');
   if (engine.kind !== 'embedded') throw new Error('there is no folder to copy');
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
-  await cp(engine.template, folder, { recursive: true });
+  await copyFolder(engine.template, folder);
   return folder;
 }
 

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import filesystem, { cpSync, readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
+import filesystem, { readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
 import fs, {
   chmod,
-  cp,
   mkdir,
   mkdtemp,
   readdir,
@@ -31,6 +30,7 @@ import {
 } from '../../../src/database/embedded/embedded.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
+import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';
 import { endProcesses, type RunningProcess, serve, startScript, written } from '../../support/processes.ts';
 
 const built = new URL('../../../dist/database/embedded/embedded.js', import.meta.url);
@@ -51,7 +51,7 @@ afterEach(async () => {
 /** To copy a database is much faster than to create one. */
 async function copyTemplateTo(dataDir: string): Promise<void> {
   const engine = inject('engine');
-  if (engine.kind === 'embedded') await cp(engine.template, dataDir, { recursive: true });
+  if (engine.kind === 'embedded') await copyFolder(engine.template, dataDir);
 }
 
 async function made(path: string): Promise<string> {
@@ -125,7 +125,7 @@ describe('a folder', () => {
   it('is created for its owner alone, with its parents, whatever the umask, and has no socket left in it once closed', async () => {
     const dataDir = join(folder, 'a', 'b');
     // Instead of making one, which takes long.
-    beforeEngine(({ dataDir: path = '' }) => cp(join(folder, 'postgres'), path, { recursive: true }));
+    beforeEngine(({ dataDir: path = '' }) => copyFolder(join(folder, 'postgres'), path));
     const umask = process.umask(0);
     try {
       const opened = await openEmbedded(dataDir);
@@ -325,7 +325,7 @@ describe('a folder that is removed while it is open', () => {
     await query(opened, 'CREATE TABLE unwritten AS SELECT 1 AS value');
     // All in one go, so that no timer comes between.
     rmSync(folder, { recursive: true });
-    cpSync(engine.template, folder, { recursive: true });
+    copyFolderSync(engine.template, folder);
     const found = contents(folder);
     await opened.close();
     expect(contents(folder)).toEqual(found);
