@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import { clientError } from '../errors.ts';
-import { readsProperty } from './compilerSchema.ts';
+import { makesProperty, readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { isoTime } from './isoTime.ts';
@@ -48,7 +48,10 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     },
     nodeFieldOptions: { nullable: false, description: 'The record.', extensions: readsProperty('node') },
     nodesOnConnection: { description: 'The records of this page.', extensions: readsProperty('nodes') },
-    cursorFieldOptions: { description: 'Where the record stands in its list, for `after` and `before`.' },
+    cursorFieldOptions: {
+      description: 'Where the record stands in its list, for `after` and `before`.',
+      extensions: makesProperty,
+    },
     pageInfoFieldOptions: {
       description: 'Whether and where the list goes on.',
       extensions: readsProperty('pageInfo'),
@@ -56,8 +59,14 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     pageInfoTypeOptions: { description: 'Where a page stands in its list.' },
     hasNextPageFieldOptions: { description: 'Whether more records follow this page.' },
     hasPreviousPageFieldOptions: { description: 'Whether other records come before this page.' },
-    startCursorFieldOptions: { description: 'Cursor of the first record, null for an empty page.' },
-    endCursorFieldOptions: { description: 'Cursor of the last record, null for an empty page.' },
+    startCursorFieldOptions: {
+      description: 'Cursor of the first record, null for an empty page.',
+      extensions: makesProperty,
+    },
+    endCursorFieldOptions: {
+      description: 'Cursor of the last record, null for an empty page.',
+      extensions: makesProperty,
+    },
     firstArgOptions: {
       defaultValue: pageSize.default,
       description: `How many records, from the start of the list. ${sizes}`,

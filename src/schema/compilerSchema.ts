@@ -10,6 +10,7 @@
  */
 
 import {
+  defaultFieldResolver,
   type GraphQLField,
   type GraphQLLeafType,
   GraphQLList,
@@ -36,6 +37,12 @@ export interface CompilerSchema {
 
 /** The extension of a field whose resolver gives a property of what it belongs to, and does nothing else. */
 export const readsProperty = (name: string) => ({ property: name });
+
+/**
+ * The extension of a field whose property is made when it is read, which may fail: compiled code has nothing that would
+ * catch it but around resolvers.
+ */
+export const makesProperty = { isMade: true };
 
 export interface CompilerSchemaOptions {
   /** Finds types that only the compiler knows. */
@@ -110,7 +117,11 @@ class CompilerTypes {
 
   #ofField(parent: GraphQLObjectType, field: Field): Field {
     const property = propertyOf(field);
-    if (property === undefined) return { ...field, type: this.#ofType(field.type, false) };
+    if (property === undefined) {
+      // Of a field without a resolver, compiled code reads the property off as well.
+      const resolve = field.resolve ?? defaultFieldResolver;
+      return { ...field, resolve, type: this.#ofType(field.type, false) };
+    }
     const { resolve: _, ...unresolved } = field;
     const exact = this.#isExact(parent, property, getNamedType(field.type).name);
     return { ...unresolved, type: this.#ofType(field.type, exact), name: property };
@@ -144,5 +155,5 @@ type Field = GraphQLField<unknown, unknown>;
 /** The property that a field is, undefined for one that is more than that. */
 function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property ?? extensions.pothosExposedField;
-  return typeof name === 'string' && args.length === 0 ? name : undefined;
+  return typeof name === 'string' && args.length === 0 && !extensions.isMade ? name : undefined;
 }

@@ -7,7 +7,7 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { newest } from '../../src/schema/loading/keyset.ts';
 import { planPage } from '../../src/schema/loading/pagination.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { graphql, graphqlOnce, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { idsOf, listOf } from '../support/restAnswers.ts';
 
 let gateway: TestGateway;
@@ -307,6 +307,24 @@ describe('a walk', () => {
     const { edges } = planPage(order, {}).connect([{ id: 7, lastVisited: new Date(Number.NaN) }]);
     expect(() => edges[0]?.cursor).toThrow('the lastVisited of 7 is beyond what a cursor can hold');
   });
+
+  it.each(['edges { cursor }', 'pageInfo { startCursor }', 'pageInfo { endCursor }'])(
+    'has an error at such a time in the place of %s, however often it is asked',
+    async (fields) => {
+      const { userId, token } = await createAccount(gateway.database.client, `beyond-${created}`);
+      await gateway.database.pool.query('DELETE FROM "OssmDevice" WHERE "ownerId" = $1', [userId]);
+      await gateway.database.pool.query(
+        `INSERT INTO "OssmDevice" ("ownerId", "bubbleId", "macAddress", chip, "lastVisited")
+        VALUES ($1, $2, NULL, '', '280000-01-01')`,
+        [userId, `beyond-${created++}`],
+      );
+      // Run by graphql-js, and then as compiled code.
+      for (const _ of [1, 2, 3]) {
+        const { errors } = await graphqlOnce(gateway, token, `{ ossmDevices { ${fields} } }`);
+        expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+      }
+    },
+  );
 });
 
 describe('a list below a record', () => {
