@@ -19,7 +19,7 @@ const blockSize = 4_096;
 /** How long, in milliseconds, a line may wait for its block to be filled. */
 const longestWait = 100;
 
-/** How much, in characters, waits for a reader that does not keep up, before lines are left out. */
+/** How much, in bytes, waits for a reader that does not keep up, before lines are left out. */
 const mostWaiting = 1024 * 1024;
 
 /** How long, in milliseconds, until a reader that did not keep up is tried again: twice as long each time. */
@@ -83,24 +83,27 @@ export function createLineWriter(file: number): LineWriter {
 function createBlocks(file: number) {
   let block = '';
   const full: Buffer[] = [];
-  let waiting = 0;
+  /** How many bytes are in the full ones. */
+  let bytes = 0;
 
   function endBlock(): void {
-    if (block !== '') full.push(Buffer.from(block));
+    if (block === '') return;
+    const ended = Buffer.from(block);
+    full.push(ended);
+    bytes += ended.length;
     block = '';
   }
 
   return {
     endBlock,
     isBehind: () => full.length > 0,
-    /** In characters. */
-    waiting: () => waiting,
+    /** In bytes, as far as there are no more of them than characters in the block that is being filled. */
+    waiting: () => bytes + block.length,
     /** @returns whether the block before was full. */
     add(line: string): boolean {
       const isFull = block.length + line.length > blockSize;
       if (isFull) endBlock();
       block += line;
-      waiting += line.length;
       return isFull;
     },
     /** @returns whether all full blocks were written: some reader may have no room for them, or the disk. */
@@ -108,10 +111,10 @@ function createBlocks(file: number) {
       for (let [next] = full; next; [next] = full) {
         const written = writeTo(file, next);
         if (written === 0) return false;
+        bytes -= written;
         if (written === next.length) full.shift();
         else full[0] = next.subarray(written);
       }
-      waiting = block.length;
       return true;
     },
   };

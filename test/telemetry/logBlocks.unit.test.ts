@@ -149,6 +149,30 @@ describe('in a pipe or a socket', () => {
     expect(Buffer.byteLength(text)).toBeLessThan(2 * 1024 * 1024);
   });
 
+  it('whose reader is a little behind all the time, nothing is left out', async () => {
+    // Ten times what may wait, and never more than a quarter of it at once: the next lines come when some were read.
+    const source = `
+      process.on('SIGUSR2', () => process.exit());
+      let from = 1_500;
+      say(from);
+      process.stdout.write('ready');
+      process.stdin.on('data', (acknowledged) => {
+        for (const _ of acknowledged) { say(500, from); from += 500; }
+      });`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + source]);
+    let text = '';
+    let lines = 0;
+    let asked = 0;
+    child.stderr.setEncoding('latin1').on('data', (data: string) => {
+      text += data;
+      lines += data.split('\n').length - 1;
+      for (; asked < 100 && lines >= (asked + 1) * 500; asked++) child.stdin.write('.');
+      if (text.includes('"n":51499,')) child.kill('SIGUSR2');
+    });
+    await once(child, 'close');
+    expect(numbersIn(text)).toEqual(upTo(51_500));
+  });
+
   it('that several processes write to, lines stay whole', async () => {
     const script = `${prelude} say(2_000);`;
     const source = `{ "$0" --input-type=module --eval "$1" & "$0" --input-type=module --eval "$1"; wait; } 2>&1 | cat >&2`;
