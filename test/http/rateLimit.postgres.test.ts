@@ -76,8 +76,11 @@ describe('gateways over one database', () => {
 
 describe('a limit', () => {
   let now = Date.now();
+  /** How far the clock is behind, in milliseconds, that people set. */
+  let setBack = 0;
   beforeEach(() => {
     vi.spyOn(Date, 'now').mockImplementation(() => now);
+    vi.spyOn(performance, 'now').mockImplementation(() => now + setBack);
   });
   afterEach(() => {
     vi.restoreAllMocks();
@@ -133,6 +136,14 @@ describe('a limit', () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it('is over after a minute although the clock is set back meanwhile', () => {
+    const { spend } = createRateLimit({ name: 'x', limit: 1, shared: undefined });
+    spend('alice');
+    setBack += 3_600_000;
+    now -= 3_600_000;
+    expect(spend('alice')).toMatchObject({ isExceeded: true, headers: { 'Retry-After': '60' } });
   });
 
   it('of 0 is none', async () => {
