@@ -71,7 +71,8 @@ beforeAll(async () => {
     where: { id: alice.userId },
     data: { activeTemplateId: alice.dttTemplates[1] },
   });
-  names = await namesOf(gateway.url, [alice, bob]);
+  const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
+  names = await namesOf(gateway.url, accounts);
 });
 afterAll(() => gateway?.close());
 
