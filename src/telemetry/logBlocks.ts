@@ -10,7 +10,10 @@ import { writeSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 export interface LineWriter {
+  /** A line of a warning or an error, and all before it, is written when the call returns. */
   write(line: string): void;
+  /** The same for a line of which there are as many as there are requests: it waits for its block, whatever its level. */
+  writeInBlock(line: string): void;
 }
 
 /** In bytes: so much goes into a pipe in one piece, whoever else writes to it (`PIPE_BUF`). */
@@ -57,7 +60,7 @@ export function createLineWriter(file: number): LineWriter {
     write(note);
   }
 
-  function write(line: string): void {
+  function writeInBlock(line: string): void {
     const isBehind = blocks.isBehind();
     if (isBehind && blocks.waiting() + line.length > mostWaiting) {
       lost++;
@@ -65,9 +68,13 @@ export function createLineWriter(file: number): LineWriter {
     }
     // One who is behind is tried again by the clock.
     if (blocks.add(line) && !isBehind && !blocks.writeFull()) flush();
+    else timer ??= setTimeout(flush, longestWait).unref();
+  }
+
+  function write(line: string): void {
+    writeInBlock(line);
     // What went wrong must be there whatever happens next.
     if (isWarning(line)) flush();
-    else timer ??= setTimeout(flush, longestWait).unref();
   }
 
   process.on('exit', () => {
@@ -76,7 +83,7 @@ export function createLineWriter(file: number): LineWriter {
     blocks.endBlock();
     while (!blocks.writeFull() && performance.now() < end) Atomics.wait(nothing, 0, 0, firstRetry);
   });
-  return { write };
+  return { write, writeInBlock };
 }
 
 /** What is on its way into the file: the block that is being filled, and those before it that are not written yet. */

@@ -80,6 +80,27 @@ describe('in a file', () => {
     },
   );
 
+  it('a line of a request waits for its block, whatever its level, until a line comes that does not', async () => {
+    const text = await written(`
+      const { createRequestLog } = await import('${new URL('../../dist/telemetry/requestLog.js', import.meta.url)}');
+      const { readFileSync } = await import('node:fs');
+      const log = createRequestLog(logger);
+      const exchange = { id: 'a', endpoint: 'rest', request: { method: 'GET' } };
+      log({ exchange, status: 503, duration: 1 });
+      const before = readFileSync('${join(folder, 'log')}', 'utf8');
+      logger.warn({ before }, 'then');
+      process.kill(process.pid, 'SIGKILL');`);
+    expect(
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line)),
+    ).toMatchObject([
+      { level: 40, status: 503 },
+      { level: 40, before: '', msg: 'then' },
+    ]);
+  });
+
   it('of a process that is killed no more is lost than the last 4 KiB, and nothing but whole lines', async () => {
     const text = await written(`say(${lines}); process.kill(process.pid, 'SIGKILL');`);
     const all = await written(`say(${lines});`);
