@@ -21,7 +21,7 @@ const worthwhile = 32 * 1024 ** 2;
  * requests come, nothing is collected that V8 would not.
  * @returns what ends it.
  */
-export function collectWhenIdle(interval = rest): () => void {
+export function collectWhenIdle(interval = rest, collect = collectAll): () => void {
   let before = performance.eventLoopUtilization();
   let smallest = 0;
   const timer = setInterval(() => {
@@ -40,7 +40,7 @@ export function collectWhenIdle(interval = rest): () => void {
  * Has V8 do what it does before it runs out of memory, which alone shrinks the room for new objects. Node 20 does not know
  * the option, and gives nothing back.
  */
-function collect(): void {
+function collectAll(): void {
   // V8 gives the function to contexts that are made from then on.
   setFlagsFromString('--expose-gc');
   const gc: (options: object) => void = runInNewContext('gc');
