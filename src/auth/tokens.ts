@@ -1,8 +1,10 @@
 /** API tokens: opaque, random, and stored only as a digest. */
 
 import { hash, randomBytes } from 'node:crypto';
-import type { Prisma, PrismaClient } from '../database/generated/prisma/client.ts';
+import type pg from 'pg';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { inTransaction } from '../database/transaction.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -71,45 +73,59 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens. */
+/** A statement of a transaction, and the rows that it gives. */
+type Ask = <Row>(text: string, values: unknown[]) => Promise<Row[]>;
+
+/**
+ * @param database a pool, or Prisma's client for those who have that anyway.
+ * @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens.
+ */
 export async function createToken(
-  database: PrismaClient,
+  database: PrismaClient | pg.Pool,
   username: string,
   name: string,
 ): Promise<IssuedToken> {
   if (name.trim() === '')
     throw new TokenError('A token needs a name, so that its owner can tell it from others.');
-  const token = prefix + randomBytes(randomLength).toString('base64url');
-  const create = async (transaction: Prisma.TransactionClient): Promise<IssuedToken> => {
-    // The row lock makes two creations for one user take turns, so that both cannot take the last place.
-    await transaction.$queryRaw`SELECT id FROM "User" WHERE username = ${username} FOR UPDATE`;
-    const user = await transaction.user.findUnique({
-      where: { username },
-      select: {
-        id: true,
-        subscriptionTier: true,
-        tokens: { where: { revokedAt: null }, select: { slot: true } },
-      },
-    });
-    if (!user) throw unknownUser(username);
-    if (user.subscriptionTier !== requiredTier) {
-      throw new TokenError(
-        `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.subscriptionTier)}.`,
-      );
-    }
-    const taken = new Set(user.tokens.map(({ slot }) => slot));
-    const slot = slots.find((each) => !taken.has(each));
-    if (slot === undefined) {
-      throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
-    }
-    const { id } = await transaction.apiToken.create({
-      data: { userId: user.id, name, slot, digest: Buffer.from(digestOf(token), 'hex') },
-      select: { id: true },
-    });
-    return { id, token };
-  };
   // Under any other level the second would not see what the first, for which it has waited, has created.
-  return database.$transaction(create, { isolationLevel: 'ReadCommitted' });
+  if ('$transaction' in database)
+    return database.$transaction(
+      (client) => addToken((text, values) => client.$queryRawUnsafe(text, ...values), username, name),
+      { isolationLevel: 'ReadCommitted' },
+    );
+  return inTransaction(database, (client) =>
+    addToken(async (text, values) => (await client.query(text, values)).rows, username, name),
+  );
+}
+
+async function addToken(ask: Ask, username: string, name: string): Promise<IssuedToken> {
+  // The row lock makes two creations for one user take turns, so that both cannot take the last place.
+  const [user] = await ask<{ id: number; tier: string | null }>(
+    'SELECT id, "subscriptionTier" AS tier FROM "User" WHERE username = $1 FOR UPDATE',
+    [username],
+  );
+  if (!user) throw unknownUser(username);
+  if (user.tier !== requiredTier) {
+    throw new TokenError(
+      `Creating a token needs the ${requiredTier} tier; ${username} has ${JSON.stringify(user.tier)}.`,
+    );
+  }
+  const active = await ask<{ slot: number }>(
+    'SELECT slot FROM "ApiToken" WHERE "userId" = $1 AND "revokedAt" IS NULL',
+    [user.id],
+  );
+  const taken = new Set(active.map(({ slot }) => slot));
+  const slot = slots.find((each) => !taken.has(each));
+  if (slot === undefined) {
+    throw new TokenError(`${username} already has ${maxActiveTokens} active tokens. Revoke one first.`);
+  }
+  const token = prefix + randomBytes(randomLength).toString('base64url');
+  const [added] = await ask<{ id: number }>(
+    `INSERT INTO "ApiToken" ("userId", name, slot, digest) VALUES ($1, $2, $3, decode($4, 'hex')) RETURNING id`,
+    [user.id, name, slot, digestOf(token)],
+  );
+  if (!added) throw new Error('the database has added no token');
+  return { id: added.id, token };
 }
 
 /**

@@ -1,7 +1,6 @@
 /**
- * Prisma's client, for commands that write (`token`, the demo account) and for tests. Requests read through `reader/`
- * instead, and nothing that they need may import this: the client takes 20 MB, and its engine, which the first query
- * loads, another 50.
+ * Prisma's client, for the commands that write tokens and for tests. A gateway writes and reads without it, and nothing
+ * that it needs may import this: the client takes 20 MB, and its engine, which the first query loads, another 50.
  */
 
 import { PrismaPg } from '@prisma/adapter-pg';

@@ -7,13 +7,11 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { Connected } from '../database/database.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
 /** Its name tells it from the tokens that somebody creates for the account. */
 const tokenName = 'demo-token';
-
-/** Loading takes a second; a slow machine may take much longer than Prisma's five seconds for a transaction. */
-export const loadingLimit = 120_000;
 
 /**
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
@@ -29,9 +27,7 @@ export async function prepareDemo(
 ): Promise<string | undefined> {
   // A mirrored account belongs to somebody, whatever its name.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
-  const openClient = async () => (await import('../database/client.ts')).openClient(pool);
-  if ((await sql.count('User', {})) === 0)
-    await (await openClient()).$transaction((client) => loadDemoData(client, now), { timeout: loadingLimit });
+  if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
   const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
   if (!demo) return undefined;
 
@@ -41,9 +37,9 @@ export async function prepareDemo(
 
   // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
   // nobody knows, makes room for the new one: an account has a limited number.
-  const client = await openClient();
-  if (!keepsTokens) await client.apiToken.deleteMany({ where: { userId: demo.id, name: tokenName } });
-  const created = await createToken(client, demoUsername, tokenName).catch((error: unknown) => {
+  if (!keepsTokens)
+    await sql.write('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
+  const created = await createToken(pool, demoUsername, tokenName).catch((error: unknown) => {
     // Somebody has used up the account's tokens, or taken its tier: from then on it is an account like any other.
     if (error instanceof TokenError) return undefined;
     throw error;

@@ -1,6 +1,7 @@
 /** What the demo account has: devices, programs and a year of history. */
 
-import type { Prisma } from '../database/generated/prisma/client.ts';
+import type pg from 'pg';
+import { insertRows } from './insertRows.ts';
 
 export const demoUsername = 'demo';
 
@@ -13,12 +14,12 @@ type Ago = (days: number) => Date;
  * Writes all of it, with one statement for all rows of a kind: one for each row would take seconds.
  * @param now when it is loaded, on which all times depend, and nothing else.
  */
-export async function loadDemoData(database: Prisma.TransactionClient, now: Date): Promise<void> {
+export async function loadDemoData(client: pg.PoolClient, now: Date): Promise<void> {
   const ago: Ago = (days) => new Date(now.getTime() - days * day);
   const trainings = trainingsUntil(ago);
   const segments = trainings.flatMap((training) => training.segments);
-  const demo = await database.user.create({
-    data: {
+  const [ownerId, coachId] = await insertRows(client, 'User', [
+    {
       username: demoUsername,
       subscriptionTier: 'ultra',
       league: 3,
@@ -31,91 +32,84 @@ export async function loadDemoData(database: Prisma.TransactionClient, now: Date
       dttTotalReps: segments.reduce((sum, { repsMeasured }) => sum + repsMeasured, 0),
       dttTotalSessions: trainings.length,
     },
-  });
-  const coach = await database.user.create({ data: { username: 'coach', profileTitle: 'Coach' } });
-  const trainerIds = await loadTrainers(database, demo.id, ago);
-  const templateIds = await loadTemplates(database, { ownerId: demo.id, coachId: coach.id, ago });
-  await loadTrainings(database, trainings, { ownerId: demo.id, trainerIds, templateIds });
-  await loadLocks(database, demo.id, ago);
-  await database.ossmDevice.create({
-    data: {
+    { username: 'coach', profileTitle: 'Coach' },
+  ]);
+  const trainerIds = await loadTrainers(client, ownerId, ago);
+  const templateIds = await loadTemplates(client, { ownerId, coachId, ago });
+  await loadTrainings(client, trainings, { ownerId, trainerIds, templateIds });
+  await loadLocks(client, ownerId, ago);
+  await insertRows(client, 'OssmDevice', [
+    {
       bubbleId: 'ossm-demo-1',
       macAddress: '02:00:00:00:02:01',
       chip: 'ESP32-S3',
-      ownerId: demo.id,
+      ownerId,
       lastVisited: ago(3),
       OSSMFirmwareId: 5,
     },
-  });
+  ]);
 }
 
 /** Those of `trainers`, and one that was never visited. */
-async function loadTrainers(
-  database: Prisma.TransactionClient,
-  ownerId: number,
-  ago: Ago,
-): Promise<number[]> {
+async function loadTrainers(client: pg.PoolClient, ownerId: number, ago: Ago): Promise<readonly number[]> {
   const [first, second] = trainers;
-  const devices = await database.dttDevice.createManyAndReturn({
-    data: [
-      {
-        bubbleId: 'dtt-demo-1',
-        ownerId,
-        macAddress: '02:00:00:00:00:01',
-        serialNumber: '1001',
-        softwareVersion: '2.1.0',
-        lastVisited: ago(first.until),
-        lastLogAt: ago(first.until),
-        createdDate: ago(first.since),
-        apiHits: 256,
-      },
-      {
-        bubbleId: 'dtt-demo-2',
-        ownerId,
-        macAddress: '02:00:00:00:00:02',
-        serialNumber: '1002',
-        softwareVersion: '2.0.3',
-        lastVisited: ago(second.until),
-        lastLogAt: ago(second.until),
-        createdDate: ago(second.since),
-        apiHits: 31,
-      },
-      { bubbleId: 'dtt-demo-3', ownerId, macAddress: '02:00:00:00:00:03', createdDate: ago(1) },
-    ],
-    select: { id: true },
-  });
-  return devices.map(({ id }) => id);
+  return insertRows(client, 'DttDevice', [
+    {
+      bubbleId: 'dtt-demo-1',
+      ownerId,
+      macAddress: '02:00:00:00:00:01',
+      serialNumber: '1001',
+      softwareVersion: '2.1.0',
+      lastVisited: ago(first.until),
+      lastLogAt: ago(first.until),
+      createdDate: ago(first.since),
+      apiHits: 256,
+    },
+    {
+      bubbleId: 'dtt-demo-2',
+      ownerId,
+      macAddress: '02:00:00:00:00:02',
+      serialNumber: '1002',
+      softwareVersion: '2.0.3',
+      lastVisited: ago(second.until),
+      lastLogAt: ago(second.until),
+      createdDate: ago(second.since),
+      apiHits: 31,
+    },
+    { bubbleId: 'dtt-demo-3', ownerId, macAddress: '02:00:00:00:00:03', createdDate: ago(1) },
+  ]);
 }
 
 /** The first is the active one, and the last imported from the coach. */
 async function loadTemplates(
-  database: Prisma.TransactionClient,
+  client: pg.PoolClient,
   { ownerId, coachId, ago }: { ownerId: number; coachId: number; ago: Ago },
 ): Promise<number[]> {
   const programs = templatesOf(ownerId, coachId, ago);
-  const templates = await database.dttTemplate.createManyAndReturn({
-    data: programs.map(({ segments, ...template }) => template),
-    select: { id: true },
-  });
-  await database.dttTemplateSegment.createMany({
-    data: templates.flatMap(
-      ({ id }, index) =>
-        programs[index]?.segments.map((segment, position) => ({ ...segment, templateId: id, position })) ??
-        [],
+  const templateIds = await insertRows(
+    client,
+    'DttTemplate',
+    programs.map(({ segments, ...template }) => template),
+  );
+  await insertRows(
+    client,
+    'DttTemplateSegment',
+    templateIds.flatMap(
+      (templateId, index) =>
+        programs[index]?.segments.map((segment, position) => ({ ...segment, templateId, position })) ?? [],
     ),
-  });
-  const [beginner, , , imported] = templates;
-  if (beginner)
-    await database.user.update({ where: { id: ownerId }, data: { activeTemplateId: beginner.id } });
-  if (imported)
-    await database.dttLibraryEntry.create({
-      data: { userId: ownerId, templateId: imported.id, importedAt: ago(templatesSince[3]) },
-    });
-  return templates.map(({ id }) => id);
+  );
+  const [beginner, , , imported] = templateIds;
+  await client.query('UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1', [ownerId, beginner]);
+  await client.query(
+    'INSERT INTO "DttLibraryEntry" ("userId", "templateId", "importedAt") VALUES ($1, $2, $3)',
+    [ownerId, imported, ago(templatesSince[3])],
+  );
+  return templateIds;
 }
 
 async function loadTrainings(
-  database: Prisma.TransactionClient,
+  client: pg.PoolClient,
   trainings: readonly Training[],
   {
     ownerId,
@@ -123,25 +117,28 @@ async function loadTrainings(
     templateIds,
   }: { ownerId: number; trainerIds: readonly number[]; templateIds: readonly number[] },
 ): Promise<void> {
-  const sessions = await database.dttSession.createManyAndReturn({
-    data: trainings.map(({ segments, trainer, template, ...session }) => ({
+  const sessionIds = await insertRows(
+    client,
+    'DttSession',
+    trainings.map(({ segments, trainer, template, ...session }) => ({
       ...session,
       ownerId,
       trainerId: trainerIds[trainer] ?? null,
       templateId: template === undefined ? null : (templateIds[template] ?? null),
     })),
-    select: { id: true },
-  });
-  await database.trainerSegment.createMany({
-    data: sessions.flatMap(
-      ({ id }, index) => trainings[index]?.segments.map((segment) => ({ ...segment, sessionId: id })) ?? [],
+  );
+  await insertRows(
+    client,
+    'TrainerSegment',
+    sessionIds.flatMap(
+      (sessionId, index) => trainings[index]?.segments.map((segment) => ({ ...segment, sessionId })) ?? [],
     ),
-  });
+  );
 }
 
-async function loadLocks(database: Prisma.TransactionClient, ownerId: number, ago: Ago): Promise<void> {
-  await database.lkbxDevice.create({
-    data: {
+async function loadLocks(client: pg.PoolClient, ownerId: number, ago: Ago): Promise<void> {
+  await insertRows(client, 'LkbxDevice', [
+    {
       bubbleId: 'lkbx-demo-1',
       macAddress: '02:00:00:00:01:01',
       ownerId,
@@ -150,9 +147,9 @@ async function loadLocks(database: Prisma.TransactionClient, ownerId: number, ag
       lastVisited: ago(0.2),
       lastLogAt: ago(0.2),
     },
-  });
-  const weekend = await database.lockTemplate.create({
-    data: {
+  ]);
+  const [weekend, evening] = await insertRows(client, 'LockTemplate', [
+    {
       ownerId,
       name: 'Weekend Lock',
       duration: 172_800,
@@ -161,20 +158,21 @@ async function loadLocks(database: Prisma.TransactionClient, ownerId: number, ag
       isEmergencyUnlockEnabled: true,
       createdAt: ago(370),
     },
-  });
-  const evening = await database.lockTemplate.create({
-    data: { ownerId, name: 'Evening', duration: 14_400, isRandomDuration: true, createdAt: ago(150) },
-  });
-  const lockings = lockSessionsOf({ weekend: weekend.id, evening: evening.id, ago });
-  const lockSessions = await database.lockSession.createManyAndReturn({
-    data: lockings.map(({ segments, ...session }) => ({ ...session, ownerId })),
-    select: { id: true },
-  });
-  await database.lockSegment.createMany({
-    data: lockSessions.flatMap(
-      ({ id }, index) => lockings[index]?.segments.map((segment) => ({ ...segment, sessionId: id })) ?? [],
+    { ownerId, name: 'Evening', duration: 14_400, isRandomDuration: true, createdAt: ago(150) },
+  ]);
+  const lockings = lockSessionsOf({ weekend, evening, ago });
+  const sessionIds = await insertRows(
+    client,
+    'LockSession',
+    lockings.map(({ segments, ...session }) => ({ ...session, ownerId })),
+  );
+  await insertRows(
+    client,
+    'LockSegment',
+    sessionIds.flatMap(
+      (sessionId, index) => lockings[index]?.segments.map((segment) => ({ ...segment, sessionId })) ?? [],
     ),
-  });
+  );
 }
 
 /** Three templates of the demo user and, last, one of the coach. */

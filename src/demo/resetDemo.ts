@@ -1,9 +1,8 @@
 /** Loads the demo account anew, whatever became of it. */
 
 import type pg from 'pg';
-import type { Prisma } from '../database/generated/prisma/client.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import { loadingLimit } from './demoAccount.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
 /** The users that the demo account comes with. */
@@ -38,25 +37,28 @@ export async function checkOnlyDemo(pool: pg.Pool): Promise<void> {
  * @throws {SetupError} for a database that holds anything else, of which nothing is touched.
  */
 export async function resetDemo(pool: pg.Pool): Promise<void> {
-  const { openClient } = await import('../database/client.ts');
-  await openClient(pool).$transaction(replaceAll, { timeout: loadingLimit });
+  await inTransaction(pool, replaceAll);
 }
 
-async function replaceAll(database: Prisma.TransactionClient): Promise<void> {
+async function replaceAll(client: pg.PoolClient): Promise<void> {
   // From here on nobody else writes one.
-  await database.$executeRaw`LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE`;
-  reject(await database.$queryRawUnsafe<Census[]>(census));
+  await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
+  reject((await client.query<Census>(census)).rows);
   // Whatever columns a token has.
-  const tokens = await database.$queryRaw<{ token: Prisma.InputJsonValue }[]>`
-    SELECT to_jsonb(t) AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = ${demoUsername} ORDER BY t.id`;
+  const { rows: tokens } = await client.query<{ token: string }>(
+    `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
+    [demoUsername],
+  );
   // All that there is belongs to users; their numbers begin again, as those of a new database do.
-  await database.$executeRaw`TRUNCATE "User" RESTART IDENTITY CASCADE`;
-  await loadDemoData(database, new Date());
+  await client.query('TRUNCATE "User" RESTART IDENTITY CASCADE');
+  await loadDemoData(client, new Date());
   for (const { token } of tokens)
-    await database.$executeRaw`
-      INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", ${token}::jsonb || jsonb_build_object(
+    await client.query(
+      `INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", $1::jsonb || jsonb_build_object(
         'id', nextval(pg_get_serial_sequence('"ApiToken"', 'id')),
-        'userId', (SELECT id FROM "User" WHERE username = ${demoUsername})))).*`;
+        'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
+      [token, demoUsername],
+    );
 }
 
 function reject([found]: readonly Census[]): void {

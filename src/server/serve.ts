@@ -10,6 +10,7 @@ import { createLogger } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
 import { beWorker, startWorkers, tellServing } from './cluster.ts';
 import { openGateway } from './gateway.ts';
+import { collectWhenIdle } from './idleMemory.ts';
 
 /**
  * Serves until SIGINT or SIGTERM.
@@ -33,12 +34,14 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   }
   if (cluster.isWorker) tellServing({ url: gateway.url, hasUsers: gateway.hasUsers });
   else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
+  const stopCollecting = collectWhenIdle();
   let failed = false;
   gateway.failure?.then(() => {
     failed = true;
     stop();
   });
   await stopped;
+  stopCollecting();
   await gateway.close();
   // Whoever watches over the process is to start it again; a timer of the engine's could keep it from ending.
   if (failed) process.exit(1);

@@ -3,7 +3,7 @@
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
-import { processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { processorTime, residentMemory, rest, type ServerProcess, startServer } from './processes.ts';
 import { verify } from './verify.ts';
 import type { Endpoint, Workload } from './workloads.ts';
 
@@ -114,6 +114,9 @@ export async function compare(options: Options): Promise<Comparison> {
       measured.push({ name: workload.name, title: workload.title, results: summarise(able, rounds) });
     }
     const memory: Record<string, number> = {};
+    // What a process gives back by itself once nobody asks is not what it needs.
+    progress(`waiting ${rest / 1_000} s before memory is measured`);
+    await new Promise((settle) => setTimeout(settle, rest));
     for (const { name, server } of running) {
       const resident = await residentMemory(server.pid);
       if (resident !== undefined) memory[name] = Math.round(resident);

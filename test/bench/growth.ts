@@ -3,12 +3,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { median, type Settings } from './compare.ts';
 import { dovetail, root } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import { measureFilters } from './filters.ts';
 import type { LoadGenerator, Measurement } from './load.ts';
-import { type Command, residentMemory, type ServerProcess, startServer } from './processes.ts';
+import { type Command, residentMemory, rest, type ServerProcess, startServer } from './processes.ts';
 import { measureStatistics } from './statistics.ts';
 import type { Table } from './table.ts';
 import { type BenchRequest, type Endpoint, type Json, tokenOf, workloads } from './workloads.ts';
@@ -170,8 +171,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
       if (kind.isEmbedded) await (await startServer(command)).stop();
       const server = await startServer(command);
       try {
-        // A garbage collection or two settle what starting has left behind.
-        await new Promise((settle) => setTimeout(settle, 3_000));
+        await sleep(rest);
         const atRest = await residentMemory(server.pid);
         let peak = 0;
         const token = kind.isEmbedded ? tokenIn(server.greeting) : undefined;
@@ -188,7 +188,9 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
           }, 100);
           await running.finally(() => clearInterval(timer));
         }
-        rows.push([kind.title, mebibytes(atRest), mebibytes(peak)]);
+        await sleep(rest);
+        const afterwards = await residentMemory(server.pid);
+        rows.push([kind.title, mebibytes(atRest), mebibytes(peak), mebibytes(afterwards)]);
         progress(`measured: memory ${kind.title}`);
       } finally {
         await server.stop();
@@ -197,7 +199,8 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
-  return { title: 'memory in RAM, MiB', rows: [['', 'at rest', 'highest under load'], ...rows] };
+  const head = ['', 'at rest', 'highest under load', 'after ten seconds of rest'];
+  return { title: 'memory in RAM, MiB', rows: [head, ...rows] };
 }
 
 function ownSessions(token: string): BenchRequest {

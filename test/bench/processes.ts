@@ -131,6 +131,9 @@ function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
   }
 }
 
+/** How long, in milliseconds, nothing is asked of a process before its memory at rest is measured. */
+export const rest = 10_000;
+
 /** Memory that the process has in RAM, in MiB, or undefined where the system does not tell. */
 export async function residentMemory(pid: number): Promise<number | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');

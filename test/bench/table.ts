@@ -43,7 +43,11 @@ export function printTable({ workloads, skipped, memory }: Comparison): string {
   );
   const reasons = skipped.map(({ contestant, reason }) => `${contestant} was left out: ${reason}.\n`);
   const inUse = Object.entries(memory).map(([name, resident]) => `${name} ${resident}`);
-  return [...tables, ...reasons, `Memory after the run, MiB: ${inUse.join(', ')}.\n`].join('\n');
+  return [
+    ...tables,
+    ...reasons,
+    `Memory after the run and ten seconds of rest, MiB: ${inUse.join(', ')}.\n`,
+  ].join('\n');
 }
 
 function ratio(value: number | undefined): string {

@@ -1,0 +1,65 @@
+/** Memory that load has left behind is given back once nobody asks. */
+
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { openTestDatabase } from '../support/gateway.ts';
+import { endProcesses, startScript } from '../support/processes.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+afterEach(endProcesses);
+
+const dist = new URL('../../dist/server', import.meta.url).href;
+
+/** Works for two seconds, rests, takes memory, and rests again; says how often garbage was collected until then. */
+const counting = `
+  import { collectWhenIdle } from '${dist}/idleMemory.js';
+  const wait = (time) => new Promise((settle) => setTimeout(settle, time));
+  const counts = [];
+  let count = 0;
+  collectWhenIdle(200, () => count++);
+  for (const end = Date.now() + 2_000; Date.now() < end; await wait(20))
+    for (const until = Date.now() + 20; Date.now() < until; );
+  counts.push(count);
+  while (count === 0) await wait(1_000);
+  await wait(1_000);
+  counts.push(count);
+  const taken = Buffer.alloc(64 * 1024 ** 2, 1);
+  while (count === 1) await wait(1_000);
+  await wait(1_000);
+  counts.push(count);
+  console.log(JSON.stringify(counts));`;
+
+it('is looked for when nothing is done any more and it has grown, and not while there is work', async () => {
+  const { stdout } = await startScript(counting).exit;
+  expect(JSON.parse(stdout)).toEqual([0, 1, 2]);
+});
+
+// Earlier ones do not know how.
+const givesBack = Number.parseInt(process.versions.node, 10) >= 24;
+
+it.skipIf(!givesBack)('is given back by the process of a gateway', async () => {
+  const settings = { PORT: '0', ...(await settingsOf()) };
+  const { output } = startScript(`
+    import { setFlagsFromString } from 'node:v8';
+    import { serve } from '${dist}/serve.js';
+    setFlagsFromString('--trace-gc');
+    await serve(${JSON.stringify(settings)});`);
+  // V8's words for a collection that the process has asked for, and that gives back the room of what it has collected.
+  await expect.poll(() => output.stdout, { timeout: 60_000 }).toMatch(/Mark-Compact \(reduce\).* testing/);
+});
+
+async function settingsOf(): Promise<Record<string, string>> {
+  const engine = inject('engine');
+  if (engine.kind === 'embedded') {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-memory-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    await cp(engine.template, folder, { recursive: true });
+    return { DATA_DIR: folder };
+  }
+  const database = await openTestDatabase();
+  onTestFinished(database.close);
+  return { DATABASE_URL: database.pool.options.connectionString ?? '' };
+}
