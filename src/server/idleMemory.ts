@@ -17,7 +17,7 @@ const idle = 0.01;
 const worthwhile = 32 * 1024 ** 2;
 
 /**
- * Collects whenever the process has had nothing to do and has grown. What comes just then waits for 0.1 to 0.2 seconds; while
+ * Collects whenever the process has had nothing to do and has grown. What comes just then waits for 0.1 to 0.4 seconds; while
  * requests come, nothing is collected that V8 would not.
  * @returns what ends it.
  */
