@@ -1,6 +1,6 @@
 /**
- * How many statements the database is given at once: found out from how long they take, since only the database knows how
- * many it can do beside each other, and how many others it works for.
+ * How many statements the database is given at once: found out by trying, since only the database knows how many it can do
+ * beside each other, and how many others it works for.
  */
 
 import type { EventEmitter } from 'node:events';
@@ -23,83 +23,89 @@ export interface WatchedPool
 }
 
 /** What it takes to judge by: so much time, in milliseconds, and so many statements. */
-const judgement = { time: 100, statements: 20 };
+const judgement = { time: 200, statements: 20 };
 
-/** How many times as long as alone statements may take beside others. */
-const tolerated = 2;
+/** So many times as many are tried, or as few. */
+const probe = 1.25;
 
-/** So few statements hardly wait for each other. */
-const fewest = 3;
+/** How many times as high the limit becomes at once, or as low, at most. */
+const step = 1.33;
 
-/**
- * In milliseconds: what takes longer waits for a lock, or has a lot to count. It says nothing of how busy the database is,
- * and must not keep others from it.
- */
-const slow = 250;
+/** So many times as long all connections are used, when they are known to be worth it, before fewer are tried again. */
+const rarely = 4;
+
+/** Hardly any less is done by a database that is given so few. */
+const fewest = 2;
+
+/** In milliseconds: when nothing ends for so long, what runs does not wait for the database, but for a lock. */
+const stuck = 1_000;
 
 export function createConcurrency(pool: WatchedPool): Concurrency {
   const limit = createLimit(pool.options.max);
-  /** When each statement began, by the connection that it runs on; the oldest first. */
-  const running = new Map<unknown, number>();
   const listeners: (() => void)[] = [];
+  // What is about to connect counts as well.
+  const countBusy = () => pool.totalCount - pool.idleCount + pool.waitingCount;
 
-  pool.on('acquire', (connection: unknown) => running.set(connection, performance.now()));
-  pool.on('release', (error: unknown, connection: unknown) => {
-    const began = running.get(connection);
-    running.delete(connection);
-    if (began !== undefined && !error) limit.learn(began, performance.now());
+  pool.on('release', () => {
+    // The connection is not idle yet.
+    limit.statementEnded(countBusy() >= limit.current);
     for (const listener of listeners) listener();
   });
-
-  function countSlow(): number {
-    const before = performance.now() - slow;
-    let count = 0;
-    for (const began of running.values()) {
-      if (began > before) break;
-      count++;
-    }
-    return count;
-  }
 
   return {
     get limit() {
       return limit.current;
     },
     free() {
-      // What is about to connect counts as well.
-      const busy = pool.totalCount - pool.idleCount + pool.waitingCount;
-      const { current } = limit;
-      const free = busy < current ? current - busy : current - (busy - countSlow());
-      if (free <= 0) limit.isReached();
-      return free;
+      if (countBusy() >= limit.current) limit.isReached();
+      return limit.current - countBusy();
     },
     onEnded: (listener) => listeners.push(listener),
   };
 }
 
 /**
- * Fewer at once when statements take much longer than at best, and one more when somebody had to wait and they do not
- * (the gradient of Netflix's concurrency-limits). Where even the fewest take long, it is no longer the others that make
- * them wait: then this is what statements take from now on, since otherwise a database that has become slower, or is
- * asked for more, would be left with the fewest for good (as in Envoy's adaptive concurrency).
+ * Tries rather few at once and rather many in turn, while there are enough that want to, and goes to where more statements
+ * end in the same time (extremum seeking). Those that share a processor only wait for each other, and fewer of them end as
+ * many in the same time. Those that wait for something else, such as a disk or the network, do not. How long statements
+ * take does not matter: that has more to do with what they are than with how many they are.
  */
 function createLimit(most: number) {
   const least = Math.min(fewest, most);
+  /** Between the two that are tried; not always whole. */
+  let middle = most;
   let current = most;
-  let best = Number.POSITIVE_INFINITY;
-  let window = openWindow();
+  let isHigh = true;
+  let isWorthIt = false;
+  let before: Trial | undefined;
+  let window = openWindow(current);
 
   function judge(now: number): void {
-    const { began, statements, logarithms, wasReached } = window;
-    if (statements < judgement.statements || now - began < judgement.time) return;
-    window = openWindow();
-    // Of the logarithms, so that few that take long do not count for more than many that take no time.
-    const usual = Math.exp(logarithms / statements);
-    best = Math.min(best, usual);
-    const share = (tolerated * best) / usual;
-    if (share < 1 && current === least) best = usual;
-    else if (share < 1) current = Math.max(Math.floor(current * Math.max(share, 0.5)), least);
-    else if (wasReached) current = Math.min(current + 1, most);
+    // The limit kept hardly anybody waiting.
+    if (2 * window.full < window.statements) {
+      raise();
+      return;
+    }
+    const last = before;
+    before = { limit: current, rate: window.statements / (now - window.began) };
+    change(last ? gain(last, before) : 1);
+  }
+
+  /** Without knowing better. */
+  function raise(): void {
+    before = undefined;
+    isHigh = false;
+    change(step);
+  }
+
+  /** Changes the limit, and tries more where it was fewer, and the other way round. */
+  function change(factor: number): void {
+    isWorthIt = factor > 1;
+    middle = between(least, middle * between(1 / step, factor, step), most);
+    isHigh = !isHigh;
+    const few = between(least, Math.round(middle / probe), Math.max(most - 1, least));
+    current = isHigh ? between(few + 1, Math.round(middle * probe), most) : few;
+    window = openWindow(current);
   }
 
   return {
@@ -108,18 +114,51 @@ function createLimit(most: number) {
     },
     /** Somebody has to wait. */
     isReached(): void {
-      window.wasReached = true;
+      if (performance.now() - window.lastEnded > stuck) raise();
     },
-    /** Learns how long a statement took. */
-    learn(began: number, now: number): void {
-      if (now - began > slow) return;
-      window.statements++;
-      // No clock is exact enough for less.
-      window.logarithms += Math.log(Math.max(now - began, 0.01));
-      judge(now);
+    /** A statement has ended, before which the limit was reached or not. */
+    statementEnded(wasFull: boolean): void {
+      const now = performance.now();
+      count(window, wasFull, now);
+      const times = isHigh && isWorthIt && middle === most ? rarely : 1;
+      if (isEnough(window, now, times)) judge(now);
     },
   };
 }
 
-/** What is known of the statements since the last judgement. */
-const openWindow = () => ({ began: performance.now(), statements: 0, logarithms: 0, wasReached: false });
+/** How many statements ended in a millisecond while so many could run at once. */
+interface Trial {
+  readonly limit: number;
+  readonly rate: number;
+}
+
+/** More than 1 if more at once are worth it: if they do more by more than half of what they are more. */
+function gain(one: Trial, other: Trial): number {
+  const [few, many] = one.limit < other.limit ? [one, other] : [other, one];
+  return many.rate / few.rate / Math.sqrt(many.limit / few.limit);
+}
+
+/** What is known since the limit was changed. */
+function openWindow(limit: number) {
+  const now = performance.now();
+  // Those that began before the change are others.
+  return { began: now, lastEnded: now, statements: 0, full: 0, others: limit };
+}
+
+function count(window: Window, wasFull: boolean, now: number): void {
+  window.lastEnded = now;
+  if (window.others > 0) {
+    window.others--;
+    window.began = now;
+  } else {
+    window.statements++;
+    if (wasFull) window.full++;
+  }
+}
+
+const isEnough = ({ statements, began }: Window, now: number, times: number) =>
+  statements >= times * judgement.statements && now - began >= times * judgement.time;
+
+type Window = ReturnType<typeof openWindow>;
+
+const between = (least: number, value: number, most: number) => Math.min(Math.max(least, value), most);

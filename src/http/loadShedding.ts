@@ -36,11 +36,17 @@ const burst = { lasts: 100, factor: 3 };
 /** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
-/** In milliseconds: under overload, whoever has waited for so long is turned away. */
+/** In milliseconds: under overload, what has waited for so long is turned away, but for the newest of who is next. */
 const longestWait = 20;
 
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
+
+/** A line is short up to so many times what runs at once: it is done in so many times what one takes. */
+const shortLine = 2;
+
+/** In milliseconds: more are coming than are done when the line is not short for so long. */
+const lasting = 500;
 
 /** In seconds: what waits for the database now is done well before. */
 const retryAfter = '1';
@@ -111,7 +117,8 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
       isWatched = false;
       serve();
       const now = performance.now();
-      if (overload.isNow(now)) for (const entry of line.dropSince(now - longestWait)) turnAway(entry, now);
+      if (overload.isNow(now))
+        for (const entry of line.dropSince(now - longestWait, concurrency.limit)) turnAway(entry, now);
       watch();
     }, interval);
   }
@@ -126,7 +133,7 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     isNeeded: () => line.length > 0 || concurrency.free() <= 0,
     wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
       const now = performance.now();
-      if (line.length === 0) overload.lineIsEmpty(now);
+      overload.someoneWaits(now, line.length, concurrency.limit);
       return new Promise((settle) => {
         line.add({ exchange, key, size, since: now, settle });
         const most = Math.max(overload.mostWaiting(now), size);
@@ -156,6 +163,7 @@ function letThrough(line: WaitingLine<Entry>, room: number, isNewestFirst: boole
  */
 function createOverload(maxWaiting: number) {
   let lastEmpty = 0;
+  let lastShort = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
   const isNow = (now: number) => now - lastTurnedAway < remembered;
   return {
@@ -164,8 +172,11 @@ function createOverload(maxWaiting: number) {
     begin(now: number): void {
       lastTurnedAway = now;
     },
-    lineIsEmpty(now: number): void {
-      lastEmpty = now;
+    /** Somebody comes to a line of so many, while so many others run. */
+    someoneWaits(now: number, length: number, running: number): void {
+      if (length === 0) lastEmpty = now;
+      if (length <= shortLine * running) lastShort = now;
+      else if (now - lastShort > lasting) lastTurnedAway = now;
     },
     /** How many requests may wait. */
     mostWaiting(now: number): number {

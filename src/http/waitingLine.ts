@@ -20,8 +20,8 @@ export interface WaitingLine<Entry extends Waiting> {
   take(isNewestFirst: boolean): Entry | undefined;
   /** Takes out the oldest request of whoever has most that wait. */
   drop(): Entry | undefined;
-  /** Takes out all requests that wait since before then. */
-  dropSince(then: number): Entry[];
+  /** Takes out all requests that wait since before then, but for the newest of so many whose turn is next, newest first. */
+  dropSince(then: number, spared: number): Entry[];
 }
 
 interface Line<Entry> {
@@ -77,10 +77,10 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
       return entry;
     },
 
-    dropSince(then) {
+    dropSince(then, spared) {
       const dropped: Entry[] = [];
-      for (const line of turns) {
-        while (isOlder(line.entries[0], then)) {
+      for (const [place, line] of turns.entries()) {
+        while (mayDrop(line, then, turns.length - place <= spared)) {
           const oldest = remove(line, line.entries.shift());
           if (oldest) dropped.push(oldest);
         }
@@ -91,7 +91,10 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
   };
 }
 
-const isOlder = (entry: Waiting | undefined, then: number) => entry !== undefined && entry.since < then;
+function mayDrop({ entries }: Line<Waiting>, then: number, isNext: boolean): boolean {
+  const [oldest] = entries;
+  return oldest !== undefined && oldest.since < then && !(isNext && entries.length === 1);
+}
 
 /** The first of the longest. */
 function longestOf<Entry>(lines: readonly Line<Entry>[]): Line<Entry> | undefined {

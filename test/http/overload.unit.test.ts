@@ -14,8 +14,9 @@ afterEach(() => void vi.useRealTimers());
 
 const capacity = 500;
 
-function open() {
-  const pool = new SimulatedPool(10, (running) => 4 * Math.max(1, running / 2));
+/** @param duration how long a statement takes that runs beside so many. */
+function open(duration = (running: number) => 4 * Math.max(1, running / 2), connections = 10) {
+  const pool = new SimulatedPool(connections, duration);
   const concurrency = createConcurrency(pool);
   const { shed, figures } = createLoadShedder({ concurrency, maxWaiting: 100, begun: () => {} });
 
@@ -35,7 +36,7 @@ function open() {
       while (asked.length < (time * rate) / 1_000) asked.push(ask(next()));
       await vi.advanceTimersByTimeAsync(1);
     }
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(5_000);
     // Nobody is forgotten, however much there was.
     expect(figures.waiting).toBe(0);
     return Promise.all(asked);
@@ -78,4 +79,83 @@ it('has who floods wait behind themselves', async () => {
   expect(others.length).toBeGreaterThan(300);
   expect(others.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
   expect(p99(others)).toBeLessThan(36);
+});
+
+it.each([20, 60, 200, 400])(
+  'has others served beside who floods, also where a statement takes %d ms',
+  async (takes) => {
+    const { load } = open(() => takes);
+    let asked = 0;
+    // One of 500 requests is of somebody else.
+    const all = await load(1_000, 10_000, () => (asked++ % 500 === 250 ? 1 : 0));
+    const [others, flood] = [all.filter(({ who }) => who !== 0), all.filter(({ who }) => who === 0)];
+    expect(others).toHaveLength(20);
+    expect(others.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+    expect(p99(others)).toBeLessThanOrEqual(2 * takes + 5);
+    // When it is known that there is too much.
+    const later = flood.slice(1_000);
+    const accepted = later.filter(({ isTurnedAway }) => !isTurnedAway);
+    expect(accepted.length).toBeGreaterThan((0.8 * 10 * 9_000) / takes - 40);
+    expect(p99(accepted)).toBeLessThan(3 * takes);
+    expect(p99(later.filter(({ isTurnedAway }) => isTurnedAway))).toBeLessThan(50);
+  },
+);
+
+it.each([20, 40])(
+  'notices overload also where statements that have a processor alone take %d ms',
+  async (takes) => {
+    const { load } = open((running) => takes * running);
+    let asked = 0;
+    const everybody = () => asked++ % 1_000;
+    const all = await load(4_000 / takes, 30_000, everybody);
+    const onset = all.slice(0, all.length / 3).filter(({ isTurnedAway }) => isTurnedAway);
+    expect(p99(onset)).toBeLessThan(1_000);
+    const rest = all.slice(all.length / 3);
+    const accepted = rest.filter(({ isTurnedAway }) => !isTurnedAway);
+    expect(accepted.length).toBeGreaterThan((0.9 * 20_000) / takes);
+    // Three of them at once, and waiting.
+    expect(p99(accepted)).toBeLessThan(7 * takes);
+    expect(p99(rest.filter(({ isTurnedAway }) => isTurnedAway))).toBeLessThan(100);
+  },
+);
+
+it('turns nobody away because some statements are dearer than others', async () => {
+  let asked = 0;
+  const everybody = () => asked++ % 200;
+  // By chance, or for a while each second.
+  const random = open(() => ((asked * 7_919) % 10 < 7 ? 1 : 80), 40);
+  const inTurn = open(() => (performance.now() % 1_000 < 150 ? 1 : 15), 40);
+  for (const [{ load }, rate] of [
+    [random, 250],
+    [inTurn, 1_867],
+  ] as const) {
+    const all = await load(rate, 10_000, everybody);
+    expect(all.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+    expect(p99(all)).toBeLessThan(100);
+  }
+});
+
+it('serves others beside statements that wait for a lock', async () => {
+  let held = 0;
+  const { load } = open((running) => (held-- > 0 ? 15_000 : 4 * Math.max(1, running / 2)));
+  let asked = 0;
+  const everybody = () => asked++ % 1_000;
+  // So that few are let through.
+  await load(4 * capacity, 3_000, everybody);
+  held = 3;
+  // Those that wait for the lock are among the first.
+  const all = (await load(100, 20_000, everybody)).slice(300);
+  expect(all.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  expect(p99(all)).toBeLessThan(50);
+});
+
+it('is itself again after a database that stopped for a while', async () => {
+  let until = 0;
+  const { load } = open((running) => Math.max(until - performance.now(), 0) + 4 * Math.max(1, running / 2));
+  let asked = 0;
+  const everybody = () => asked++ % 1_000;
+  until = performance.now() + 5_000;
+  const all = (await load(0.8 * capacity, 12_000, everybody)).slice(0.8 * capacity * 6.5);
+  expect(all.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  expect(p99(all)).toBeLessThan(50);
 });

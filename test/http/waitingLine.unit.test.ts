@@ -45,8 +45,17 @@ describe('the line', () => {
 
   it('drops what has waited for too long, and keeps the turns of the others', () => {
     const { line, all } = open('a1', 'b1', 'a2', 'c1', 'c2');
-    expect(line.dropSince(3).map(({ name }) => name)).toEqual(['a1', 'a2', 'b1']);
+    expect(line.dropSince(3, 0).map(({ name }) => name)).toEqual(['a1', 'a2', 'b1']);
     expect(all(() => line.take(false))).toEqual(['c1', 'c2']);
+  });
+
+  it.each([
+    { spared: 2, dropped: ['a1', 'a2', 'b1', 'b2', 'c1'], left: ['c2', 'b3'] },
+    { spared: 6, dropped: ['a1', 'b1', 'b2', 'c1'], left: ['c2', 'b3', 'a2'] },
+  ])('leaves to those who are next what is next, when told to: $spared', ({ spared, dropped, left }) => {
+    const { line, all } = open('a1', 'b1', 'c1', 'c2', 'b2', 'b3', 'a2');
+    expect(line.dropSince(9, spared).map(({ name }) => name)).toEqual(dropped);
+    expect(all(() => line.take(true))).toEqual(left);
   });
 
   it('does what a list would do that is sorted each time, whatever comes', () => {
@@ -71,9 +80,15 @@ describe('the line', () => {
             line.add(entry);
             waiting.push(entry);
           } else if (each === 'dropSince') {
-            const [gone, rest] = [waiting.filter(isOld), waiting.filter((entry) => !isOld(entry))];
-            expect(new Set(line.dropSince(id - 5))).toEqual(new Set(gone));
-            waiting = rest;
+            const last = [...new Set(waiting.map(({ key }) => key))].sort(
+              (one, other) => (turns.get(other) ?? 0) - (turns.get(one) ?? 0),
+            );
+            const spared = last
+              .slice(0, id % 5)
+              .flatMap((key) => waiting.filter((entry) => entry.key === key).slice(-1));
+            const gone = waiting.filter((entry) => entry.since < id - 5 && !spared.includes(entry));
+            expect(new Set(line.dropSince(id - 5, id % 5))).toEqual(new Set(gone));
+            waiting = waiting.filter((entry) => !gone.includes(entry));
           } else if (each === 'take') {
             const order = isNewestFirst ? -1 : 1;
             const [next] = [...waiting].sort(
@@ -93,10 +108,6 @@ describe('the line', () => {
             waiting = waiting.filter((entry) => entry !== dropped);
           }
           expect(line.length).toBe(sizeOf(waiting));
-
-          function isOld({ since }: Waiting): boolean {
-            return since < id - 5;
-          }
         });
       }),
     );
