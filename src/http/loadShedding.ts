@@ -42,11 +42,8 @@ const longestWait = 20;
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
 
-/** A line is short up to so many times what runs at once: it is done in so many times what one takes. */
-const shortLine = 2;
-
-/** In milliseconds: more are coming than are done when the line is not short for so long. */
-const lasting = 500;
+/** In milliseconds: when it takes so long until it is somebody's turn, more are coming than are done. */
+const tooLong = 1_000;
 
 /** In seconds: what waits for the database now is done well before. */
 const retryAfter = '1';
@@ -97,7 +94,7 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     entry.settle(true);
   }
 
-  const serve = () => letThrough(line, concurrency.free(), overload.isNow(performance.now()));
+  const serve = () => letThrough(line, concurrency.free(), overload);
 
   concurrency.onEnded(() => {
     if (line.length === 0 || isServing) return;
@@ -133,7 +130,7 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     isNeeded: () => line.length > 0 || concurrency.free() <= 0,
     wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
       const now = performance.now();
-      overload.someoneWaits(now, line.length, concurrency.limit);
+      if (line.length === 0) overload.lineWasEmpty(now);
       return new Promise((settle) => {
         line.add({ exchange, key, size, since: now, settle });
         const most = Math.max(overload.mostWaiting(now), size);
@@ -145,15 +142,27 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
 }
 
 /** Lets requests through for which there is room. They make use of it before anything else happens. */
-function letThrough(line: WaitingLine<Entry>, room: number, isNewestFirst: boolean): void {
+function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload): void {
+  const now = performance.now();
   for (let left = room; left > 0; ) {
-    const entry = line.take(isNewestFirst);
+    const entry = line.take(overload.isNow(now));
     if (!entry) return;
-    const { exchange, size } = entry;
+    const { exchange, size, since } = entry;
+    if (now - since > tooLong) overload.begin(now);
     // What is done for a client that has left is for nobody.
     if (!exchange.isOver) left -= size;
     entry.settle(exchange.isOver);
   }
+}
+
+interface Overload {
+  isNow(now: number): boolean;
+  /** Somebody is turned away, or had to wait for too long. */
+  begin(now: number): void;
+  /** Somebody comes who is the first in the line. */
+  lineWasEmpty(now: number): void;
+  /** How many requests may wait. */
+  mostWaiting(now: number): number;
 }
 
 /**
@@ -161,24 +170,18 @@ function letThrough(line: WaitingLine<Entry>, room: number, isNewestFirst: boole
  * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then the newest are served first, whose clients
  * are surely there, and those that have waited longest make room: what is served has hardly waited at all.
  */
-function createOverload(maxWaiting: number) {
+function createOverload(maxWaiting: number): Overload {
   let lastEmpty = 0;
-  let lastShort = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
   const isNow = (now: number) => now - lastTurnedAway < remembered;
   return {
     isNow,
-    /** Somebody is turned away. */
     begin(now: number): void {
       lastTurnedAway = now;
     },
-    /** Somebody comes to a line of so many, while so many others run. */
-    someoneWaits(now: number, length: number, running: number): void {
-      if (length === 0) lastEmpty = now;
-      if (length <= shortLine * running) lastShort = now;
-      else if (now - lastShort > lasting) lastTurnedAway = now;
+    lineWasEmpty(now: number): void {
+      lastEmpty = now;
     },
-    /** How many requests may wait. */
     mostWaiting(now: number): number {
       return isNow(now) || now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
     },

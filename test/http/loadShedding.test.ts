@@ -265,18 +265,19 @@ describe('the load shedder', () => {
     expect(await later(150)).toEqual([]);
   });
 
-  it('lets few wait for as long as it takes, but not many while more come', async () => {
-    const { ask, later } = open(100, 7);
-    // Twice as many as run at once.
-    for (let number = 1; number <= 14; number++) ask(`a${number}`);
-    await later(600);
-    ask('b1');
-    expect(await later(499)).toEqual([]);
-    ask('c1');
-    expect(await later(2)).toEqual([]);
-    ask('d1');
-    const late = await later(30);
-    expect(late).toEqual(Array.from({ length: 13 }, (_, index) => `a${index + 1} 503`));
+  it('lets as many wait as may, whoever they are, as long as it is their turn within a second', async () => {
+    const { state, ask, later, makeRoom } = open(100);
+    for (let number = 1; number <= 32; number++) ask(`a${number}`);
+    expect(await later(990)).toEqual([]);
+    makeRoom(1);
+    expect(await later(0)).toEqual(['a1 ok']);
+    state.room = 0;
+    expect(await later(20)).toEqual([]);
+    makeRoom(1);
+    expect(await later(0)).toEqual(['a2 ok']);
+    state.room = 0;
+    // That took too long: all others but the newest are turned away.
+    expect(await later(30)).toEqual(Array.from({ length: 29 }, (_, index) => `a${index + 3} 503`));
   });
 
   it('turns nobody away for the time that they wait who wait for nobody of theirs and are next', async () => {
