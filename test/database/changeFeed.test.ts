@@ -514,7 +514,8 @@ describe('a guest of the embedded engine', () => {
         { interval: 100, timeout: 15_000 },
       )
       .toContain('bob OssmDevice');
-    expect(feed.listening).toBe(true);
+    // It hears of changes before it has heard itself.
+    await expect.poll(() => feed.listening, { timeout: 15_000 }).toBe(true);
   });
 });
 
