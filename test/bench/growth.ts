@@ -199,7 +199,7 @@ async function measureMemory({ generator, settings, node, env, progress }: Optio
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
-  const head = ['', 'at rest', 'highest under load', 'after a minute of rest'];
+  const head = ['', 'at rest', 'highest under load', 'after two minutes of rest'];
   return { title: 'memory in RAM, MiB', rows: [head, ...rows] };
 }
 

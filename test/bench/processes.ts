@@ -132,7 +132,7 @@ function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
 }
 
 /** How long, in milliseconds, nothing is asked of a process before its memory at rest is measured. */
-export const rest = 65_000;
+export const rest = 125_000;
 
 /** Memory that the process has in RAM, in MiB, or undefined where the system does not tell. */
 export async function residentMemory(pid: number): Promise<number | undefined> {

@@ -46,7 +46,7 @@ export function printTable({ workloads, skipped, memory }: Comparison): string {
   return [
     ...tables,
     ...reasons,
-    `Memory after the run and a minute of rest, MiB: ${inUse.join(', ')}.\n`,
+    `Memory after the run and two minutes of rest, MiB: ${inUse.join(', ')}.\n`,
   ].join('\n');
 }
 
