@@ -117,7 +117,8 @@ function openFake({ maxAge = 300, noting = async (): Promise<never[]> => [] } = 
       });
     });
   };
-  const sql: Sql = { run, write: run, findMany: async () => [], count: async () => 0 };
+  const writeAndFind: Sql['writeAndFind'] = async () => ({ written: [], found: [] });
+  const sql: Sql = { run, write: run, writeAndFind, findMany: async () => [], count: async () => 0 };
   return { ...fake, statements, notes, viewers: createViewers(sql, fake.feed, maxAge) };
 }
 

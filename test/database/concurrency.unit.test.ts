@@ -45,14 +45,14 @@ const processors = (count: number, milliseconds: number) => (running: number) =>
 
 describe('the limit', () => {
   it('is all connections as long as statements do not slow each other down, but for a look at fewer', async () => {
-    const pool = new SimulatedPool(10, () => 4);
+    const pool = new SimulatedPool(10, () => 16);
     const { limits, perSecond } = await ask(pool, createConcurrency(pool), {
       clients: 50,
       milliseconds: 10_000,
     });
     expect(Math.min(...limits)).toBe(8);
     expect(average(limits)).toBeGreaterThan(9.4);
-    expect(perSecond).toBeGreaterThan(0.94 * 2_500);
+    expect(perSecond).toBeGreaterThan(0.94 * 625);
   });
 
   it.each([1, 2, 4])('follows what the database can do beside each other: %d', async (count) => {
@@ -65,6 +65,21 @@ describe('the limit', () => {
     expect(average(last)).toBeGreaterThanOrEqual(Math.max(count - 0.5, 2));
     // All that it can do.
     expect(perSecond).toBeGreaterThan(0.9 * count * 250);
+  });
+
+  it('is all connections where what is asked is done within a few milliseconds anyhow', async () => {
+    const pool = new SimulatedPool(20, processors(3, 1));
+    const concurrency = createConcurrency(pool);
+    const { limits, perSecond } = await ask(pool, concurrency, { clients: 50, milliseconds: 6_000 });
+    expect(average(limits)).toBeGreaterThan(19.5);
+    expect(perSecond).toBeGreaterThan(0.9 * 3_000);
+    // Not where it is done slowly, and at once where it is done soon again.
+    pool.duration = processors(1, 20);
+    const slow = await ask(pool, concurrency, { clients: 50, milliseconds: 20_000 });
+    expect(average(slow.last)).toBeLessThan(4);
+    pool.duration = processors(3, 1);
+    const soon = await ask(pool, concurrency, { clients: 50, milliseconds: 6_000 });
+    expect(average(soon.last)).toBeGreaterThan(19.5);
   });
 
   it('follows a database that is soon something else', async () => {

@@ -9,6 +9,7 @@ import {
   createStatementNames,
   maxStatements,
 } from '../../src/database/preparedStatements.ts';
+import { Slot } from '../../src/database/reader/query.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 describe('a connection to a server', () => {
@@ -76,6 +77,36 @@ describe('a connection to a server', () => {
     // What was rejected had changed nothing.
     const { rows } = await pool.query(`SELECT changes FROM ${table}`);
     expect(rows).toEqual([{ changes: way === 'write' ? 2 * connections : 0 }]);
+    await opened.close();
+  });
+
+  it('goes on where it wrote and found at once, when the type of a column is made anew', async () => {
+    const opened = await openDatabase(
+      { DATABASE_URL: url, DATA_DIR: tmpdir() },
+      { connections: 3, statement: 10_000 },
+    );
+    const { pool } = database;
+    await pool.query('CREATE TABLE counted (id int, state int); INSERT INTO counted VALUES (1, 0)');
+    const statement = {
+      text: 'UPDATE counted SET id = id + 1 WHERE state::int = $1 RETURNING id',
+      values: [0],
+      columns: [{ name: 'id', read: Number }],
+    };
+    const query = { select: { username: true }, where: { id: new Slot('id') } } as const;
+    const ask = () => opened.sql.writeAndFind(statement, 'User', query, { id: 0 });
+    // So that each connection remembers both, by their own names.
+    const askAll = () => Promise.all([ask(), ask(), ask()]);
+    await askAll();
+    const { server, client } = await rememberedBy(opened);
+    expect(server.filter(({ statement: text }) => text === statement.text)).toHaveLength(1);
+    expect(server.filter(({ statement: text }) => text.includes('"username" FROM "User"'))).toHaveLength(1);
+    expect(client.sort()).toEqual(server.map(({ name }) => name).sort());
+    for (const change of ['counted ALTER id TYPE bigint', '"User" ALTER username TYPE varchar(99)']) {
+      await pool.query(`UPDATE counted SET id = 0`);
+      await askAll();
+      await pool.query(`ALTER TABLE ${change}`);
+      expect(await ask()).toEqual({ written: [{ id: 4 }], found: [] });
+    }
     await opened.close();
   });
 

@@ -463,8 +463,8 @@ describe('an activation that is committed and then fails', () => {
     const { sql } = database;
     const breaking: TestDatabase['sql'] = {
       ...sql,
-      async write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
-        const rows = await sql.write<Row>(text, values);
+      async writeAndFind(...given) {
+        const rows = await sql.writeAndFind(...given);
         if (fails) throw new Error('the connection is gone');
         return rows;
       },

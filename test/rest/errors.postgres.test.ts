@@ -449,6 +449,7 @@ describe('a field that fails', () => {
       findMany: () => Promise.reject(failing),
       count: () => Promise.reject(failing),
       write: () => Promise.reject(failing),
+      writeAndFind: () => Promise.reject(failing),
     } satisfies Sql,
     { id: 1, tokenId: 1 },
     undefined,

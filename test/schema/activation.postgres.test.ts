@@ -164,6 +164,47 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
   });
 });
 
+const fragment = 'fragment F on DttTemplate { tagline segments { durationSeconds } }';
+
+describe('the template that an activation gives', () => {
+  it.each([
+    'template { id }',
+    'template { name isActive isImported viewerCanActivate createdAt segments { id type } }',
+    'template { a: name b: name isActive first: segments { type } segments { repeat template { name } } }',
+    'template { name } again: template { name: tagline segments { durationSeconds } }',
+    'template { ... on Node { id } ...F } ... on ActivateTemplatePayload { more: template { ...F owner { username } } }',
+    'template @skip(if: true) { name } scheduleTypeChanged',
+    'template @include(if: true) { sessions(first: 2) { totalCount nodes { id } } owner { username } }',
+    'template { name } previousTemplate { name isActive } viewer { activeDttTemplate { isActive } }',
+  ])('is what a query finds afterwards: %s', async (selected) => {
+    await put('weekly', alice.dttTemplates[0]);
+    const id = alice.dttTemplates[1];
+    const withFragment = (text: string) => (text.includes('...F') ? `${text} ${fragment}` : text);
+    // Runs twice: what is read of a place in the operation is made once.
+    for (let time = 0; time < 2; time++) {
+      const written = await graphql(
+        gateway,
+        alice.token,
+        withFragment(`mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`),
+      );
+      expect(written.errors).toBeUndefined();
+      const { scheduleTypeChanged, previousTemplate, viewer, ...templates } = written.data.activateTemplate;
+      const asked = selected
+        .replace(/scheduleTypeChanged|previousTemplate.*|\.\.\. on ActivateTemplatePayload {(.*)}$/g, '$1')
+        .replaceAll(
+          /(\w+: )?template(?= (?:@\w+\(.*?\) )?{ (?!name } }))/g,
+          (_, alias = 'template: ') => `${alias}dttTemplate(databaseId: ${id})`,
+        );
+      const read = await graphql(gateway, alice.token, withFragment(`{ viewer { rank } ${asked} }`));
+      expect(read.errors).toBeUndefined();
+      const { viewer: _, ...found } = read.data;
+      expect(templates).toEqual(found);
+      if (viewer) expect(viewer.activeDttTemplate).toEqual({ isActive: true });
+      if (time === 0 && previousTemplate) expect(previousTemplate.isActive).toBe(false);
+    }
+  });
+});
+
 describe('fifty activations at once, through both APIs', () => {
   it('all succeed, leave exactly one active, and change the schedule type once', async () => {
     const templates = await gateway.database.client.dttTemplate.createManyAndReturn({
@@ -326,29 +367,47 @@ describe('a template that was active', () => {
   });
 });
 
-it('finds no template in REST where that is deleted before it is read', async () => {
-  const { database } = gateway;
-  const own = { ...(await openBeside(database)) };
-  const other = await openTestGateway({
-    ...own,
-    sql: {
-      ...own.sql,
-      async write<Row extends object>(text: string, values: readonly unknown[]) {
-        const rows = await own.sql.write<Row>(text, values);
-        await database.pool.query('DELETE FROM "DttTemplate" WHERE id = $1', [values[1]]);
-        return rows;
-      },
-    },
+it('finds no template in REST where that was not there to be read', async () => {
+  const own = await openBeside(gateway.database);
+  const writeAndFind: typeof own.sql.writeAndFind = async (...given) => ({
+    ...(await own.sql.writeAndFind(...given)),
+    found: [],
   });
-  const { id } = await database.client.dttTemplate.create({
-    data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
-  });
+  const other = await openTestGateway({ ...own, sql: { ...own.sql, writeAndFind } });
+  const [id] = alice.dttTemplates;
   const response = await postJson(other, alice.token, `/dtt/templates/${id}`, { isActive: true });
   expect(response).toMatchObject({
     status: 404,
     body: { ok: false, error: 'Template not found or not owned by user' },
   });
   await other.close();
+});
+
+it('gives each template as it was made active, whoever deletes them at once', async () => {
+  const { client, pool } = gateway.database;
+  const templates = await client.dttTemplate.createManyAndReturn({
+    data: Array.from({ length: 20 }, (_, index) => ({
+      ownerId: alice.userId,
+      bubbleId: `short-lived-${index}`,
+      name: 'Brief',
+      targetDepth: 1,
+      targetWindow: 1,
+    })),
+    select: { id: true },
+  });
+  const responses = await Promise.all(
+    templates.map(async ({ id }) => {
+      const responding = postJson(gateway, alice.token, `/dtt/templates/${id}`, { isActive: true });
+      const deleting = pool.query('DELETE FROM "DttTemplate" WHERE id = $1', [id]);
+      await deleting;
+      return { id, ...(await responding) };
+    }),
+  );
+  for (const { id, status, body } of responses) {
+    if (status === 200) expect(body.data).toMatchObject({ id, name: 'Brief', isActive: true });
+    else expect({ status, body }).toEqual({ status: 404, body: { ok: false, ...rejection } });
+  }
+  await hasBecome(null);
 });
 
 describe('what the mutation gives back', () => {

@@ -29,10 +29,15 @@ interface Connection {
   sync(): void;
 }
 
-/** Called by `pg` by these names, in the order in which the server responds. */
-export class RowQuery implements pg.Submittable {
+/** A query that calls back with what the server has said. */
+export interface Responded<Rows> extends pg.Submittable {
   /** Set by `pg`. */
-  callback: ((error: unknown, rows?: object[]) => void) | undefined;
+  callback: ((error: unknown, rows?: Rows) => void) | undefined;
+}
+
+/** Called by `pg` by these names, in the order in which the server responds. */
+export class RowQuery implements Responded<object[]> {
+  callback: Responded<object[]>['callback'];
   readonly name: string;
   readonly text: string;
   readonly values: readonly unknown[];
@@ -47,19 +52,16 @@ export class RowQuery implements pg.Submittable {
     this.#columns = columns;
   }
 
-  submit(given: pg.Connection): void {
-    const connection = given as unknown as Connection;
+  submit(connection: pg.Connection): void {
+    sendAll(connection, [this]);
+  }
+
+  /** All but what ends the transaction. */
+  send(connection: Connection): void {
     const { name, text } = this;
-    // In one piece, since each message would be a packet of its own.
-    connection.stream.cork();
-    try {
-      if (name === '' || connection.parsedStatements[name] === undefined) connection.parse({ name, text });
-      connection.bind({ statement: name, values: this.values.map(textOf) });
-      connection.execute({});
-      connection.sync();
-    } finally {
-      connection.stream.uncork();
-    }
+    if (name === '' || connection.parsedStatements[name] === undefined) connection.parse({ name, text });
+    connection.bind({ statement: name, values: this.values.map(textOf) });
+    connection.execute({});
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
@@ -82,9 +84,14 @@ export class RowQuery implements pg.Submittable {
     return row;
   }
 
+  /** @throws an error for a row that could not be read. */
+  rows(): object[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#rows;
+  }
+
   handleReadyForQuery(): void {
-    if (this.#failure === undefined) this.callback?.(null, this.#rows);
-    else this.callback?.(this.#failure);
+    callWith(() => this.rows(), this.callback);
   }
 
   handleError(error: unknown): void {
@@ -96,6 +103,84 @@ export class RowQuery implements pg.Submittable {
   handleCommandComplete(): void {}
   handlePortalSuspended(): void {}
   handleEmptyQuery(): void {}
+}
+
+/**
+ * Statements that are sent at once, and done one after the other in one transaction: each sees what those before it did, and
+ * when one fails none is done.
+ */
+export class RowQueries implements Responded<object[][]> {
+  callback: Responded<object[][]>['callback'];
+  readonly #queries: readonly [RowQuery, ...RowQuery[]];
+  /** How many are done. */
+  #done = 0;
+
+  constructor(queries: readonly [RowQuery, ...RowQuery[]]) {
+    this.#queries = queries;
+  }
+
+  /** The one that the server is at. */
+  get #current(): RowQuery {
+    return this.#queries[this.#done] ?? this.#queries[0];
+  }
+
+  // `pg` notes by these what the connection remembers, when the server says that it has parsed it.
+  get name(): string {
+    return this.#current.name;
+  }
+  get text(): string {
+    return this.#current.text;
+  }
+  get values(): readonly unknown[] {
+    return this.#current.values;
+  }
+
+  submit(connection: pg.Connection): void {
+    sendAll(connection, this.#queries);
+  }
+
+  handleDataRow(row: { readonly fields: readonly (string | null)[] }): void {
+    this.#current.handleDataRow(row);
+  }
+
+  handleCommandComplete(): void {
+    this.#done++;
+  }
+
+  handleReadyForQuery(): void {
+    callWith(() => this.#queries.map((query) => query.rows()), this.callback);
+  }
+
+  handleError(error: unknown): void {
+    this.callback?.(error);
+  }
+
+  handleRowDescription(): void {}
+  handlePortalSuspended(): void {}
+  handleEmptyQuery(): void {}
+}
+
+function sendAll(given: pg.Connection, queries: readonly RowQuery[]): void {
+  const connection = given as unknown as Connection;
+  // In one piece, since each message would be a packet of its own.
+  connection.stream.cork();
+  try {
+    for (const query of queries) query.send(connection);
+    connection.sync();
+  } finally {
+    connection.stream.uncork();
+  }
+}
+
+function callWith<Rows>(read: () => Rows, callback: Responded<Rows>['callback']): void {
+  let rows: Rows;
+  try {
+    rows = read();
+  } catch (error) {
+    callback?.(error);
+    return;
+  }
+  callback?.(null, rows);
 }
 
 /** A parameter as PostgreSQL reads it. */

@@ -8,7 +8,7 @@ import { statementSpans } from '../../channels.ts';
 import { onceMore } from '../transaction.ts';
 import { filled } from './condition.ts';
 import type { Condition, Given, Model, PlannedQuery, RowQuery as Query } from './query.ts';
-import { RowQuery } from './rowQuery.ts';
+import { type Responded, RowQueries, RowQuery } from './rowQuery.ts';
 import { countStatement, type RowStatement, selectStatement } from './statement.ts';
 
 export interface Sql {
@@ -23,6 +23,16 @@ export interface Sql {
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /** The same for a statement that writes what others may be writing too: see `onceMore`. */
   write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+  /**
+   * Writes, and finds the rows that the query describes as they are then, in one transaction: where they cannot be had,
+   * nothing is written. Both go to the server at once.
+   */
+  writeAndFind<M extends Model>(
+    statement: RowStatement,
+    model: M,
+    query: Query<M>,
+    given: Given,
+  ): Promise<{ readonly written: object[]; readonly found: object[] }>;
 }
 
 /**
@@ -33,6 +43,17 @@ const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && erro
 
 /** @param name the name of the statement, empty for none. */
 type Ask<Result> = (name: string) => Promise<Result>;
+
+/** Asks by a name, and without it where a connection remembers the statement as it was. */
+function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
+  const traced: Ask<Result> = statementSpans.hasSubscribers
+    ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
+    : query;
+  const asked = traced(name);
+  if (name === '') return asked;
+  // Each connection may: without a name it is parsed anew, on whichever this goes over.
+  return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
+}
 
 /** @param nameOf the name under which a connection is to remember a statement, where it may. */
 export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
@@ -53,21 +74,23 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
     return statement;
   }
 
-  /** Asks by a name, and without it where a connection remembers the statement as it was. */
-  function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
-    const traced: Ask<Result> = statementSpans.hasSubscribers
-      ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
-      : query;
-    const asked = traced(name);
-    if (name === '') return asked;
-    // Each connection may: without a name it is parsed anew, on whichever this goes over.
-    return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
-  }
-
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
     const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
     const { rows } = await ask(nameOf(text), text, query);
     return rows;
+  }
+
+  async function writeAndFind(statement: RowStatement, model: Model, query: Query, given: Given) {
+    const find = writeOnce(model, query);
+    const values = filled(find.values, given);
+    const [written = [], found = []] = await onceMore(() =>
+      ask(nameOf(statement.text), `${statement.text}; ${find.text}`, (name) => {
+        const write = new RowQuery({ ...statement, name }, statement.columns);
+        const read = new RowQuery({ ...find, values, name: name === '' ? '' : find.name }, find.columns);
+        return rowsOf(pool, new RowQueries([write, read]));
+      }),
+    );
+    return { written, found };
   }
 
   return {
@@ -78,6 +101,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
       const all = filled(values, given);
       return ask(name, text, (as) => rowsOf(pool, new RowQuery({ name: as, text, values: all }, columns)));
     },
+    writeAndFind,
     async count(model, where, given) {
       const { text, values } = countStatement(model, where);
       const [row] = await run<{ count: number }>(text, filled(values, given));
@@ -86,5 +110,20 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   };
 }
 
-/** `pg` gives what the query calls back with, whatever its types say. */
-const rowsOf = (pool: pg.Pool, query: RowQuery) => pool.query(query) as unknown as Promise<object[]>;
+/** A pool as it is to whoever gives it a query of their own, which `pg` does not say in its types. */
+interface CalledPool {
+  query<Rows>(
+    query: Responded<Rows>,
+    values: undefined,
+    callback: (error: unknown, rows: Rows) => void,
+  ): void;
+}
+
+/** With a callback, since `pg` makes two promises of its own for each statement that is given none. */
+function rowsOf<Rows>(pool: pg.Pool, query: Responded<Rows>): Promise<Rows> {
+  return new Promise((settle, fail) => {
+    (pool as unknown as CalledPool).query(query, undefined, (error, rows) =>
+      error ? fail(error) : settle(rows),
+    );
+  });
+}

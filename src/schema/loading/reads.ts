@@ -7,6 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import { type Given, type PlannedQuery, Slot } from '../../database/reader/query.ts';
+import type { RowStatement } from '../../database/reader/statement.ts';
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
@@ -89,6 +90,29 @@ export function readVisible<M extends Model>(
     take: 1,
   }));
   return readFirstRow(context, model, query, given);
+}
+
+/**
+ * Writes by a statement, and reads the record that a field of the payload shows, as it is then: undefined where that has
+ * to be read by itself, since a mirror may not have all of it.
+ */
+export async function writeAndRead<M extends Model>(
+  statement: RowStatement,
+  { model, field, id }: { readonly model: M; readonly field: string; readonly id: number },
+  context: Context,
+  info: GraphQLResolveInfo,
+): Promise<{ readonly written: object[]; readonly row: Row<M> | null | undefined }> {
+  const { sql, viewer, upstream } = context;
+  if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
+  const query = queryAt(info, context, `with ${field}`, () => ({
+    select: selectFor(info, context, { paths: [[field]] }),
+    where: { AND: [{ id: slots.id }, visible[model](anybody)] },
+    take: 1,
+  }));
+  const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
+  // As in `readRows`.
+  const [row] = found as Row<M>[];
+  return { written, row: row ?? null };
 }
 
 /** The rows that global ids name, in the same order, null where the viewer may not see one: a statement per type. */

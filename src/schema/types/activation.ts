@@ -1,11 +1,12 @@
 /** The activation of a DTT template, the only mutation. */
 
+import type { GraphQLResolveInfo } from 'graphql';
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError } from '../fields.ts';
 import { readGlobalId } from '../globalId.ts';
-import { toOne } from '../loading/reads.ts';
+import { type Row, toOne, writeAndRead } from '../loading/reads.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';
 
@@ -29,11 +30,19 @@ function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): numb
   );
 }
 
-interface Activation {
-  readonly templateId: number;
+/** What the statement gives. */
+interface Written {
   readonly previousTemplateId: number | null;
   readonly scheduleTypeChanged: boolean;
 }
+
+interface Activation extends Written {
+  readonly templateId: number;
+  /** Undefined if it has to be read. */
+  readonly template: Row<'DttTemplate'> | null | undefined;
+}
+
+const template = toOne('DttTemplate', 'templateId');
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
   description: 'What the activation of a template led to.',
@@ -42,7 +51,9 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
       type: DttTemplate,
       nullable: true,
       description: 'The template, now active. Null only if it was deleted in the meantime.',
-      ...toOne('DttTemplate', 'templateId'),
+      ...template,
+      resolve: (activation, ...others) =>
+        activation.template === undefined ? template.resolve(activation, ...others) : activation.template,
     }),
     previousTemplate: t.field({
       type: DttTemplate,
@@ -75,15 +86,16 @@ builder.mutationField('activateTemplate', (t) =>
     description:
       'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
-    resolve: async (_root, { template }, context) => {
-      const templateId = idOf(template);
-      const activateHere = () => activate(context, templateId);
+    resolve: async (_root, args, context, info) => {
+      const templateId = idOf(args.template);
+      const activateHere = () => activate(templateId, context, info);
       const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());
       // What an earlier field of this operation read is not how things are now.
       context.loaders.clear();
       return {
         templateId,
+        template: here.template,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
         // The schedule type of a mirrored account is known where it lives.
         scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
@@ -96,14 +108,10 @@ builder.mutationField('activateTemplate', (t) =>
  * Points the viewer at the template, in one statement (docs/rest.md#activation). The template's row is locked first: an
  * activation that meets a deletion waits for it, and then finds no template. The lock on the viewer's row makes
  * concurrent activations take turns, so that each sees what the one before it left.
- * @throws NOT_FOUND for a template that is missing, or that the viewer does not own.
  */
-async function activate(
-  { sql, viewer }: Context,
-  templateId: number,
-): Promise<{ scheduleTypeChanged: boolean; previousTemplateId: number | null }> {
-  const [activation] = await sql.write<{ scheduleTypeChanged: boolean; previousTemplateId: number | null }>(
-    `    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
+const statement = {
+  text: `
+    WITH owned AS (SELECT FROM "DttTemplate" WHERE id = $2 AND "ownerId" = $1 FOR KEY SHARE),
       before AS (
         SELECT id, "scheduleType", "activeTemplateId" FROM "User"
         WHERE id = $1 AND EXISTS (SELECT FROM owned) FOR UPDATE
@@ -114,8 +122,26 @@ async function activate(
     WHERE "User".id = before.id
     RETURNING coalesce(before."scheduleType" <> 'single', false) AS "scheduleTypeChanged",
       before."activeTemplateId" AS "previousTemplateId"`,
-    [viewer.id, templateId],
+  columns: [
+    { name: 'scheduleTypeChanged', read: (text: string) => text === 't' },
+    { name: 'previousTemplateId', read: Number },
+  ],
+};
+
+/** @throws NOT_FOUND for a template that is missing, or that the viewer does not own. */
+async function activate(
+  id: number,
+  context: Context,
+  info: GraphQLResolveInfo,
+): Promise<Omit<Activation, 'templateId'>> {
+  const activation = { ...statement, values: [context.viewer.id, id] };
+  const { written, row } = await writeAndRead(
+    activation,
+    { model: 'DttTemplate', field: 'template', id },
+    context,
+    info,
   );
-  if (!activation) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
-  return activation;
+  const [done] = written as Written[];
+  if (!done) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
+  return { ...done, template: row };
 }

@@ -1,0 +1,87 @@
+/** What is written and found in one transaction, on a connection that others use before and behind it. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Slot } from '../../../src/database/reader/query.ts';
+import { createSql, type Sql } from '../../../src/database/reader/sql.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await openTestDatabase();
+  sql = createSql(database.pool);
+  await database.pool.query(
+    `INSERT INTO "User" (username) SELECT 'user ' || n FROM generate_series(1, 20) n`,
+  );
+});
+afterAll(() => database?.close());
+
+const query = {
+  select: { id: true, rank: true, username: true },
+  where: { id: { in: new Slot('ids') } },
+} as const;
+
+/** Sets the ranks of users, and gives what they were told to be. */
+const ranking = (ids: readonly number[], rank: number) => ({
+  text: 'UPDATE "User" SET rank = $2 WHERE id = ANY($1) RETURNING id, rank > 5 AS "isHigh", NULL::int AS none',
+  values: [ids, rank],
+  columns: [
+    { name: 'id', read: Number },
+    { name: 'isHigh', read: (text: string) => text === 't' },
+    { name: 'none', read: Number },
+  ],
+});
+
+it('gives what was written, and the rows as they are afterwards, however many there are of each', async () => {
+  for (const [ids, found] of [
+    [[1], [1]],
+    [[], [1, 2]],
+    [[1, 2, 3], []],
+    [
+      [4, 5],
+      [4, 5, 6],
+    ],
+  ] as const) {
+    const given = await sql.writeAndFind(ranking(ids, 7), 'User', query, { ids: found });
+    expect(given.written).toEqual(ids.map((id) => ({ id, isHigh: true, none: null })));
+    expect(given.found).toEqual(await sql.findMany('User', query, { ids: found }));
+    for (const row of given.found)
+      if (ids.some((id) => id === Reflect.get(row, 'id'))) expect(row).toMatchObject({ rank: 7 });
+  }
+});
+
+it('mixes nothing up with what is asked before and behind it', async () => {
+  const ids = Array.from({ length: 20 }, (_, index) => index + 1);
+  const all = await Promise.all(
+    ids.flatMap((id) => [
+      sql.writeAndFind(ranking([id], id), 'User', query, { ids: [id] }),
+      sql.findMany('User', query, { ids: [id] }).then((found) => ({ written: [{ id }], found })),
+    ]),
+  );
+  for (const [index, { written, found }] of all.entries()) {
+    const id = Math.floor(index / 2) + 1;
+    expect(written).toMatchObject([{ id }]);
+    expect(found).toMatchObject([index % 2 === 0 ? { id, rank: id } : { id }]);
+  }
+});
+
+it('writes nothing where the rows cannot be had, and finds nothing where it cannot be written', async () => {
+  await sql.writeAndFind(ranking([1], 3), 'User', query, { ids: [] });
+  const largest = 2 ** 31;
+  await expect(sql.writeAndFind(ranking([1], 9), 'User', query, { ids: [largest] })).rejects.toThrow(
+    /out of range/,
+  );
+  await expect(sql.writeAndFind(ranking([1], largest), 'User', query, { ids: [1] })).rejects.toThrow(
+    /out of range/,
+  );
+  const unreadable = {
+    ...ranking([2], 9),
+    columns: [
+      { name: 'id', read: JSON.parse },
+      { name: 'isHigh', read: JSON.parse },
+    ],
+  };
+  await expect(sql.writeAndFind(unreadable, 'User', query, { ids: [1] })).rejects.toThrow(SyntaxError);
+  // The connections go on.
+  expect(await sql.findMany('User', query, { ids: [1] })).toMatchObject([{ id: 1, rank: 3 }]);
+});
