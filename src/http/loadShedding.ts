@@ -40,8 +40,11 @@ const burst = { lasts: 100, factor: 3 };
 /** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
-/** In milliseconds: under overload, no more wait than are served in so long, or than half of what runs at once. */
-const longestWait = 10;
+/**
+ * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which
+ * are nearly as many as run at once. Few may always, so that one who floods does not take the only place.
+ */
+const short = { lasts: 10, share: 0.75, least: 3 };
 
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
@@ -219,7 +222,10 @@ function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: num
     },
     served: pace.count,
     mostWaiting(now: number): number {
-      if (isNow(now)) return Math.min(Math.max(concurrency.limit / 2, pace.perMillisecond(now) * longestWait, 1), maxWaiting);
+      if (isNow(now)) {
+        const enough = Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share);
+        return Math.min(Math.max(enough, short.least), maxWaiting);
+      }
       return now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
     },
   };

@@ -89,11 +89,14 @@ describe('while as many requests wait as may', () => {
 
     const [template] = alice.dttTemplates;
     const began = performance.now();
-    const write = postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
-    await sleep(50);
-    // The newest of hers, and one whose token has to be looked up, are next when there is room.
-    running.push(rest(gateway, alice.token, '/dtt/sessions?limit=1'), rest(gateway, bob.token, '/users/me'));
-    for (const response of await Promise.all([write, ...waiting])) {
+    const refused = [
+      postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
+      rest(gateway, alice.token, '/dtt/sessions?limit=1'),
+    ];
+    await Promise.all(refused);
+    // One whose token has to be looked up has a turn as well, for which the newest of hers makes room.
+    running.push(rest(gateway, bob.token, '/users/me'), ...waiting.slice(0, -1));
+    for (const response of await Promise.all([...refused, ...waiting.slice(-1)])) {
       expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
       expect(response.headers.get('Retry-After')).toBe('1');
     }
@@ -252,13 +255,13 @@ describe('the load shedder', () => {
     expect(await later(0)).toEqual([]);
     ask('a7');
     // Who asks is told first, and then the newest of those for whom there is no place either, now that there is too much.
-    expect((await later(0)).sort()).toEqual(['a2 503', 'a3 503', 'a4 503', 'a5 503', 'a6 503', 'a7 503']);
-    expect(figures).toMatchObject({ waiting: 1, turnedAway: 6 });
+    expect((await later(0)).sort()).toEqual(['a3 503', 'a4 503', 'a5 503', 'a6 503', 'a7 503']);
+    expect(figures).toMatchObject({ waiting: 2, turnedAway: 5 });
     // It is known for a while, and then it may take longer again.
     ask('a8');
     expect(await later(0)).toEqual(['a8 503']);
     makeRoom(1);
-    expect(await later(1_000)).toEqual(['a1 ok']);
+    expect(await later(1_000)).toEqual(['a1 ok', 'a2 ok']);
     makeRoom(0);
     for (const name of ['a1', 'a2']) ask(name);
     expect(await later(150)).toEqual([]);
@@ -278,7 +281,7 @@ describe('the load shedder', () => {
     // That took too long: who comes now is turned away, and so are all others but the next.
     ask('a33');
     const turnedAway = await later(0);
-    expect(turnedAway).toHaveLength(30);
+    expect(turnedAway).toHaveLength(28);
     expect(turnedAway).not.toContain('a3 503');
     makeRoom(1);
     expect(await later(0)).toEqual(['a3 ok']);
