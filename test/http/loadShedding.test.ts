@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { requestSpans } from '../../src/channels.ts';
 import { openDatabase } from '../../src/database/database.ts';
 
 import { type Exchange, openExchange } from '../../src/http/exchange.ts';
@@ -26,6 +27,7 @@ import {
   withClient,
 } from '../support/gateway.ts';
 import { openLine } from '../support/line.ts';
+import { openRaw, parseResponses } from '../support/rawHttp.ts';
 
 let database: TestDatabase;
 let alice: Account;
@@ -111,6 +113,68 @@ describe('while as many requests wait as may', () => {
     for (const { status } of await Promise.all(running)) expect(status).toBe(200);
     expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
     expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
+  });
+});
+
+describe('while there is too much to do', () => {
+  it('a request is turned away before anything is made of it, and is counted', async () => {
+    const counted = { begin: 0, turnedAway: 0 };
+    const metrics = {
+      watchLoad() {},
+      begin: () => void counted.begin++,
+      end() {},
+      turnedAway: () => void counted.turnedAway++,
+      print: async () => '',
+    };
+    const gateway = await openTestGateway(await openBeside(database), {
+      settings: { MAX_WAITING: '1' },
+      logLevel: 'warn',
+      metrics,
+    });
+    const { pool } = gateway.database;
+    // Each request that anything is made of keeps the process busy for too long.
+    const keepBusy = () => {
+      for (const until = performance.now() + 15; performance.now() < until; );
+    };
+    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+    await Promise.all(
+      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
+    );
+    await hold('LOCK TABLE "DttSession"');
+    let asked = 0;
+    const ask = () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`);
+    const running = Array.from({ length: (pool.options.max ?? 0) + 1 }, ask);
+    await expect.poll(() => pool.idleCount).toBe(0);
+    await sleep(150);
+    const connection = await openRaw(gateway.url);
+    requestSpans.start.subscribe(keepBusy);
+    try {
+      // One after the other by the same connection.
+      for (let count = 1; count <= 10; count++) {
+        connection.socket.write(
+          `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
+        );
+        await expect.poll(() => connection.received().split('Too busy').length).toBe(count + 1);
+      }
+    } finally {
+      requestSpans.start.unsubscribe(keepBusy);
+    }
+    const responses = parseResponses(connection.received());
+    expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 503));
+    connection.socket.destroy();
+    await release();
+    for (const response of running) expect((await response).status).toBe(200);
+    // All but the first, or but the first two.
+    expect(counted.turnedAway).toBeGreaterThanOrEqual(8);
+    expect(counted.begin + counted.turnedAway).toBe(1 + running.length + 10);
+    await gateway.close();
+    const lines = gateway.log.map((line) => JSON.parse(line));
+    const [summary, ...more] = lines.filter(({ msg }) => msg === 'turned requests away');
+    expect(summary).toMatchObject({ level: 40, count: counted.turnedAway });
+    expect(more).toEqual([]);
+    // The others have theirs, as ever.
+    const status503 = lines.filter(({ status }) => status === 503);
+    expect(status503).toHaveLength(10 - counted.turnedAway);
   });
 });
 
