@@ -44,7 +44,7 @@ const remembered = 1_000;
  * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which
  * are nearly as many as run at once. Few may always, so that one who floods does not take the only place.
  */
-const short = { lasts: 10, share: 0.75, least: 3 };
+const short = { lasts: 15, share: 0.75, least: 3 };
 
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
@@ -100,9 +100,8 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
 function createQueue(concurrency: Concurrency, maxWaiting: number) {
   const line = createWaitingLine<Entry>();
   const overload = createOverload(concurrency, maxWaiting);
+  const watch = serve(line, concurrency, overload);
   let turnedAway = 0;
-  let isServing = false;
-  let isWatched = false;
 
   function turnAway(entry: Entry | undefined, now: number): void {
     overload.begin(now);
@@ -113,29 +112,6 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
   /** Has no more wait than may. */
   function shorten(now: number): void {
     while (line.length > overload.mostWaiting(now)) turnAway(line.drop(), now);
-  }
-
-  const serve = () => letThrough(line, concurrency.free(), overload);
-
-  concurrency.onEnded(() => {
-    if (line.length === 0 || isServing) return;
-    isServing = true;
-    // When the connection is free again.
-    queueMicrotask(() => {
-      isServing = false;
-      serve();
-    });
-  });
-
-  /** Looks after those who wait also while nothing else happens. */
-  function watch(): void {
-    if (isWatched || line.length === 0) return;
-    isWatched = true;
-    setTimeout(() => {
-      isWatched = false;
-      serve();
-      watch();
-    }, interval);
   }
 
   return {
@@ -173,6 +149,34 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
       });
     },
   };
+}
+
+/** Serves the line when a statement has ended, and by the clock from when the function that it returns is called. */
+function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Overload): () => void {
+  let isServing = false;
+  let isWatched = false;
+
+  concurrency.onEnded(() => {
+    if (line.length === 0 || isServing) return;
+    isServing = true;
+    // When the connection is free again.
+    queueMicrotask(() => {
+      isServing = false;
+      letThrough(line, concurrency.free(), overload);
+    });
+  });
+
+  /** Looks after those who wait also while nothing else happens. */
+  function watch(): void {
+    if (isWatched || line.length === 0) return;
+    isWatched = true;
+    setTimeout(() => {
+      isWatched = false;
+      letThrough(line, concurrency.free(), overload);
+      watch();
+    }, interval);
+  }
+  return watch;
 }
 
 /** Lets requests through for which there is room. They make use of it before anything else happens. */

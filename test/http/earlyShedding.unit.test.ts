@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEarlyShedder } from '../../src/http/earlyShedding.ts';
 import { type Exchange, openExchange } from '../../src/http/exchange.ts';
-import { send } from '../../src/http/response.ts';
 import { tooBusy } from '../../src/http/loadShedding.ts';
+import { send } from '../../src/http/response.ts';
 import { type Exchanges, nobodyListens, openExchanges } from '../support/exchanges.ts';
 
 const authorization = 'Bearer dvt_mine';
@@ -60,14 +60,23 @@ describe('what is turned away before anything is made of it', () => {
     ['whose client has less that waits than others', { shedder: { refuses: false } }],
     ['while turns of the event loop are short', { turn: 10 }],
     ['when turns have been short again for a second', { ago: 1_001 }],
-    ['on a connection whose last request did not have to wait for the database', { last: { waitsAs: undefined } }],
-    ['of another client by the same connection', { request: { headers: { authorization: 'Bearer dvt_other' } } }],
+    [
+      'on a connection whose last request did not have to wait for the database',
+      { last: { waitsAs: undefined } },
+    ],
+    [
+      'of another client by the same connection',
+      { request: { headers: { authorization: 'Bearer dvt_other' } } },
+    ],
     ['of nobody by the same connection', { request: { headers: {} } }],
     ['to the other API', { request: { url: '/graphql' } }],
     ['for a page', { request: { url: '/healthz' } }],
     ['of a page of another origin', { request: { headers: { authorization, origin: 'https://a.example' } } }],
     ['that asks what it may', { request: { method: 'OPTIONS' } }],
-    ['whose body is yet to be asked for', { request: { headers: { authorization, expect: '100-continue' } } }],
+    [
+      'whose body is yet to be asked for',
+      { request: { headers: { authorization, expect: '100-continue' } } },
+    ],
   ])('is no request %s', async (_, asked) => {
     expect(await isTurnedAway(asked)).toBe(false);
   });

@@ -37,7 +37,11 @@ describe('the line', () => {
   it('knows who would have most', () => {
     const { line } = open('a1', 'a2', 'b1');
     const wouldHaveMost = (key: string, size: number) => line.wouldHaveMost({ key, size });
-    expect([wouldHaveMost('a', 1), wouldHaveMost('b', 1), wouldHaveMost('c', 1)]).toEqual([true, true, false]);
+    expect([wouldHaveMost('a', 1), wouldHaveMost('b', 1), wouldHaveMost('c', 1)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
     expect(wouldHaveMost('c', 2)).toBe(true);
   });
 
@@ -66,7 +70,9 @@ describe('the line', () => {
             line.add(entry);
             waiting.push(entry);
           } else if (each === 'take') {
-            const [next] = [...waiting].sort((one, other) => turnOf(one) - turnOf(other) || one.id - other.id);
+            const [next] = [...waiting].sort(
+              (one, other) => turnOf(one) - turnOf(other) || one.id - other.id,
+            );
             expect(line.take()).toBe(next);
             waiting = waiting.filter((entry) => entry !== next);
             if (next) turns.set(next.key, id);
