@@ -144,14 +144,14 @@ it.each([32, 100])('turns none of %d clients away that wait for each other', asy
 });
 
 it('has others served beside who floods where only one statement runs at a time', async () => {
-  const { load } = open(() => 10, 1);
+  const { load } = open(() => 13, 1);
   let asked = 0;
   // One of 50 requests is of one of five others.
   const all = (await load(500, 5_000, () => (asked++ % 50 === 0 ? 1 + (asked % 5) : 0))).slice(500);
   const [others, flood] = [all.filter(({ who }) => who !== 0), all.filter(({ who }) => who === 0)];
   expect(others.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
-  expect(p99(others)).toBeLessThanOrEqual(30);
-  expect(flood.filter(({ isTurnedAway }) => !isTurnedAway).length).toBeGreaterThan(300);
+  expect(p99(others)).toBeLessThanOrEqual(39);
+  expect(flood.filter(({ isTurnedAway }) => !isTurnedAway).length).toBeGreaterThan(250);
 });
 
 it('turns nobody away because some statements are dearer than others', async () => {
