@@ -69,7 +69,7 @@ export const settings = {
     integer(1, 3_600).default(10),
   ),
   MAX_WAITING: setting(
-    'requests of a process that may wait for the database, three times as many for 100 ms; when more do, those that have waited longest get a 503',
+    'requests of a process that may wait for the database, three times as many for 100 ms; when more would, only a few may, and the others get a 503',
     'an integer from 1 to 100000',
     integer(1, 100_000).default(100),
   ),

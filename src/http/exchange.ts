@@ -40,6 +40,10 @@ export interface Exchange {
   transport: Transport | undefined;
   /** Set for an operation that no request of its own has brought. */
   readonly message: Message | undefined;
+  /** As how many requests it was let through to the database, or waits for that; 0 before. */
+  countsAs: number;
+  /** Whose turn at the database it had to wait for; undefined for one that has not needed it. */
+  waitsAs: number | string | undefined;
   /** Whether the response was sent, or never will be: what is done from then on is for nobody. */
   isOver: boolean;
   /** Headers that the response has beside its own, and in their place; what it varies by, it does as well. */
@@ -116,7 +120,8 @@ export function conclude({ response }: Exchange, status: number | undefined): vo
   response.emit('close');
 }
 
-function idOf({ headers }: IncomingMessage): string {
+/** What the request is called, by its client if it may be. */
+export function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
   // Somebody's token is not always known by how it begins.
@@ -143,6 +148,8 @@ function createExchange(
     cache: undefined,
     transport: undefined,
     message,
+    countsAs: 0,
+    waitsAs: undefined,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },
     report: (error) => listener.failed(exchange, error),
@@ -159,7 +166,7 @@ function createExchange(
 /** Where the REST interface begins. */
 export const restPath = '/api/v1';
 
-function endpointOf(path: string): Endpoint {
+export function endpointOf(path: string): Endpoint {
   if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
   return path === '/graphql' ? 'graphql' : 'page';
 }

@@ -14,6 +14,10 @@ export interface LoadShedder {
    * @param size how many requests a batch counts as.
    */
   shed(exchange: Exchange, who: () => number | string, size?: number): boolean | Promise<boolean>;
+  /** Whether somebody was turned away just now. */
+  isOverload(): boolean;
+  /** Whether the next request of theirs would be turned away at once. It counts as if it was. */
+  refuses(who: number | string): boolean;
   /** For whoever watches the gateway. */
   readonly figures: {
     readonly limit: number;
@@ -36,8 +40,11 @@ const burst = { lasts: 100, factor: 3 };
 /** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
-/** In milliseconds: under overload, what has waited for so long is turned away, but for the newest of who is next. */
-const longestWait = 20;
+/**
+ * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which
+ * are nearly as many as run at once. Few may always, so that one who floods does not take the only place.
+ */
+const short = { lasts: 15, share: 0.75, least: 3 };
 
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
@@ -50,21 +57,31 @@ const retryAfter = '1';
 
 interface Entry extends Waiting {
   readonly exchange: Exchange;
+  /** Since when it waits, in milliseconds. */
+  readonly since: number;
   settle(isTurnedAway: boolean): void;
 }
 
 export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddingOptions): LoadShedder {
-  /** As how many requests each was asked for. */
-  const sizes = new WeakMap<Exchange, number>();
   const queue = createQueue(concurrency, maxWaiting);
   return {
     shed(exchange, who, size = 1) {
-      const before = sizes.get(exchange);
-      if (before !== undefined && before >= size) return false;
-      if (before === undefined) begun(exchange);
-      sizes.set(exchange, size);
-      return queue.isNeeded() ? queue.wait(exchange, who(), size) : false;
+      const before = exchange.countsAs;
+      if (before >= size) return false;
+      if (!queue.isNeeded()) {
+        exchange.countsAs = size;
+        if (before === 0) begun(exchange);
+        return queue.pass();
+      }
+      const key = who();
+      exchange.waitsAs = key;
+      if (queue.isFullFor({ key, size })) return true;
+      exchange.countsAs = size;
+      if (before === 0) begun(exchange);
+      return queue.wait(exchange, key, size);
     },
+    isOverload: queue.isOverload,
+    refuses: (key) => queue.isNeeded() && queue.isFullFor({ key, size: 1 }),
     figures: {
       get limit() {
         return concurrency.limit;
@@ -82,42 +99,19 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
 /** The requests that wait, from where they are let through when it is their turn. */
 function createQueue(concurrency: Concurrency, maxWaiting: number) {
   const line = createWaitingLine<Entry>();
-  const overload = createOverload(maxWaiting);
+  const overload = createOverload(concurrency, maxWaiting);
+  const watch = serve(line, concurrency, overload);
   let turnedAway = 0;
-  let isServing = false;
-  let isWatched = false;
 
   function turnAway(entry: Entry | undefined, now: number): void {
-    if (!entry) return;
     overload.begin(now);
     turnedAway++;
-    entry.settle(true);
+    entry?.settle(true);
   }
 
-  const serve = () => letThrough(line, concurrency.free(), overload);
-
-  concurrency.onEnded(() => {
-    if (line.length === 0 || isServing) return;
-    isServing = true;
-    // When the connection is free again.
-    queueMicrotask(() => {
-      isServing = false;
-      serve();
-    });
-  });
-
-  /** Looks after those who wait also while nothing else happens. */
-  function watch(): void {
-    if (isWatched || line.length === 0) return;
-    isWatched = true;
-    setTimeout(() => {
-      isWatched = false;
-      serve();
-      const now = performance.now();
-      if (overload.isNow(now))
-        for (const entry of line.dropSince(now - longestWait, concurrency.limit)) turnAway(entry, now);
-      watch();
-    }, interval);
+  /** Has no more wait than may. */
+  function shorten(now: number): void {
+    while (line.length > overload.mostWaiting(now)) turnAway(line.drop(), now);
   }
 
   return {
@@ -127,30 +121,75 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     get turnedAway() {
       return turnedAway;
     },
+    isOverload: () => overload.isNow(performance.now()),
     isNeeded: () => line.length > 0 || concurrency.free() <= 0,
+    /** Lets a request through that finds nobody waiting. */
+    pass() {
+      overload.served(performance.now());
+      return false;
+    },
+    /** Whether the line is full, and whoever asks has as much in it as anybody: then it is their request that is turned away. */
+    isFullFor(asking: Waiting): boolean {
+      const now = performance.now();
+      // Alone it may wait, however many it counts as.
+      if (line.length === 0 || line.length + asking.size <= overload.mostWaiting(now)) return false;
+      if (!line.wouldHaveMost(asking)) return false;
+      turnAway(undefined, now);
+      shorten(now);
+      return true;
+    },
     wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
       const now = performance.now();
-      if (line.length === 0) overload.lineWasEmpty(now);
+      const isAlone = line.length === 0;
+      if (isAlone) overload.lineWasEmpty(now);
       return new Promise((settle) => {
         line.add({ exchange, key, size, since: now, settle });
-        const most = Math.max(overload.mostWaiting(now), size);
-        while (line.length > most) turnAway(line.drop(), now);
+        if (!isAlone) shorten(now);
         watch();
       });
     },
   };
 }
 
+/** Serves the line when a statement has ended, and by the clock from when the function that it returns is called. */
+function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Overload): () => void {
+  let isServing = false;
+  let isWatched = false;
+
+  concurrency.onEnded(() => {
+    if (line.length === 0 || isServing) return;
+    isServing = true;
+    // When the connection is free again.
+    queueMicrotask(() => {
+      isServing = false;
+      letThrough(line, concurrency.free(), overload);
+    });
+  });
+
+  /** Looks after those who wait also while nothing else happens. */
+  function watch(): void {
+    if (isWatched || line.length === 0) return;
+    isWatched = true;
+    setTimeout(() => {
+      isWatched = false;
+      letThrough(line, concurrency.free(), overload);
+      watch();
+    }, interval);
+  }
+  return watch;
+}
+
 /** Lets requests through for which there is room. They make use of it before anything else happens. */
 function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload): void {
   const now = performance.now();
   for (let left = room; left > 0; ) {
-    const entry = line.take(overload.isNow(now));
+    const entry = line.take();
     if (!entry) return;
     const { exchange, size, since } = entry;
     if (now - since > tooLong) overload.begin(now);
     // What is done for a client that has left is for nobody.
     if (!exchange.isOver) left -= size;
+    if (!exchange.isOver) overload.served(now);
     entry.settle(exchange.isOver);
   }
 }
@@ -161,18 +200,21 @@ interface Overload {
   begin(now: number): void;
   /** Somebody comes who is the first in the line. */
   lineWasEmpty(now: number): void;
+  /** Somebody is let through. */
+  served(now: number): void;
   /** How many requests may wait. */
   mostWaiting(now: number): number;
 }
 
 /**
  * A line that is soon empty again is a burst, and no harm. One that is not is overload, in which a long line has
- * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then the newest are served first, whose clients
- * are surely there, and those that have waited longest make room: what is served has hardly waited at all.
+ * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then it is kept so short that what is served has
+ * hardly waited, and what is turned away is told at once.
  */
-function createOverload(maxWaiting: number): Overload {
+function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: number): Overload {
   let lastEmpty = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
+  const pace = createPace();
   const isNow = (now: number) => now - lastTurnedAway < remembered;
   return {
     isNow,
@@ -182,18 +224,55 @@ function createOverload(maxWaiting: number): Overload {
     lineWasEmpty(now: number): void {
       lastEmpty = now;
     },
+    served: pace.count,
     mostWaiting(now: number): number {
-      return isNow(now) || now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
+      if (isNow(now)) {
+        const enough = Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share);
+        return Math.min(Math.max(enough, short.least), maxWaiting);
+      }
+      return now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
+    },
+  };
+}
+
+/** How long, in milliseconds, is counted to know how many are served in a millisecond. */
+const counted = 100;
+
+/** How many are served in how long. */
+function createPace() {
+  let began = 0;
+  let count = 0;
+  let known = 0;
+
+  function perMillisecond(now: number): number {
+    if (now - began >= counted) {
+      known = count / (now - began);
+      began = now;
+      count = 0;
+    }
+    return known;
+  }
+
+  return {
+    perMillisecond,
+    count(now: number): void {
+      perMillisecond(now);
+      count++;
     },
   };
 }
 
 /** Made once: saying no must cost next to nothing. */
 const busy: Readonly<Record<Endpoint, HttpResponse>> = {
-  rest: errorResponse('rest', httpErrors.tooBusy, { 'Retry-After': retryAfter }),
-  graphql: errorResponse('graphql', httpErrors.tooBusy, { 'Retry-After': retryAfter }),
-  page: errorResponse('page', httpErrors.tooBusy, { 'Retry-After': retryAfter }),
+  rest: prepare('rest'),
+  graphql: prepare('graphql'),
+  page: prepare('page'),
 };
 
+function prepare(endpoint: Endpoint): HttpResponse {
+  const response = errorResponse(endpoint, httpErrors.tooBusy, { 'Retry-After': retryAfter });
+  return { ...response, forms: new Map() };
+}
+
 /** The response to what was turned away. */
-export const tooBusy = ({ endpoint }: Exchange): HttpResponse => busy[endpoint];
+export const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>): HttpResponse => busy[endpoint];

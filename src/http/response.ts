@@ -143,8 +143,8 @@ function flat(headers: Headers, isSentAgain: boolean): FlatHeaders {
 }
 
 /** All headers: the response's own, and those that the exchange has for it, which go before. */
-function headersOf(
-  { headers: others }: Exchange,
+export function headersOf(
+  { headers: others }: Pick<Exchange, 'headers'>,
   own: Headers,
   { forms }: Pick<HttpResponse, 'forms'>,
 ): (string | number)[] {

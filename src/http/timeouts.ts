@@ -26,6 +26,8 @@ const lastWords = 1_000;
 export interface Connections {
   /** Must be told of each exchange that begins. */
   begin(exchange: Exchange): void;
+  /** The latest exchange of a connection. */
+  latest(socket: Duplex): Exchange | undefined;
   /**
    * Must be told of a connection that Node has let go of, since it is to speak something else.
    * @param next called once the responses to the requests before are sent, as far as the client is there to read them.
@@ -83,6 +85,7 @@ export function watchConnections(
 
   return {
     begin: (exchange) => latest.set(exchange.request.socket, exchange),
+    latest: (socket) => latest.get(socket),
     letGo,
   };
 }

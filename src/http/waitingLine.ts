@@ -8,40 +8,37 @@ export interface Waiting {
   readonly key: number | string;
   /** How many requests it counts as. */
   readonly size: number;
-  /** Since when it waits, in milliseconds. */
-  readonly since: number;
 }
 
 export interface WaitingLine<Entry extends Waiting> {
   /** How many requests wait. */
   readonly length: number;
   add(entry: Entry): void;
-  /** Takes out the request whose turn it is: the oldest of the first in turn, or the newest of the last. */
-  take(isNewestFirst: boolean): Entry | undefined;
-  /** Takes out the oldest request of whoever has most that wait. */
+  /** Takes out the oldest request of whose turn it is. */
+  take(): Entry | undefined;
+  /** Whether nobody would have more that wait than whose request this is, if it waited as well. */
+  wouldHaveMost(entry: Waiting): boolean;
+  /** Takes out the newest request of whoever has most that wait. */
   drop(): Entry | undefined;
-  /** Takes out all requests that wait since before then, but for the newest of so many whose turn is next, newest first. */
-  dropSince(then: number, spared: number): Entry[];
 }
 
 interface Line<Entry> {
+  readonly key: Waiting['key'];
   /** The oldest first. */
   readonly entries: Entry[];
   size: number;
 }
 
 export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
+  /** Whose turn is next comes first. */
   const lines = new Map<Entry['key'], Line<Entry>>();
-  /** Who comes next is the first, or else the last: between the two stand those who had their turn, or came later. */
-  let turns: Line<Entry>[] = [];
   let length = 0;
 
-  /** Takes an entry out of its line, which stands in no turn afterwards if it is empty. */
   function remove(line: Line<Entry>, entry: Entry | undefined): Entry | undefined {
     if (!entry) return undefined;
     line.size -= entry.size;
     length -= entry.size;
-    if (line.entries.length === 0) lines.delete(entry.key);
+    if (line.entries.length === 0) lines.delete(line.key);
     return entry;
   }
 
@@ -49,56 +46,43 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
     get length() {
       return length;
     },
+
     add(entry) {
       let line = lines.get(entry.key);
       if (!line) {
-        line = { entries: [], size: 0 };
+        line = { key: entry.key, entries: [], size: 0 };
         lines.set(entry.key, line);
-        turns.push(line);
       }
       line.entries.push(entry);
       line.size += entry.size;
       length += entry.size;
     },
 
-    take(isNewestFirst) {
-      const line = isNewestFirst ? turns.pop() : turns.shift();
+    take() {
+      const [line] = lines.values();
       if (!line) return undefined;
-      const entry = remove(line, isNewestFirst ? line.entries.pop() : line.entries.shift());
-      // Behind all others, seen from where the next one is taken.
-      if (line.entries.length > 0) turns[isNewestFirst ? 'unshift' : 'push'](line);
-      return entry;
+      // Behind all others, if there is more.
+      lines.delete(line.key);
+      if (line.entries.length > 1) lines.set(line.key, line);
+      return remove(line, line.entries.shift());
+    },
+
+    wouldHaveMost({ key, size }) {
+      const own = size + (lines.get(key)?.size ?? 0);
+      for (const other of lines.values()) if (other.size > own) return false;
+      return true;
     },
 
     drop() {
-      const longest = longestOf(turns);
-      const entry = longest && remove(longest, longest.entries.shift());
-      if (longest?.entries.length === 0) turns.splice(turns.indexOf(longest), 1);
-      return entry;
-    },
-
-    dropSince(then, spared) {
-      const dropped: Entry[] = [];
-      for (const [place, line] of turns.entries()) {
-        while (mayDrop(line, then, turns.length - place <= spared)) {
-          const oldest = remove(line, line.entries.shift());
-          if (oldest) dropped.push(oldest);
-        }
-      }
-      if (dropped.length > 0) turns = turns.filter(({ entries }) => entries.length > 0);
-      return dropped;
+      const longest = longestOf(lines.values());
+      return longest && remove(longest, longest.entries.pop());
     },
   };
 }
 
-function mayDrop({ entries }: Line<Waiting>, then: number, isNext: boolean): boolean {
-  const [oldest] = entries;
-  return oldest !== undefined && oldest.since < then && !(isNext && entries.length === 1);
-}
-
-/** The first of the longest. */
-function longestOf<Entry>(lines: readonly Line<Entry>[]): Line<Entry> | undefined {
-  let longest = lines[0];
-  for (const line of lines) if (longest && line.size > longest.size) longest = line;
+/** The last of the longest, whose turn is latest. */
+function longestOf<Entry>(lines: Iterable<Line<Entry>>): Line<Entry> | undefined {
+  let longest: Line<Entry> | undefined;
+  for (const line of lines) if (!longest || line.size >= longest.size) longest = line;
   return longest;
 }

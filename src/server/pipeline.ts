@@ -11,14 +11,12 @@ import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
-import { createConcurrency } from '../database/concurrency.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
-import { addressOf } from '../http/clientAddress.ts';
 import { formFor, streamFor } from '../http/compression.ts';
 import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
@@ -30,7 +28,7 @@ import {
   isMisaddressed,
   openExchange,
 } from '../http/exchange.ts';
-import { createLoadShedder, tooBusy } from '../http/loadShedding.ts';
+import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -51,6 +49,7 @@ import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createReadiness } from './readiness.ts';
+import { createShedding } from './shedding.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ServerOptions {
@@ -93,9 +92,11 @@ export function createGatewayServer(options: ServerOptions): Server {
   const deadlines = createRequestDeadlines(options);
   const listener = createListener(options, deadlines);
   const open = createOpenOperation(listener, metrics);
-  const pipeline = createPipeline(options, open, deadlines);
+  const { shed, turnAway } = createShedding(options, deadlines);
+  const pipeline = createPipeline(options, open, shed);
 
   const handle: RequestListener = (request, response) => {
+    if (turnAway(request, response, connections.latest(request.socket))) return;
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
     metrics?.begin(exchange);
@@ -154,13 +155,12 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
   };
 }
 
-function createPipeline(options: ServerOptions, open: OpenOperation, deadlines: Deadlines): Pipeline {
+function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
   const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
   const limitRate = createRateLimits(config, database);
-  const shed = createShedder(options, deadlines);
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
@@ -237,17 +237,6 @@ function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
       return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(exchange) : run()));
     return shedding ? tooBusy(exchange) : run();
   };
-}
-
-function createShedder({ config, database, metrics }: ServerOptions, deadlines: Deadlines): Shed {
-  const { shed, figures } = createLoadShedder({
-    concurrency: createConcurrency(database.pool),
-    maxWaiting: config.MAX_WAITING,
-    begun: deadlines.begin,
-  });
-  metrics?.watchLoad(figures);
-  return (exchange, viewer, size) =>
-    shed(exchange, () => viewer?.id ?? addressOf(exchange.request, config.TRUST_PROXY), size);
 }
 
 function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {

@@ -22,6 +22,8 @@ export interface Metrics {
   watchLoad(figures: LoadShedder['figures']): void;
   begin(exchange: Exchange): void;
   end(outcome: Outcome): void;
+  /** Counts a request that got a 503 before anything was made of it. */
+  turnedAway(endpoint: Exchange['endpoint']): void;
   /** All of them, as Prometheus reads them. */
   print(): Promise<string>;
 }
@@ -60,7 +62,7 @@ export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOpti
   };
 }
 
-function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
+function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end' | 'turnedAway'> {
   const underway = new Set<Exchange>();
   const count = (kind: (exchange: Exchange) => boolean) => () => [...underway].filter(kind).length;
   addGauge(
@@ -95,6 +97,7 @@ function countRequests(registry: Registry): Pick<Metrics, 'begin' | 'end'> {
       underway.delete(outcome.exchange);
       tallies.add(outcome);
     },
+    turnedAway: tallies.addTurnedAway,
   };
 }
 
@@ -148,6 +151,18 @@ function createTallies() {
 
   return {
     all: () => tallies.values(),
+    /** Not among the durations: how fast the others are would not be seen any more. */
+    addTurnedAway(endpoint: string): void {
+      const key = `${endpoint} at once`;
+      const tally = tallies.get(key) ?? {
+        labels: { endpoint, operation: '' },
+        status: '503',
+        count: 0,
+        durations: undefined,
+      };
+      tally.count++;
+      tallies.set(key, tally);
+    },
     durations: () => durations.values(),
     add(outcome: Outcome): void {
       const tally = tallyOf(outcome);

@@ -41,7 +41,23 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
     expect(figures.waiting).toBe(0);
     return Promise.all(asked);
   }
-  return { load };
+
+  /** So many clients, each of whom asks again when they have their response. */
+  async function loadInTurn(clients: number, milliseconds: number) {
+    const until = performance.now() + milliseconds;
+    const outcomes: Awaited<ReturnType<typeof ask>>[] = [];
+    for (let who = 0; who < clients; who++) {
+      const askAgain = async (): Promise<void> => {
+        outcomes.push(await ask(who));
+        if (performance.now() < until) await askAgain();
+      };
+      askAgain();
+    }
+    await vi.advanceTimersByTimeAsync(milliseconds + 5_000);
+    expect(figures.waiting).toBe(0);
+    return outcomes;
+  }
+  return { load, loadInTurn };
 }
 
 type Outcome = Awaited<ReturnType<ReturnType<typeof open>['load']>>[number];
@@ -118,6 +134,25 @@ it.each([20, 40])(
     expect(p99(rest.filter(({ isTurnedAway }) => isTurnedAway))).toBeLessThan(100);
   },
 );
+
+it.each([32, 100])('turns none of %d clients away that wait for each other', async (clients) => {
+  const { loadInTurn } = open();
+  const all = await loadInTurn(clients, 5_000);
+  expect(all.length).toBeGreaterThan(0.9 * 5 * capacity);
+  expect(all.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  expect(p99(all)).toBeLessThan((1.3 * clients * 1_000) / capacity);
+});
+
+it('has others served beside who floods where only one statement runs at a time', async () => {
+  const { load } = open(() => 13, 1);
+  let asked = 0;
+  // One of 50 requests is of one of five others.
+  const all = (await load(500, 5_000, () => (asked++ % 50 === 0 ? 1 + (asked % 5) : 0))).slice(500);
+  const [others, flood] = [all.filter(({ who }) => who !== 0), all.filter(({ who }) => who === 0)];
+  expect(others.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  expect(p99(others)).toBeLessThanOrEqual(39);
+  expect(flood.filter(({ isTurnedAway }) => !isTurnedAway).length).toBeGreaterThan(250);
+});
 
 it('turns nobody away because some statements are dearer than others', async () => {
   let asked = 0;

@@ -143,6 +143,7 @@ describe('/metrics', () => {
         'dovetail_subscriptions 1',
       ]);
 
+    for (let time = 0; time < 3; time++) metrics.turnedAway('rest');
     if (rest) metrics.end({ exchange: rest, status: 200, duration: 250 });
     if (left) metrics.end({ exchange: left, status: undefined, duration: 1 });
     if (stream) metrics.end({ exchange: stream, status: 200, duration: 60_000 });
@@ -151,6 +152,7 @@ describe('/metrics', () => {
       'dovetail_requests_in_flight 0',
       'dovetail_requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
       'dovetail_requests_total{endpoint="page",operation="",status="left"} 1',
+      'dovetail_requests_total{endpoint="rest",operation="",status="503"} 3',
       'dovetail_requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
       ...waiting,
       ...cached,

@@ -1,0 +1,115 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createEarlyShedder } from '../../src/http/earlyShedding.ts';
+import { type Exchange, openExchange } from '../../src/http/exchange.ts';
+import { tooBusy } from '../../src/http/loadShedding.ts';
+import { send } from '../../src/http/response.ts';
+import { type Exchanges, nobodyListens, openExchanges } from '../support/exchanges.ts';
+
+const authorization = 'Bearer dvt_mine';
+
+describe('what is turned away before anything is made of it', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  interface Asked {
+    request?: Partial<Pick<IncomingMessage, 'method' | 'url' | 'headers'>>;
+    last?: Partial<Exchange>;
+    shedder?: { isOverload?: boolean; refuses?: boolean };
+    /** How long the turn of the loop lasts already, in milliseconds, and how long ago it ended. */
+    turn?: number;
+    ago?: number;
+  }
+
+  /** Whether a request is turned away; unless it says otherwise, everything speaks for it. */
+  async function isTurnedAway({ request = {}, last = {}, shedder = {}, turn = 11, ago }: Asked) {
+    const { isOverload = true, refuses = true } = shedder;
+    const onTurnedAway = vi.fn();
+    const early = createEarlyShedder({
+      shedder: { isOverload: () => isOverload, refuses: () => refuses },
+      onTurnedAway,
+    });
+    const headers = { authorization };
+    const incoming = { method: 'GET', url: '/api/v1/dtt', headers, ...request } as IncomingMessage;
+    const outgoing = { writeHead: vi.fn(), end: vi.fn(), on: vi.fn() } as unknown as ServerResponse;
+    const before = { ...incoming, url: '/api/v1/dtt/1', headers } as IncomingMessage;
+    const exchange = Object.assign(openExchange(before, outgoing, nobodyListens), { waitsAs: 7, ...last });
+    // The first request of a turn, of which nothing is known.
+    expect(early.turnAway(incoming, outgoing, undefined)).toBe(false);
+    vi.advanceTimersByTime(turn);
+    if (ago !== undefined) {
+      await new Promise(setImmediate);
+      vi.advanceTimersByTime(ago);
+    }
+    const given = early.turnAway(incoming, outgoing, exchange);
+    expect(outgoing.end).toHaveBeenCalledTimes(Number(given));
+    expect(onTurnedAway.mock.calls).toEqual(given ? [['rest']] : []);
+    return given;
+  }
+
+  it.each<[string, Asked]>([
+    ['that comes late in a turn of the event loop', {}],
+    ['that comes soon after a turn that was too long', { ago: 900 }],
+    ['of another path of the same API', { request: { url: '/api/v1/lkbx', method: 'POST' } }],
+  ])('is a request %s', async (_, asked) => {
+    expect(await isTurnedAway(asked)).toBe(true);
+  });
+
+  it.each<[string, Asked]>([
+    ['while there is no overload', { shedder: { isOverload: false } }],
+    ['whose client has less that waits than others', { shedder: { refuses: false } }],
+    ['while turns of the event loop are short', { turn: 10 }],
+    ['when turns have been short again for a second', { ago: 1_001 }],
+    [
+      'on a connection whose last request did not have to wait for the database',
+      { last: { waitsAs: undefined } },
+    ],
+    [
+      'of another client by the same connection',
+      { request: { headers: { authorization: 'Bearer dvt_other' } } },
+    ],
+    ['of nobody by the same connection', { request: { headers: {} } }],
+    ['to the other API', { request: { url: '/graphql' } }],
+    ['for a page', { request: { url: '/healthz' } }],
+    ['of a page of another origin', { request: { headers: { authorization, origin: 'https://a.example' } } }],
+    ['that asks what it may', { request: { method: 'OPTIONS' } }],
+    [
+      'whose body is yet to be asked for',
+      { request: { headers: { authorization, expect: '100-continue' } } },
+    ],
+  ])('is no request %s', async (_, asked) => {
+    expect(await isTurnedAway(asked)).toBe(false);
+  });
+});
+
+describe('the 503', () => {
+  let exchanges: Exchanges;
+  afterEach(() => exchanges.close());
+
+  it.each(['/api/v1/dtt', '/graphql'])('is that of the usual way, %s', async (path) => {
+    const early = createEarlyShedder({
+      shedder: { isOverload: () => true, refuses: () => true },
+      onTurnedAway() {},
+    });
+    let last: Exchange | undefined;
+    exchanges = await openExchanges((exchange) => {
+      const { request, response } = exchange;
+      if (early.turnAway(request, response, last)) return;
+      last = exchange;
+      exchange.waitsAs = 1;
+      const until = performance.now() + 11;
+      while (performance.now() < until);
+      send(exchange, tooBusy(exchange));
+    });
+    const ask = async () => {
+      const response = await fetch(exchanges.url + path, { headers: { 'X-Request-Id': 'mine' } });
+      const { date, ...headers } = Object.fromEntries(response.headers);
+      return { status: response.status, headers, body: await response.text() };
+    };
+    const usual = await ask();
+    expect(usual).toMatchObject({ status: 503, headers: { 'x-request-id': 'mine', 'retry-after': '1' } });
+    const first = last;
+    expect(await ask()).toEqual(usual);
+    expect(last).toBe(first);
+  });
+});
