@@ -25,6 +25,7 @@ beforeAll(async () => {
   await write('prisma/schema.prisma', '');
   await write('prisma/migrations/1/migration.sql', '');
   await write('prisma/pack.mjs', '');
+  await write('.ci/bundle.mjs', '');
   await write('node_modules/.package-lock.json', '1');
   await write(
     'node_modules/.bin/tsc',
