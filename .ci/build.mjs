@@ -20,6 +20,7 @@ const inputs = [
   'package.json',
   'package-lock.json',
   '.ci/build.mjs',
+  '.ci/bundle.mjs',
   'node_modules/.package-lock.json',
 ];
 
@@ -79,6 +80,7 @@ function build() {
     cp src/rest/*.graphql src/rest/*.json dist/rest/
     cp -R src/graphql/examples dist/graphql/
     chmod +x dist/cli/cli.js
+    node .ci/bundle.mjs
     node prisma/pack.mjs`);
   writeFileSync(record, JSON.stringify({ inputs, outputs: digestOfOutputs() }));
 }

@@ -291,7 +291,9 @@ function isNearly(given: string, name: string): boolean {
   const [one, other] = [plain(given), plain(name)];
   // HOST, PORT and their like would have neighbours such as POST.
   if (other.length < 7) return one === other;
-  return distance(one, other) <= (other.length < 10 ? 1 : 2);
+  const most = other.length < 10 ? 1 : 2;
+  // Which most are by their lengths alone: every start compares all variables with all settings.
+  return Math.abs(one.length - other.length) <= most && distance(one, other) <= most;
 }
 
 /** How many characters have to be put in, left out or replaced to make the one of the other (Levenshtein). */

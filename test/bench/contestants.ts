@@ -19,20 +19,23 @@ export const root = fileURLToPath(new URL('../../../../', import.meta.url));
 
 /**
  * Dovetail, as its users start it, but without cached responses unless told otherwise: those would measure its memory,
- * where the others have to do the work. The options of Node go before the program.
+ * where the others have to do the work. The options of Node go before the program: `dist/cli/program.js` is the same in as many
+ * files as there are modules.
  */
 export function dovetail({
   node = process.execPath,
   nodeOptions = [],
+  program = 'dist/cli/cli.js',
   cachesResponses = false,
 }: {
   node?: string;
   nodeOptions?: readonly string[];
+  program?: string;
   cachesResponses?: boolean;
 } = {}): Command {
   return {
     program: node,
-    args: [...nodeOptions, 'dist/cli/cli.js', 'serve'],
+    args: [...nodeOptions, program, 'serve'],
     cwd: root,
     env: cachesResponses ? {} : { RESPONSE_CACHE_MB: '0' },
   };

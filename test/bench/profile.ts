@@ -50,7 +50,8 @@ export async function profile({
       const folder = await mkdtemp(join(tmpdir(), 'dovetail-profile-'));
       try {
         const nodeOptions = ['--cpu-prof', '--cpu-prof-interval=500', `--cpu-prof-dir=${folder}`];
-        const command = dovetail({ node, nodeOptions });
+        // Not the bundle, whose files do not say which module a function is from.
+        const command = dovetail({ node, nodeOptions, program: 'dist/cli/program.js' });
         const server = await startServer({ ...command, env: { ...env, ...command.env } });
         const job = { url: server.url, endpoint, workload: workload.name, ...settings };
         await generator.run({ ...job, seconds: settings.warmUp });

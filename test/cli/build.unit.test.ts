@@ -17,7 +17,7 @@ beforeAll(async () => {
   clone = await mkdtemp(join(tmpdir(), 'dovetail-build-'));
   await mkdir(at('.ci'));
   await cp('.ci/build.mjs', at('.ci/build.mjs'));
-  await write('package.json', '{"scripts":{"generate":"true"}}');
+  await write('package.json', '{}');
   await write('src/cli/cli.ts', 'one');
   await write('src/rest/operations.graphql', '');
   await write('src/rest/examples.json', '');
@@ -25,7 +25,11 @@ beforeAll(async () => {
   await write('prisma/schema.prisma', '');
   await write('prisma/migrations/1/migration.sql', '');
   await write('prisma/pack.mjs', '');
+  await write('.ci/bundle.mjs', '');
   await write('node_modules/.package-lock.json', '1');
+  // In place of npm, which takes a third of a second to find out that there is nothing to generate.
+  await write('node_modules/.bin/npm', '#!/bin/sh\n[ "$*" = "run --silent generate" ]');
+  await chmod(at('node_modules/.bin/npm'), 0o755);
   await write(
     'node_modules/.bin/tsc',
     `#!/bin/sh

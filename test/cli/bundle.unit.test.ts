@@ -1,0 +1,31 @@
+/** What the program is started from: a few files in place of more than a thousand. */
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { runCli } from '../support/processes.ts';
+
+it('a gateway starts with few files, and with no package that is loaded only where somebody asks for it', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-loaded-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  // Ended by a setting that is wrong, which is read when all is loaded. What V8 is asked for is what it has loaded.
+  const exit = await runCli(['serve'], { PORT: 'none', NODE_V8_COVERAGE: folder });
+  expect(exit).toMatchObject({ code: 1, stderr: expect.stringContaining('PORT') });
+  const [file = ''] = await readdir(folder);
+  const { result }: { result: { url: string }[] } = JSON.parse(await readFile(join(folder, file), 'utf8'));
+  const loaded = result.map(({ url }) => url).filter((url) => url.startsWith('file:'));
+  expect(loaded).toContainEqual(expect.stringContaining('/dist/bundle/serve.js'));
+  expect(loaded.length).toBeLessThan(60);
+  const packages = loaded.flatMap((url) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? []);
+  expect([...new Set(packages)]).toEqual(['@electric-sql/pglite']);
+});
+
+it('what is in them is said with its licence', async () => {
+  const licences = await readFile('dist/bundle/LICENSES.txt', 'utf8');
+  const sections = licences.split(`\n\n${'-'.repeat(80)}\n\n`);
+  expect(sections.map((section) => section.split(' ')[0])).toEqual(
+    expect.arrayContaining(['graphql', 'graphql-yoga', 'pg', 'zod']),
+  );
+  expect(sections.filter((section) => !/^\S+ [\d.]+\S* \(.+\)/.test(section))).toEqual([]);
+});
