@@ -53,6 +53,26 @@ async function release(): Promise<void> {
   holder = undefined;
 }
 
+/**
+ * The status of the response by a connection of its own. By one that has just asked the database, a machine with much to do
+ * may have it turned away with whatever comes.
+ */
+async function statusOnceConnected(gateway: TestGateway, line: string, token: string, body = '') {
+  const connection = await openRaw(gateway.url);
+  const head = [
+    `${line} HTTP/1.1`,
+    'Host: a',
+    'Connection: close',
+    `Authorization: Bearer ${token}`,
+    'Accept: */*',
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ];
+  connection.socket.write(`${head.join('\r\n')}\r\n\r\n${body}`);
+  const [response] = parseResponses(await connection.ended());
+  return response?.status;
+}
+
 async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number }> {
   const began = performance.now();
   return { response: await asking, took: performance.now() - began };
@@ -104,8 +124,9 @@ describe('while as many requests wait as may', () => {
     }
     expect(performance.now() - began).toBeLessThan(1_000);
 
-    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    expect((await graphqlOnce(gateway, alice.token, cachedQuery)).status).toBe(200);
+    expect(await statusOnceConnected(gateway, 'GET /api/v1/users/me', alice.token)).toBe(200);
+    const cached = JSON.stringify({ query: cachedQuery, variables: {} });
+    expect(await statusOnceConnected(gateway, 'POST /graphql', alice.token, cached)).toBe(200);
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     expect(pool.waitingCount).toBe(0);
 
