@@ -40,6 +40,9 @@ const burst = { lasts: 100, factor: 3 };
 /** In milliseconds: it is overload for so long after somebody was turned away. */
 const remembered = 1_000;
 
+/** In milliseconds: it is overload no more when nobody has waited for so long, or many that come at once would prolong it. */
+const relieved = 50;
+
 /**
  * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which
  * are nearly as many as run at once. Few may always, so that one who floods does not take the only place.
@@ -109,9 +112,9 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     entry?.settle(true);
   }
 
-  /** Has no more wait than may. */
+  /** Has no more wait than may; but what waits alone may, however many it counts as. */
   function shorten(now: number): void {
-    while (line.length > overload.mostWaiting(now)) turnAway(line.drop(), now);
+    while (line.entries > 1 && overload.isTooLong(line, now)) turnAway(line.drop(), now);
   }
 
   return {
@@ -122,7 +125,7 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
       return turnedAway;
     },
     isOverload: () => overload.isNow(performance.now()),
-    isNeeded: () => line.length > 0 || concurrency.free() <= 0,
+    isNeeded: () => line.entries > 0 || concurrency.free() <= 0,
     /** Lets a request through that finds nobody waiting. */
     pass() {
       overload.served(performance.now());
@@ -131,20 +134,19 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
     /** Whether the line is full, and whoever asks has as much in it as anybody: then it is their request that is turned away. */
     isFullFor(asking: Waiting): boolean {
       const now = performance.now();
-      // Alone it may wait, however many it counts as.
-      if (line.length === 0 || line.length + asking.size <= overload.mostWaiting(now)) return false;
-      if (!line.wouldHaveMost(asking)) return false;
+      if (line.entries === 0) return false;
+      const withIt = { length: line.length + asking.size, entries: line.entries + 1 };
+      if (!overload.isTooLong(withIt, now) || !line.wouldHaveMost(asking)) return false;
       turnAway(undefined, now);
       shorten(now);
       return true;
     },
     wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
       const now = performance.now();
-      const isAlone = line.length === 0;
-      if (isAlone) overload.lineWasEmpty(now);
+      if (line.entries === 0) overload.lineWasEmpty(now);
       return new Promise((settle) => {
         line.add({ exchange, key, size, since: now, settle });
-        if (!isAlone) shorten(now);
+        shorten(now);
         watch();
       });
     },
@@ -157,7 +159,7 @@ function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Ove
   let isWatched = false;
 
   concurrency.onEnded(() => {
-    if (line.length === 0 || isServing) return;
+    if (line.entries === 0 || isServing) return;
     isServing = true;
     // When the connection is free again.
     queueMicrotask(() => {
@@ -168,7 +170,7 @@ function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Ove
 
   /** Looks after those who wait also while nothing else happens. */
   function watch(): void {
-    if (isWatched || line.length === 0) return;
+    if (isWatched || line.entries === 0) return;
     isWatched = true;
     setTimeout(() => {
       isWatched = false;
@@ -191,6 +193,7 @@ function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload):
     if (!exchange.isOver) left -= size;
     if (!exchange.isOver) overload.served(now);
     entry.settle(exchange.isOver);
+    if (line.entries === 0) overload.lineIsEmpty();
   }
 }
 
@@ -198,12 +201,14 @@ interface Overload {
   isNow(now: number): boolean;
   /** Somebody is turned away, or had to wait for too long. */
   begin(now: number): void;
+  /** Nobody waits any more. */
+  lineIsEmpty(): void;
   /** Somebody comes who is the first in the line. */
   lineWasEmpty(now: number): void;
   /** Somebody is let through. */
   served(now: number): void;
-  /** How many requests may wait. */
-  mostWaiting(now: number): number;
+  /** Whether more wait than may. */
+  isTooLong(line: Pick<WaitingLine<Entry>, 'length' | 'entries'>, now: number): boolean;
 }
 
 /**
@@ -214,23 +219,38 @@ interface Overload {
 function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: number): Overload {
   let lastEmpty = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
+  let untilRelieved: ReturnType<typeof setTimeout> | undefined;
   const pace = createPace();
   const isNow = (now: number) => now - lastTurnedAway < remembered;
+
+  function end(): void {
+    lastTurnedAway = Number.NEGATIVE_INFINITY;
+  }
+
+  /** How many entries may wait under overload. */
+  function mostEntries(now: number): number {
+    return Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share, short.least);
+  }
+
   return {
     isNow,
     begin(now: number): void {
       lastTurnedAway = now;
     },
+    lineIsEmpty(): void {
+      if (!isNow(performance.now())) return;
+      clearTimeout(untilRelieved);
+      // By a timer: where the event loop is behind, what has come is read before it is its turn.
+      untilRelieved = setTimeout(end, relieved).unref();
+    },
     lineWasEmpty(now: number): void {
+      clearTimeout(untilRelieved);
       lastEmpty = now;
     },
     served: pace.count,
-    mostWaiting(now: number): number {
-      if (isNow(now)) {
-        const enough = Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share);
-        return Math.min(Math.max(enough, short.least), maxWaiting);
-      }
-      return now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor;
+    isTooLong({ length, entries }, now: number): boolean {
+      if (isNow(now)) return entries > mostEntries(now) || length > maxWaiting;
+      return length > (now - lastEmpty > burst.lasts ? maxWaiting : maxWaiting * burst.factor);
     },
   };
 }

@@ -13,12 +13,14 @@ export interface Waiting {
 export interface WaitingLine<Entry extends Waiting> {
   /** How many requests wait. */
   readonly length: number;
+  /** How many entries there are: a batch is one, whatever it counts as. */
+  readonly entries: number;
   add(entry: Entry): void;
   /** Takes out the oldest request of whose turn it is. */
   take(): Entry | undefined;
-  /** Whether nobody would have more that wait than whose request this is, if it waited as well. */
-  wouldHaveMost(entry: Waiting): boolean;
-  /** Takes out the newest request of whoever has most that wait. */
+  /** Whether nobody would have more entries than whose this is, if it waited as well. */
+  wouldHaveMost(entry: Pick<Waiting, 'key'>): boolean;
+  /** Takes out the newest entry of whoever has most of them. */
   drop(): Entry | undefined;
 }
 
@@ -26,18 +28,18 @@ interface Line<Entry> {
   readonly key: Waiting['key'];
   /** The oldest first. */
   readonly entries: Entry[];
-  size: number;
 }
 
 export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
   /** Whose turn is next comes first. */
   const lines = new Map<Entry['key'], Line<Entry>>();
   let length = 0;
+  let entries = 0;
 
   function remove(line: Line<Entry>, entry: Entry | undefined): Entry | undefined {
     if (!entry) return undefined;
-    line.size -= entry.size;
     length -= entry.size;
+    entries--;
     if (line.entries.length === 0) lines.delete(line.key);
     return entry;
   }
@@ -46,16 +48,19 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
     get length() {
       return length;
     },
+    get entries() {
+      return entries;
+    },
 
     add(entry) {
       let line = lines.get(entry.key);
       if (!line) {
-        line = { key: entry.key, entries: [], size: 0 };
+        line = { key: entry.key, entries: [] };
         lines.set(entry.key, line);
       }
       line.entries.push(entry);
-      line.size += entry.size;
       length += entry.size;
+      entries++;
     },
 
     take() {
@@ -67,9 +72,9 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
       return remove(line, line.entries.shift());
     },
 
-    wouldHaveMost({ key, size }) {
-      const own = size + (lines.get(key)?.size ?? 0);
-      for (const other of lines.values()) if (other.size > own) return false;
+    wouldHaveMost({ key }) {
+      const own = 1 + (lines.get(key)?.entries.length ?? 0);
+      for (const other of lines.values()) if (other.entries.length > own) return false;
       return true;
     },
 
@@ -83,6 +88,6 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
 /** The last of the longest, whose turn is latest. */
 function longestOf<Entry>(lines: Iterable<Line<Entry>>): Line<Entry> | undefined {
   let longest: Line<Entry> | undefined;
-  for (const line of lines) if (!longest || line.size >= longest.size) longest = line;
+  for (const line of lines) if (!longest || line.entries.length >= longest.entries.length) longest = line;
   return longest;
 }

@@ -20,12 +20,13 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
   const concurrency = createConcurrency(pool);
   const { shed, figures } = createLoadShedder({ concurrency, maxWaiting: 100, begun: () => {} });
 
-  async function ask(who: number): Promise<{ who: number; isTurnedAway: boolean; took: number }> {
+  /** @param size how many statements it takes, at once. */
+  async function ask(who: number, size = 1): Promise<{ who: number; isTurnedAway: boolean; took: number }> {
     const began = performance.now();
     const incoming = { headers: {}, url: '/' } as IncomingMessage;
     const exchange = openExchange(incoming, new EventEmitter() as ServerResponse, nobodyListens);
-    const isTurnedAway = await shed(exchange, () => who);
-    if (!isTurnedAway) await pool.run();
+    const isTurnedAway = await shed(exchange, () => who, size);
+    if (!isTurnedAway) await Promise.all(Array.from({ length: size }, () => pool.run()));
     return { who, isTurnedAway, took: performance.now() - began };
   }
 
@@ -57,7 +58,7 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
     expect(figures.waiting).toBe(0);
     return outcomes;
   }
-  return { load, loadInTurn };
+  return { ask, load, loadInTurn };
 }
 
 type Outcome = Awaited<ReturnType<ReturnType<typeof open>['load']>>[number];
@@ -95,6 +96,34 @@ it('has who floods wait behind themselves', async () => {
   expect(others.length).toBeGreaterThan(300);
   expect(others.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
   expect(p99(others)).toBeLessThan(36);
+});
+
+it.each([5, 20])('serves a batch of %d beside who floods', async (size) => {
+  const { ask } = open();
+  const flood: ReturnType<typeof ask>[] = [];
+  const batches: ReturnType<typeof ask>[] = [];
+  for (let time = 1; time <= 6_000; time++) {
+    flood.push(ask(0), ask(0));
+    if (time > 2_000 && time % 500 === 250) batches.push(ask(1, size));
+    await vi.advanceTimersByTimeAsync(1);
+  }
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect((await Promise.all(flood)).filter(({ isTurnedAway }) => isTurnedAway).length).toBeGreaterThan(6_000);
+  expect(batches).toHaveLength(8);
+  expect((await Promise.all(batches)).filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+});
+
+it.each([12, 30, 100])('is over when requests that come %d at once are soon done', async (size) => {
+  const { ask, load } = open();
+  let asked = 0;
+  const all = await load(4 * capacity, 2_000, () => asked++ % 1_000);
+  expect(all.some(({ isTurnedAway }) => isTurnedAway)).toBe(true);
+  // The database has nothing to do for most of the time.
+  for (let burst = 0; burst < 20; burst++) {
+    const together = Array.from({ length: size }, (_, who) => ask(who));
+    await vi.advanceTimersByTimeAsync(900);
+    expect((await Promise.all(together)).filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  }
 });
 
 it.each([20, 60, 200, 400])(
