@@ -1,0 +1,11 @@
+/** Program. */
+
+import { View } from '../parts/view.tsx';
+
+export function Program() {
+  return (
+    <View title="Program" sources={[]}>
+      <p />
+    </View>
+  );
+}

@@ -1,0 +1,62 @@
+/** The form that a token is given in. */
+
+import type { TargetedSubmitEvent } from 'preact';
+import { useId, useState } from 'preact/hooks';
+import { demoToken } from './page.ts';
+
+interface SignInProps {
+  /** What the gateway said of the token before. */
+  refusal: string | undefined;
+  onToken(token: string): void;
+}
+
+export function SignIn({ refusal, onToken }: SignInProps) {
+  const demo = demoToken;
+  const [token, setToken] = useState('');
+  const [id, hint] = [useId(), useId()];
+
+  function submit(event: TargetedSubmitEvent<HTMLFormElement>) {
+    event.preventDefault();
+    // As it is pasted from a header.
+    const given = token.trim().replace(/^Bearer\s+/i, '');
+    if (given !== '') onToken(given);
+  }
+  return (
+    <main class="sign-in">
+      <h1>Dovetail</h1>
+      <p>Your devices, programs, history and locks, live.</p>
+      {refusal !== undefined && (
+        <p class="note bad" role="alert">
+          You are signed out: {refusal}
+        </p>
+      )}
+      <form onSubmit={submit}>
+        <label for={id}>API token</label>
+        <input
+          id={id}
+          type="password"
+          autoComplete="off"
+          spellcheck={false}
+          required
+          aria-describedby={hint}
+          value={token}
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        <p id={hint} class="hint">
+          It stays in this tab, and is forgotten when you sign out or close it.
+        </p>
+        <button type="submit" class="main">
+          Sign in
+        </button>
+        {demo !== undefined && (
+          <button type="button" onClick={() => onToken(demo)}>
+            Look at the demo account
+          </button>
+        )}
+      </form>
+      <p class="hint">
+        No token yet? <a href="/">The first page</a> says how to get one.
+      </p>
+    </main>
+  );
+}
