@@ -1,0 +1,49 @@
+/** What the tests of the console know of it: its views, and how to come to them. */
+
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+export interface ConsoleView {
+  readonly path: string;
+  readonly title: string;
+  /** Something that it shows of the demo account. */
+  readonly shows: string | RegExp;
+}
+
+/** Every view, with what the demo account has there. */
+export const views: readonly ConsoleView[] = [
+  { path: '/console', title: 'Overview', shows: 'Beginner Program' },
+  { path: '/console/programs', title: 'Programs', shows: 'Coach’s Pick' },
+  { path: '/console/programs/1', title: 'Beginner Program', shows: 'A gentle introduction' },
+  { path: '/console/history', title: 'History', shows: 'Beginner Program' },
+  { path: '/console/history/1', title: 'Session', shows: /repetition/i },
+  { path: '/console/locks', title: 'Locks', shows: 'Weekend Lock' },
+  { path: '/console/locks/1', title: 'Weekend Lock', shows: /locked/i },
+];
+
+/** Signs in by pasting a token. */
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('API token').fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+/** Signs in with the token that the form has at hand. */
+export const signInToDemo = (page: Page): Promise<void> =>
+  page.getByRole('button', { name: /demo account/ }).click();
+
+/** In milliseconds: more than any view takes, on a busy machine as well. */
+const timeout = 15_000;
+
+/** Waits until a view shows what it has to show. */
+export async function expectView(page: Page, { title, shows }: Omit<ConsoleView, 'path'>): Promise<void> {
+  await page.getByRole('heading', { level: 1, name: title }).waitFor({ timeout });
+  await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor({ timeout });
+  await expect.poll(() => page.getByText('Loading…').filter({ visible: true }).count()).toBe(0);
+}
+
+/** How many pixels of the page stand out to the side, where one has to scroll for them. */
+export const overhang = (page: Page): Promise<number> =>
+  page.evaluate(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return scrollWidth - clientWidth;
+  });
