@@ -151,7 +151,7 @@ function Events({ session: { segments }, course }: { session: Session; course: C
   return (
     <div class="scroll">
       <table>
-        <caption class="unseen">Every event, oldest first</caption>
+        <caption class="hidden">Every event, oldest first</caption>
         <thead>
           <tr>
             <th scope="col">When</th>

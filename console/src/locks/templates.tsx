@@ -76,7 +76,7 @@ function LockTemplateCard({ template }: { template: Template }) {
       <h3>{template.name}</h3>
       <LockTemplateFacts template={template} />
       <a href={hrefWith({ ...firstPage, template: String(template.databaseId) })}>
-        Its sessions<span class="unseen">: {template.name}</span>
+        Its sessions<span class="hidden">: {template.name}</span>
       </a>
     </>
   );
