@@ -27,7 +27,7 @@ interface PagingProps {
   /** What the list has, such as `sessions`. */
   what: string;
   /** The heading of the list (with a `tabIndex` of -1), at which one goes on after turning a page. */
-  heading: RefObject<HTMLElement>;
+  heading: RefObject<HTMLElement | null>;
   /** Whether it is not yet the page that the address names. */
   isPending: boolean;
 }
