@@ -60,7 +60,7 @@ export function courseOf(session: LockHistory, now: number): Course | undefined 
   if (started < first.from) course.unshift({ key: 'before', kind: 'unknown', from: started, to: first.from });
   course.push({ key: 'after', kind: end.thenKind, from: end.known, to: end.shown });
   const stretches = course.filter(({ from, to }) => from < to);
-  return { from: Math.min(started, first.from) || first.from, to: end.shown, stretches };
+  return { from: started < first.from ? started : first.from, to: end.shown, stretches };
 }
 
 function kindOf(isLocked: boolean, type: string): StretchKind {

@@ -50,6 +50,7 @@ export function Filters() {
   ]);
   const set = (name: string) => (value: string) => change({ ...firstPage, [name]: value });
   const isNarrowed = Object.keys(whereOf(query)).length > 0;
+  if (data?.lockSessionStats && states.length === 0 && !isNarrowed) return null;
   return (
     <search class="filters">
       <Choice name="State" value={query.state} options={states} onChange={set('state')} />

@@ -118,10 +118,10 @@ function SessionDetails({ session }: SessionDetailsProps) {
           of={[
             ['Started', <Time key="started" at={session.startedAt} />],
             [
-              session.isActive ? 'Due to end' : 'Ended',
+              session.isActive ? 'Due to end' : 'End',
               session.endsAt == null ? 'Not known' : <Time key="ends" at={session.endsAt} />,
             ],
-            ['Duration', duration(session.durationSeconds)],
+            ['Meant to last', duration(session.durationSeconds)],
             ['Created', session.createdAt == null ? null : <Time key="created" at={session.createdAt} />],
             ['Public identifier', session.publicId],
             ['Id', session.databaseId],
@@ -134,7 +134,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
           <>
             <p>{describe(course)}</p>
             <Legend />
-            <LockBar course={course} marks={6} />
+            <LockBar course={course} />
           </>
         ) : (
           <p>{neverLocked}</p>

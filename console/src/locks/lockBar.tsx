@@ -1,5 +1,6 @@
 /** The course of a lock session as a bar, as wide as there is room. */
 
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { duration } from '../parts/time.tsx';
 import { type Course, type StretchKind, sumOf } from './course.ts';
 import { marksBetween } from './scale.ts';
@@ -37,17 +38,14 @@ export function describe(course: Course): string {
     .join(', ');
 }
 
-interface LockBarProps {
-  course: Course;
-  /** How many times may be written below. */
-  marks: number;
-}
-
-export function LockBar({ course: { from, to, stretches }, marks }: LockBarProps) {
-  const percent = (time: number) => `${((time - from) / (to - from)) * 100}%`;
+export function LockBar({ course: { from, to, stretches } }: { course: Course }) {
+  const [bar, width] = useWidth();
+  const place = (time: number) => (time - from) / (to - from);
+  const percent = (time: number) => `${place(time) * 100}%`;
+  const marks = marksBetween(from, to, Math.min(Math.floor(width / (2 * markWidth)), mostMarks));
   // What it shows is said in words beside it.
   return (
-    <div class="lock-bar" aria-hidden="true">
+    <div class="lock-bar" aria-hidden="true" ref={bar}>
       <div class="stretches">
         {stretches.map(({ key, kind, from, to }) => (
           <span
@@ -59,14 +57,33 @@ export function LockBar({ course: { from, to, stretches }, marks }: LockBarProps
         ))}
       </div>
       <div class="scale">
-        {marksBetween(from, to, marks).map((mark) => (
-          <span key={mark} class="mark" style={{ left: percent(mark) }}>
-            <b>{clock.format(mark)}</b> {date.format(mark)}
-          </span>
-        ))}
+        {marks
+          .filter((mark) => (1 - place(mark)) * width > markWidth)
+          .map((mark) => (
+            <span key={mark} class="mark" style={{ left: percent(mark) }}>
+              <b>{clock.format(mark)}</b> {date.format(mark)}
+            </span>
+          ))}
       </div>
     </div>
   );
+}
+
+/** In pixels: how wide a time is when it is written below a bar. */
+const markWidth = 70;
+const mostMarks = 8;
+
+/** How wide an element is, in pixels, and 0 before that is known. */
+function useWidth() {
+  const element = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    if (!element.current) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return [element, width] as const;
 }
 
 const range = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });

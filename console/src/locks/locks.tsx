@@ -147,5 +147,5 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
   );
 }
 
-const empty = 'Here are lock sessions as bars of time, newest first, as soon as the account has one.';
-const narrowed = 'No session is like this. Choose other filters above, or clear them.';
+const empty = 'No lock session yet. Each is here as a bar of time, newest first, as soon as it begins.';
+const narrowed = 'No lock session is like this. Choose other filters above, or clear them.';

@@ -11,6 +11,7 @@ const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
  * On a day on which clocks are changed the distance from one to the next is another, and the round time stays.
  */
 export function marksBetween(from: number, to: number, most: number): number[] {
+  if (most < 1) return [];
   const least = (to - from) / most;
   const minutes = steps.find((step) => step * minute >= least);
   const days = minutes === undefined ? Math.ceil(least / day) : 0;

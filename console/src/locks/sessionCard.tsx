@@ -35,14 +35,14 @@ export function SessionCard({ session }: { session: Session }) {
         )}
         {` · meant to last ${duration(session.durationSeconds)}`}
       </p>
-      {course && <LockBar course={course} marks={4} />}
+      {course && <LockBar course={course} />}
       <p>{course ? describe(course) : neverLocked}</p>
     </article>
   );
 }
 
 /** Where there is no course to show. */
-export const neverLocked = 'Nothing is known of the device being locked.';
+export const neverLocked = 'No locked time is recorded.';
 
 export const State = ({ session: { isActive, lockState } }: { session: Session }) => (
   <>

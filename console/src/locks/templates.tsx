@@ -35,7 +35,8 @@ export function LockTemplates() {
         lockTemplates &&
         (lockTemplates.nodes.length === 0 ? (
           <Empty>
-            Here are the templates that lock sessions are started from, as soon as the account has one.
+            No template yet. Lock sessions are started from templates: each is here as soon as the service
+            knows it as yours.
           </Empty>
         ) : (
           <>

@@ -91,7 +91,13 @@ function Kind<Device extends { readonly id: string; readonly lastVisitedAt?: str
               <p class="lead">{name}</p>
               <p>{more}</p>
               <p class="hint">
-                Last seen <TimeAgo at={device.lastVisitedAt} />
+                {device.lastVisitedAt == null ? (
+                  'Never seen so far'
+                ) : (
+                  <>
+                    Last seen <TimeAgo at={device.lastVisitedAt} />
+                  </>
+                )}
               </p>
             </li>
           );

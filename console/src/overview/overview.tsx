@@ -31,7 +31,7 @@ export function Overview() {
                   ['Rank', viewer.rank],
                   ['League', viewer.league],
                   ['Points', viewer.totalPoints],
-                  ['Points of matches', viewer.matchPoints],
+                  ['Match points', viewer.matchPoints],
                   ['Training sessions', viewer.dttTotalSessions],
                   ['Repetitions', viewer.dttTotalReps],
                 ]}

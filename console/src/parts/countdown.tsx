@@ -24,9 +24,11 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
       <p role="timer" aria-label="Remaining time" class="remaining">
         {partsOf(left).map(([count, unit]) => (
           <span key={unit}>
-            {count} <small>{unit}</small>{' '}
+            {count}
+            <small>{unit}</small>{' '}
           </span>
         ))}
+        <small>left</small>
       </p>
       <progress aria-label="Time passed of this lock session" max={1} value={passed}>
         {percent.format(passed)}

@@ -75,6 +75,6 @@ export function duration(seconds: number): string {
   return parts
     .slice(first, first + 2)
     .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
+    .map(([count, unit]) => `${count.toLocaleString()} ${unit}`)
     .join(' ');
 }
