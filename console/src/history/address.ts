@@ -1,6 +1,7 @@
 /** What the history shows, as it stands in the address: so that going back, loading again and links work. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
+import { databaseIdOf } from '../parts/address.ts';
 import { addDays, type Day, type Period, parseDay, periods, startOf } from './calendar.ts';
 import { type Between, presets, type Range } from './range.ts';
 
@@ -32,8 +33,8 @@ export function readAddress(query: Readonly<Record<string, string>>): HistoryAdd
     range: readRange(query),
     by: oneOf(periods, period),
     figure: oneOf(figureNames, query.figure) ?? defaults.figure,
-    trainer: readId(query.trainer),
-    program: query.program === 'none' ? 'none' : readId(query.program),
+    trainer: databaseIdOf(query.trainer),
+    program: query.program === 'none' ? 'none' : databaseIdOf(query.program),
     passed: oneOf(results, query.passed),
     after,
     before: after === undefined ? readCursor(query.before) : undefined,
@@ -46,13 +47,6 @@ function readRange({ last, from, to }: Readonly<Record<string, string>>): Range 
     return { from: between.from, to: undefined };
   if (between.from !== undefined || between.to !== undefined) return between;
   return presets.find((preset) => String(preset) === last) ?? defaults.range;
-}
-
-/** As the gateway has ids: a signed integer of 32 bits. */
-export function readId(text: string | undefined): number | undefined {
-  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) return undefined;
-  const id = Number(text);
-  return id < 2 ** 31 ? id : undefined;
 }
 
 const readCursor = (text: string | undefined): string | undefined =>

@@ -29,8 +29,8 @@ export function ChartCard({ stats: { groups }, by, address, length, fileName }: 
   // Sessions whose time is infinite have no place in the chart.
   const dated = useMemo(() => groups.filter(({ period }) => period), [groups]);
   return (
-    <section class="card" aria-labelledby="over-time">
-      <div class="chart-head">
+    <section class="card history-card" aria-labelledby="over-time">
+      <div class="history-chart-head">
         <h2 id="over-time">Over time</h2>
         <FigureChoice address={address} />
         <PeriodChoice by={by} address={address} length={length} />
@@ -44,7 +44,7 @@ export function ChartCard({ stats: { groups }, by, address, length, fileName }: 
         />
       )}
       <GroupsTable groups={groups} by={by} address={address} />
-      <div class="csv">
+      <div class="history-csv">
         <button
           type="button"
           onClick={() =>
@@ -81,7 +81,7 @@ function FigureChoice({ address }: Pick<ChartCardProps, 'address'>) {
 
 function PeriodChoice({ by, address, length }: Pick<ChartCardProps, 'by' | 'address' | 'length'>) {
   return (
-    <nav class="choices" aria-label="Periods">
+    <nav class="history-choices" aria-label="Periods">
       {periods.map((period) =>
         isPossible(period, length) ? (
           <a

@@ -3,7 +3,8 @@
 import { useRef } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { HistoryProgramsQuery, HistoryTrainersQuery } from '../../generated/graphql.ts';
-import { change, type HistoryAddress, hrefOf, readId, results } from './address.ts';
+import { databaseIdOf } from '../parts/address.ts';
+import { change, type HistoryAddress, hrefOf, results } from './address.ts';
 import { parseDay } from './calendar.ts';
 import { number } from './figures.ts';
 import { programName, resultName, trainerName } from './names.ts';
@@ -21,7 +22,7 @@ export function Filters({ address, days, programs, trainers }: FiltersProps) {
   const { route } = useLocation();
   const show = (changes: Partial<HistoryAddress>) => route(hrefOf(change(address, changes)));
   return (
-    <div class="card filters">
+    <div class="card filters history-filters">
       <div class="days">
         <Presets address={address} />
         <Dates address={address} days={days} />
@@ -35,7 +36,7 @@ export function Filters({ address, days, programs, trainers }: FiltersProps) {
             : [[trainerId, `${trainerName(trainer, trainerId)} (${number(sessionCount)})`]],
         )}
         unknown={(id) => `Trainer #${id}`}
-        onChoose={(trainer) => show({ trainer: readId(trainer) })}
+        onChoose={(trainer) => show({ trainer: databaseIdOf(trainer) })}
       />
       <Choice
         label="Program"
@@ -45,7 +46,7 @@ export function Filters({ address, days, programs, trainers }: FiltersProps) {
           `${programName(template, templateId)} (${number(sessionCount)})`,
         ])}
         unknown={(id) => (id === 'none' ? 'No program' : `Program #${id}`)}
-        onChoose={(program) => show({ program: program === 'none' ? 'none' : readId(program) })}
+        onChoose={(program) => show({ program: program === 'none' ? 'none' : databaseIdOf(program) })}
       />
       <Choice
         label="Result"
@@ -65,7 +66,7 @@ const presetNames = { 30: '30 days', 90: '90 days', 365: 'Year', all: 'All' } as
 
 function Presets({ address }: { address: HistoryAddress }) {
   return (
-    <nav class="choices" aria-label="Range">
+    <nav class="history-choices" aria-label="Range">
       {presets.map((preset) => (
         <a
           key={preset}
@@ -110,7 +111,7 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
   );
   return (
     <fieldset class="dates">
-      <legend class="unseen">Between two days</legend>
+      <legend class="hidden">Between two days</legend>
       {input('from', 'From')} {input('to', 'To')}
     </fieldset>
   );

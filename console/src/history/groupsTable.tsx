@@ -19,7 +19,7 @@ export function GroupsTable({ groups, by, address }: GroupsTableProps) {
     <details>
       <summary>The numbers of the chart as a table</summary>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
-      <section class="scroll numbers" tabIndex={0} aria-label="Numbers of the chart">
+      <section class="scroll history-numbers" tabIndex={0} aria-label="Numbers of the chart">
         <table>
           <thead>
             <tr>

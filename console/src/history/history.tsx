@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { useLive } from '../api/useLive.ts';
-import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Empty, messageOf } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
@@ -34,17 +34,14 @@ export function History() {
   ];
   return (
     <View title="History" sources={sources}>
-      <Loaded result={programs}>
-        {() =>
-          extent?.sessionCount === 0 && (
-            <Empty>
-              There are no sessions yet. Each training with one of your trainers appears here by itself: how
-              often you trained, what was passed, and how it went over time.
-            </Empty>
-          )
-        }
-      </Loaded>
-      {extent?.sessionCount !== 0 && (
+      {programs.error && (
+        <p class="note bad" role="alert">
+          {messageOf(programs.error)}
+        </p>
+      )}
+      {extent?.sessionCount === 0 ? (
+        <NoSessionsYet />
+      ) : (
         <>
           <Filters address={address} days={days} programs={programs.data} trainers={trainers.data} />
           {length !== undefined && by !== undefined && (
@@ -62,6 +59,13 @@ export function History() {
     </View>
   );
 }
+
+const NoSessionsYet = () => (
+  <Empty>
+    There are no sessions yet. Each training with one of your trainers appears here by itself: how often you
+    trained, what was passed, and how it went over time.
+  </Empty>
+);
 
 /** The day that it is, also when it is another one later. */
 function useToday(): Day {

@@ -14,6 +14,6 @@ export function programName(
 }
 
 export function resultName(passed: boolean | null | undefined): string {
-  if (passed == null) return 'Not said';
+  if (passed == null) return 'Not known';
   return passed ? 'Passed' : 'Not passed';
 }

@@ -31,6 +31,14 @@ export function markName(date: Day, period: Period, before: Day | undefined): st
   return before?.slice(0, 4) === date.slice(0, 4) ? name : `${name}\n${year.format(timeOf(date))}`;
 }
 
+const dayAndHour = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** An instant by the clocks of the browser; one that is infinite as the gateway has it. */
+export function timeName(instant: string): string {
+  const time = new Date(instant);
+  return Number.isNaN(time.getTime()) ? instant : dayAndHour.format(time);
+}
+
 /** The days between which something is shown. */
 export function rangeName(from: Day | undefined, to: Day | undefined): string {
   if (from !== undefined && to !== undefined) return day.formatRange(timeOf(from), timeOf(to));

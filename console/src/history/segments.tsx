@@ -1,16 +1,16 @@
 /** Segments with what was measured beside what was to be reached. */
 
 import type { SessionQuery } from '../../generated/graphql.ts';
+import { Passed } from '../parts/badge.tsx';
 import { duration } from '../parts/time.tsx';
 import { asMetres, asPercent, nothing, number, orNothing } from './figures.ts';
-import { Result } from './result.tsx';
 
 type Segment = NonNullable<SessionQuery['dttSession']>['segments'][number];
 
 export function Segments({ segments }: { segments: readonly Segment[] }) {
   return (
     <>
-      <table class="segments">
+      <table class="history-segments">
         <thead>
           <tr>
             <th scope="col">Segment</th>
@@ -44,7 +44,7 @@ function SegmentRow({ segment, place }: { segment: Segment; place: number }) {
         {number(place)}. {segment.rawType}
       </th>
       <td>
-        <Result passed={segment.passed} />
+        <Passed passed={segment.passed} />
       </td>
       <td class="number" data-label="Grade">
         {orNothing(segment.gradePercent, asPercent)}
@@ -81,7 +81,7 @@ function Against({ measured, target, format }: AgainstProps) {
   const whole = Math.max(measured ?? 0, target ?? 0) || 1;
   const part = (value: number) => `${(Math.max(value, 0) / whole) * 100}%`;
   return (
-    <div class="against">
+    <div class="history-against">
       <span>
         <b>{orNothing(measured, format)}</b>
         {target == null ? <span class="hint"> without a target</span> : ` of ${format(target)}`}

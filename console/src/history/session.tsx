@@ -4,14 +4,16 @@ import { useRoute } from 'preact-iso';
 import type { SessionQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
+import { databaseIdOf } from '../parts/address.ts';
+import { Passed } from '../parts/badge.tsx';
+import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Time } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
-import { readId } from './address.ts';
 import { passedSegments, pointsOf } from './exported.ts';
-import { nothing, number, orNothing } from './figures.ts';
+import { number, orNothing } from './figures.ts';
 import { programName, trainerName } from './names.ts';
-import { Result } from './result.tsx';
+import { timeName } from './periodName.ts';
 import { Segments } from './segments.tsx';
 import './history.css';
 
@@ -58,7 +60,7 @@ const session = graphql(`
 
 export function Session() {
   const { id } = useRoute().params;
-  const databaseId = readId(id);
+  const databaseId = databaseIdOf(id);
   return databaseId === undefined ? (
     <View title="Session" sources={[]}>
       <NotThere id={id} />
@@ -75,7 +77,7 @@ function KnownSession({ databaseId }: { databaseId: number }) {
   const found = result.data?.dttSession?.databaseId === databaseId ? result.data.dttSession : undefined;
   return (
     <View
-      title={found ? found.name || `Session ${found.databaseId}` : 'Session'}
+      title={found ? found.name || `Session of ${timeName(found.createdAt)}` : 'Session'}
       sources={[{ document: session, variables }]}
     >
       <p>
@@ -83,7 +85,7 @@ function KnownSession({ databaseId }: { databaseId: number }) {
       </p>
       <Loaded result={result}>
         {() => {
-          if (found) return <Facts session={found} />;
+          if (found) return <SessionFacts session={found} />;
           return result.isPending ? <p class="hint">Loading…</p> : <NotThere id={String(databaseId)} />;
         }}
       </Loaded>
@@ -100,51 +102,35 @@ const NotThere = ({ id }: { id: string | undefined }) => (
 
 type Found = NonNullable<SessionQuery['dttSession']>;
 
-function Facts({ session }: { session: Found }) {
+function SessionFacts({ session }: { session: Found }) {
   const { createdAt, passed, template, templateId, trainer, trainerId, segments } = session;
   return (
     <>
-      <dl class="facts card">
-        <div>
-          <dt>When</dt>
-          <dd>
-            <Time at={createdAt} />
-          </dd>
-        </div>
-        <div>
-          <dt>Result</dt>
-          <dd>
-            <Result passed={passed} />
-          </dd>
-        </div>
-        <div>
-          <dt>Segments passed</dt>
-          <dd>
-            {segments.length === 0
-              ? nothing
-              : `${number(passedSegments(session))} of ${number(segments.length)}`}
-          </dd>
-        </div>
-        <div>
-          <dt>Points</dt>
-          <dd>{orNothing(pointsOf(session), number)}</dd>
-        </div>
-        <div>
-          <dt>Program</dt>
-          <dd>
-            {template ? (
-              <a href={`/console/programs/${template.databaseId}`}>{template.name}</a>
-            ) : (
-              programName(template, templateId)
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Trainer</dt>
-          <dd>{trainerName(trainer, trainerId)}</dd>
-        </div>
-      </dl>
-      <section class="card" aria-labelledby="segments">
+      <div class="card history-card">
+        <Facts
+          of={[
+            ['When', <Time key="when" at={createdAt} />],
+            ['Result', <Passed key="result" passed={passed} />],
+            [
+              'Segments passed',
+              segments.length === 0
+                ? null
+                : `${number(passedSegments(session))} of ${number(segments.length)}`,
+            ],
+            ['Points', orNothing(pointsOf(session), number)],
+            [
+              'Program',
+              template ? (
+                <a href={`/console/programs/${template.databaseId}`}>{template.name}</a>
+              ) : (
+                programName(template, templateId)
+              ),
+            ],
+            ['Trainer', trainerName(trainer, trainerId)],
+          ]}
+        />
+      </div>
+      <section class="card history-card" aria-labelledby="segments">
         <h2 id="segments">Segments</h2>
         {segments.length === 0 ? (
           <Empty>Nothing was recorded of its segments.</Empty>

@@ -1,24 +1,24 @@
 /** The sessions themselves, a page at a time. */
 
+import { useRef } from 'preact/hooks';
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { useLive } from '../api/useLive.ts';
+import { Passed } from '../parts/badge.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Paging, pageOf } from '../parts/paging.tsx';
 import { Time } from '../parts/time.tsx';
 import { type HistoryAddress, hrefOf } from './address.ts';
 import { passedSegments, pointsOf } from './exported.ts';
 import { nothing, number, orNothing } from './figures.ts';
 import { programName, trainerName } from './names.ts';
-import { historySessions, type Session, type SessionPage } from './queries.ts';
-import { Result } from './result.tsx';
+import { historySessions, type Session } from './queries.ts';
 import { SessionsCsv } from './sessionsCsv.tsx';
 
-const pageSize = 20;
-
 /** What a page is asked with. */
-export function pageVariables(where: DttSessionFilter, { after, before }: HistoryAddress) {
-  if (before !== undefined) return { where, last: pageSize, before };
-  return { where, first: pageSize, ...(after !== undefined && { after }) };
-}
+export const pageVariables = (where: DttSessionFilter, { after, before }: HistoryAddress) => ({
+  where,
+  ...pageOf({ ...(after !== undefined && { after }), ...(before !== undefined && { before }) }),
+});
 
 interface SessionListProps {
   address: HistoryAddress;
@@ -29,10 +29,11 @@ interface SessionListProps {
 
 export function SessionList({ address, where, fileName }: SessionListProps) {
   const result = useLive(historySessions, pageVariables(where, address));
+  const heading = useRef<HTMLHeadingElement>(null);
   const isBehind = (address.after ?? address.before) !== undefined;
   return (
-    <section class="card" aria-labelledby="sessions">
-      <h2 id="sessions" tabIndex={-1}>
+    <section class="card history-card" aria-labelledby="sessions">
+      <h2 id="sessions" ref={heading} tabIndex={-1}>
         Sessions
       </h2>
       <Loaded result={result}>
@@ -44,7 +45,7 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
               ) : (
                 <SessionTable sessions={dttSessions.nodes} />
               )}
-              <Pages address={address} page={dttSessions} />
+              <Paging of={dttSessions} what="sessions" heading={heading} isPending={result.isPending} />
               <SessionsCsv where={where} page={dttSessions} fileName={fileName} />
             </div>
           )
@@ -61,7 +62,7 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
 
 function SessionTable({ sessions }: { sessions: readonly Session[] }) {
   return (
-    <table class="sessions">
+    <table class="history-sessions">
       <thead>
         <tr>
           <th scope="col">When</th>
@@ -96,7 +97,7 @@ function SessionRow({ session }: { session: Session }) {
         {name != null && name !== '' && <span class="hint"> {name}</span>}
       </th>
       <td>
-        <Result passed={passed} />
+        <Passed passed={passed} />
       </td>
       <td>{programName(template, templateId)}</td>
       <td>{trainerName(trainer, trainerId)}</td>
@@ -107,26 +108,5 @@ function SessionRow({ session }: { session: Session }) {
         {orNothing(pointsOf(session), number)}
       </td>
     </tr>
-  );
-}
-
-function Pages({ address, page }: { address: HistoryAddress; page: SessionPage }) {
-  const { startCursor, endCursor, hasNextPage, hasPreviousPage } = page.pageInfo;
-  const isBehind = (address.after ?? address.before) !== undefined;
-  // On the way back the list ends here where the pages before began.
-  const newer = hasPreviousPage && startCursor != null;
-  const older = hasNextPage && endCursor != null;
-  if (!newer && !older && !isBehind) return null;
-  const to = (cursors: Pick<HistoryAddress, 'after' | 'before'>) =>
-    hrefOf({ ...address, after: undefined, before: undefined, ...cursors });
-  return (
-    <nav class="choices pages" aria-label="Pages of sessions">
-      {isBehind && <a href={to({})}>Newest</a>}
-      {newer && <a href={to({ before: startCursor })}>Newer</a>}
-      {older && <a href={to({ after: endCursor })}>Older</a>}
-      <span class="hint">
-        {number(page.nodes.length)} of {number(page.totalCount)} sessions
-      </span>
-    </nav>
   );
 }

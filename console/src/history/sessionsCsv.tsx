@@ -29,7 +29,7 @@ export function SessionsCsv({ where, page: { nodes, totalCount }, fileName }: Se
   const { progress, outcome, start, stop } = useExport(where, fileName);
   if (totalCount === 0) return null;
   return (
-    <div class="csv">
+    <div class="history-csv">
       {progress === undefined ? (
         <>
           <button

@@ -9,7 +9,7 @@ import type { Period } from './calendar.ts';
 import { ChartCard } from './chartCard.tsx';
 import { number } from './figures.ts';
 import { rangeName } from './periodName.ts';
-import { historyStats } from './queries.ts';
+import { historyStats, type Stats } from './queries.ts';
 import type { Between } from './range.ts';
 import { SessionList } from './sessionList.tsx';
 import { Totals } from './totals.tsx';
@@ -29,19 +29,13 @@ interface ShownProps {
 
 export function Shown({ address, days, length, by, where, latest }: ShownProps) {
   const result = useLive(historyStats, statsVariables(where, by));
-  const count = result.data?.dttSessionStats?.total.sessionCount;
+  const total = result.data?.dttSessionStats?.total;
+  const count = total?.sessionCount;
   const fileName = ['sessions', days.from, days.to].filter((part) => part !== undefined).join('-');
   return (
     <>
-      <p role="status" class="said">
-        {result.isPending || count === undefined ? (
-          'Loading…'
-        ) : (
-          <>
-            <b>{`${number(count)} ${count === 1 ? 'session' : 'sessions'}`}</b>,{' '}
-            {rangeName(days.from, days.to)}
-          </>
-        )}
+      <p role="status" class="history-said">
+        {total && !result.isPending ? `${rangeName(days.from, days.to)}: ${saidOf(total)}.` : 'Loading…'}
       </p>
       <Loaded result={result}>
         {({ dttSessionStats: stats }) =>
@@ -61,12 +55,25 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
   );
 }
 
+/** For example `34 sessions, 29 passed, 2 not passed, 3 not known`. */
+function saidOf({ sessionCount, passedSessionCount, failedSessionCount }: Stats['total']): string {
+  const unknown = sessionCount - passedSessionCount - failedSessionCount;
+  const parts = [
+    `${number(sessionCount)} ${sessionCount === 1 ? 'session' : 'sessions'}`,
+    ...(sessionCount === 0
+      ? []
+      : [`${number(passedSessionCount)} passed`, `${number(failedSessionCount)} not passed`]),
+    ...(unknown > 0 ? [`${number(unknown)} not known`] : []),
+  ];
+  return parts.join(', ');
+}
+
 function NothingShown({ address, latest }: Pick<ShownProps, 'address' | 'latest'>) {
   const { trainer, program, passed } = address;
   const isFiltered = (trainer ?? program ?? passed) !== undefined;
   const all = change(address, { trainer: undefined, program: undefined, passed: undefined });
   return (
-    <div class="card nothing">
+    <div class="card history-card">
       <p>
         No session fits {isFiltered ? 'these days and filters' : 'these days'}.
         {latest != null && (
@@ -76,7 +83,7 @@ function NothingShown({ address, latest }: Pick<ShownProps, 'address' | 'latest'
           </>
         )}
       </p>
-      <p class="choices">
+      <p class="history-choices">
         {isFiltered && <a href={hrefOf(all)}>Without filters</a>}
         {address.range !== 'all' && <a href={hrefOf({ ...all, range: 'all' })}>All sessions</a>}
       </p>
