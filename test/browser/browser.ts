@@ -48,7 +48,8 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
   return {
     async open(url, { others = [], ...options } = {}) {
       if (!browser) throw new Error('the browser is not running');
-      const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
+      const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
+      const page = await context.newPage();
       const complaints: string[] = [];
       const mayAsk = (asked: string) =>
         [url, ...others].some((allowed) => new URL(allowed).origin === new URL(asked).origin);

@@ -25,8 +25,6 @@ async function openView({ path, ...view }: ConsoleView): Promise<Tab> {
   return tab;
 }
 
-const schemes = ['light', 'dark'] as const;
-
 describe('signing in', () => {
   it('says what is wrong with a token, takes one that is pasted, and forgets it', async () => {
     const { page, complaints } = await browser.open(`${gateway.url}/console/locks`);
@@ -80,23 +78,24 @@ describe('signing in', () => {
   });
 });
 
-/** By day and by night, wide and at the width of a small telephone. */
+/** How a page is looked at: all that differs by width and all that differs by colour, not each with each. */
+const looks = [
+  { width: 1200, colorScheme: 'light' },
+  { width: 1200, colorScheme: 'dark' },
+  { width: 360, colorScheme: 'dark' },
+] as const;
+
+/** By day and by night, wide and as narrow as a small telephone. */
 async function expectGoodForEverybody(page: Page, name: string): Promise<void> {
   const problems: string[] = [];
-  for (const [size, width] of [
-    ['wide', 1200],
-    ['narrow', 360],
-  ] as const) {
+  for (const { width, colorScheme } of looks) {
     await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of schemes) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      // What is hidden by the width is looked at once.
-      if (size === 'wide' || colorScheme === 'light')
-        problems.push(...(await violationsOf(page)).map((each) => `${size}, ${colorScheme}: ${each}`));
-      await keepScreenshot(page, `console-${name}-${size}-${colorScheme}`);
-    }
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await keepScreenshot(page, `console-${name}-${width}-${colorScheme}`);
+    const found = await violationsOf(page);
     const pixels = await overhang(page);
-    if (pixels > 0) problems.push(`${size}: ${pixels} pixels stand out`);
+    if (pixels > 0) found.push(`${pixels} pixels stand out`);
+    problems.push(...found.map((problem) => `${width}, ${colorScheme}: ${problem}`));
   }
   expect(problems).toEqual([]);
 }
@@ -107,7 +106,9 @@ describe.each(views)('$path', (view) => {
     expect(await page.title()).toBe(`${view.title} · Dovetail`);
     const name = view.path.slice(1).replaceAll('/', '-');
     await expectGoodForEverybody(page, name);
-    for (const closed of await page.locator('details:not([open]) > summary').all()) await closed.click();
+    // One that opens is one less.
+    const closed = page.locator('main details:not([open]) > summary');
+    while ((await closed.count()) > 0) await closed.first().click();
     await page.locator('.sources pre').first().waitFor();
     await expectGoodForEverybody(page, `${name}-opened`);
     expect(complaints).toEqual([]);
@@ -120,6 +121,25 @@ describe.each(views)('$path', (view) => {
     const { missing, inOrder } = await walk(page);
     expect({ missing, inOrder }).toEqual({ missing: [], inOrder: true });
   });
+});
+
+it('has a link past the navigation, which comes first, and goes on at the heading of the next view', async () => {
+  const { page } = await openView(views[0]);
+  await page.reload();
+  await expectView(page, views[0]);
+  const focused = () => page.evaluate(() => document.activeElement?.textContent);
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('Skip to the content');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  const inMain = await page.evaluate(() => document.activeElement?.closest('main') !== null);
+  expect(inMain).toBe(true);
+  expect(page.url()).toBe(`${gateway.url}/console#content`);
+  await page.getByRole('link', { name: 'Locks' }).press('Enter');
+  await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
+  await expect.poll(focused).toBe('Locks');
+  await page.goBack();
+  await expectView(page, views[0]);
 });
 
 /** Presses Tab from the top of the page to its end, and says what was not come to, and whether it went down the page. */

@@ -5,21 +5,21 @@ import { expect } from 'vitest';
 
 export interface ConsoleView {
   readonly path: string;
-  readonly title: string;
+  readonly title: string | RegExp;
   /** Something that it shows of the demo account. */
   readonly shows: string | RegExp;
 }
 
 /** Every view, with what the demo account has there. */
-export const views: readonly ConsoleView[] = [
+export const views = [
   { path: '/console', title: 'Overview', shows: 'Beginner Program' },
   { path: '/console/programs', title: 'Programs', shows: 'Coach’s Pick' },
   { path: '/console/programs/1', title: 'Beginner Program', shows: 'A gentle introduction' },
   { path: '/console/history', title: 'History', shows: 'Beginner Program' },
-  { path: '/console/history/1', title: 'Session', shows: /repetition/i },
+  { path: '/console/history/1', title: 'Session 60', shows: /repetition/i },
   { path: '/console/locks', title: 'Locks', shows: 'Weekend Lock' },
   { path: '/console/locks/1', title: 'Weekend Lock', shows: /locked/i },
-];
+] as const satisfies readonly ConsoleView[];
 
 /** Signs in by pasting a token. */
 export async function signIn(page: Page, token: string): Promise<void> {
