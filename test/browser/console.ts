@@ -1,25 +1,8 @@
-/** What the tests of the console know of it: its views, and how to come to them. */
+/** How the tests of the console come to its views, and when they are there. */
 
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-
-export interface ConsoleView {
-  readonly path: string;
-  readonly title: string | RegExp;
-  /** Something that it shows of the demo account. */
-  readonly shows: string | RegExp;
-}
-
-/** Every view, with what the demo account has there. */
-export const views = [
-  { path: '/console', title: 'Overview', shows: 'Beginner Program' },
-  { path: '/console/programs', title: 'Programs', shows: 'Coach’s Pick' },
-  { path: '/console/programs/1', title: 'Beginner Program', shows: 'A gentle introduction' },
-  { path: '/console/history', title: 'History', shows: 'Beginner Program' },
-  { path: '/console/history/1', title: 'Session 60', shows: /repetition/i },
-  { path: '/console/locks', title: 'Locks', shows: 'Weekend Lock' },
-  { path: '/console/locks/1', title: 'Weekend Lock', shows: /locked/i },
-] as const satisfies readonly ConsoleView[];
+import type { ConsoleView } from './views.ts';
 
 /** Signs in by pasting a token. */
 export async function signIn(page: Page, token: string): Promise<void> {
