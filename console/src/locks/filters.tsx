@@ -52,7 +52,7 @@ export function Filters() {
   const isNarrowed = Object.keys(whereOf(query)).length > 0;
   if (data?.lockSessionStats && states.length === 0 && !isNarrowed) return null;
   return (
-    <search class="filters">
+    <search class="filters lock-filters" aria-label="Lock sessions">
       <Choice name="State" value={query.state} options={states} onChange={set('state')} />
       <Choice name="Template" value={query.template} options={templates} onChange={set('template')} />
       <Choice

@@ -156,9 +156,9 @@ function Events({ session: { segments }, course }: { session: Session; course: C
           <tr>
             <th scope="col">When</th>
             <th scope="col">Event</th>
-            <th scope="col">From then on</th>
+            <th scope="col">Device</th>
             <th scope="col" class="number">
-              For
+              Lasted
             </th>
           </tr>
         </thead>

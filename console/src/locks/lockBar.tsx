@@ -42,7 +42,7 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
   const [bar, width] = useWidth();
   const place = (time: number) => (time - from) / (to - from);
   const percent = (time: number) => `${place(time) * 100}%`;
-  const marks = marksBetween(from, to, Math.min(Math.floor(width / (2 * markWidth)), mostMarks));
+  const marks = marksBetween(from, to, Math.min(Math.floor(width / markWidth), mostMarks));
   // What it shows is said in words beside it.
   return (
     <div class="lock-bar" aria-hidden="true" ref={bar}>
