@@ -28,7 +28,7 @@ export const Legend = () => (
 export function describe(course: Course): string {
   const [locked, breaks, open] = [sumOf(course, 'locked'), sumOf(course, 'break'), sumOf(course, 'open')];
   return [
-    locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked yet',
+    locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked',
     breaks.count === 1 && `1 break of ${duration(breaks.seconds)}`,
     breaks.count > 1 && `${breaks.count} breaks of ${duration(breaks.seconds)} in all`,
     open.count > 0 && `open for ${duration(open.seconds)}`,
