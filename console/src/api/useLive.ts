@@ -1,7 +1,7 @@
 /** What a view shows: the result of a query, now and after every change. */
 
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
-import type { AnyVariables, CombinedError } from '@urql/core';
+import { type AnyVariables, type CombinedError, createRequest } from '@urql/core';
 import { useQuery } from '@urql/preact';
 import { useRef } from 'preact/hooks';
 import { live } from './live.ts';
@@ -19,12 +19,13 @@ export function useLive<Data, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
 ): LiveResult<Data> {
-  const [{ data, error, fetching }] = useQuery({
-    query: document,
-    variables,
-    context: live,
-  });
-  const last = useRef<Data | undefined>(undefined);
-  if (data !== undefined && !fetching) last.current = data;
-  return { data: data ?? last.current, error, isPending: fetching };
+  const { key } = createRequest(document, variables);
+  const [{ data, error, fetching, operation }] = useQuery({ query: document, variables, context: live });
+  const last = useRef<{ key: number; data: Data } | undefined>(undefined);
+  // Other variables are asked with after they were rendered with: until then the result is that of those before.
+  const isPending = fetching || operation?.key !== key;
+  if (isPending) return { data: last.current?.data, error: undefined, isPending };
+  if (data !== undefined) last.current = { key, data };
+  else if (last.current?.key !== key) last.current = undefined;
+  return { data: last.current?.data, error, isPending };
 }
