@@ -121,12 +121,16 @@ interface SessionsProps {
 
 function Sessions({ result, isNarrowed }: SessionsProps) {
   const heading = useRef<HTMLHeadingElement>(null);
-  const { hrefWith } = useAddress();
+  const { query, hrefWith } = useAddress();
+  const found = result.data?.lockSessions;
   return (
     <section aria-labelledby="lock-sessions">
       <h2 id="lock-sessions" ref={heading} tabIndex={-1}>
         Sessions
       </h2>
+      <p role="status" class="hidden">
+        {found && !result.isPending && `${found.totalCount.toLocaleString()} sessions`}
+      </p>
       <Loaded result={result}>
         {({ lockSessions }) =>
           lockSessions &&
@@ -147,7 +151,7 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
           ))
         }
       </Loaded>
-      {result.error && (
+      {result.error && (query.after ?? query.before) !== undefined && (
         <p>
           <a href={hrefWith(firstPage)}>First page</a>
         </p>
