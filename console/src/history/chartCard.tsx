@@ -9,12 +9,11 @@ import { download } from './download.ts';
 import { groupsAsCsv } from './exported.ts';
 import { figures } from './figures.ts';
 import { GroupsTable } from './groupsTable.tsx';
-import type { Stats } from './queries.ts';
 import { isPossible } from './range.ts';
+import type { Stats } from './stats.ts';
 
 interface ChartCardProps {
   stats: Stats;
-  by: Period;
   address: HistoryAddress;
   /** How many days are shown. */
   length: number;
@@ -24,7 +23,7 @@ interface ChartCardProps {
 
 const periodNames = { DAY: 'Day', WEEK: 'Week', MONTH: 'Month' } as const;
 
-export function ChartCard({ stats: { groups }, by, address, length, fileName }: ChartCardProps) {
+export function ChartCard({ stats: { groups, by }, address, length, fileName }: ChartCardProps) {
   const { route } = useLocation();
   // Sessions whose time is infinite have no place in the chart.
   const dated = useMemo(() => groups.filter(({ period }) => period), [groups]);
@@ -79,7 +78,7 @@ function FigureChoice({ address }: Pick<ChartCardProps, 'address'>) {
   );
 }
 
-function PeriodChoice({ by, address, length }: Pick<ChartCardProps, 'by' | 'address' | 'length'>) {
+function PeriodChoice({ by, address, length }: Omit<ChartCardProps, 'stats' | 'fileName'> & { by: Period }) {
   return (
     <nav class="history-choices" aria-label="Periods">
       {periods.map((period) =>

@@ -2,20 +2,11 @@
 
 import { duration } from '../parts/time.tsx';
 import type { FigureName } from './address.ts';
-import type { Group } from './queries.ts';
-
-type Figures = Pick<
-  Group,
-  | 'averageGradePercent'
-  | 'totalPoints'
-  | 'totalRepsMeasured'
-  | 'totalDurationMeasuredSeconds'
-  | 'totalDistanceTravelledMetres'
->;
+import type { Group } from './stats.ts';
 
 export interface Figure {
   readonly label: string;
-  of(figures: Figures): number | null | undefined;
+  of(group: Group): number | null | undefined;
   format(value: number): string;
   /** How far the marks of its axis may be apart, where that is not a power of ten. */
   readonly steps?: number[];
@@ -39,9 +30,11 @@ export const asMetres = (value: number): string => metres.format(value);
 /** What stands where nothing was measured. */
 export const nothing = '–';
 
-/** A number as it is written, or that there is none. */
-export const orNothing = (value: number | null | undefined, format: (value: number) => string): string =>
-  value == null ? nothing : format(value);
+/** A number as it is written, that there is none, or that it is not known yet. */
+export function orNothing(value: number | null | undefined, format: (value: number) => string): string {
+  if (value === undefined) return '…';
+  return value === null ? nothing : format(value);
+}
 
 export const figures: Readonly<Record<FigureName, Figure>> = {
   points: { label: 'Points', of: ({ totalPoints }) => totalPoints, format: number },

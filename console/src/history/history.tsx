@@ -8,10 +8,17 @@ import { View } from '../parts/view.tsx';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
-import { historyPrograms, historySessions, historyStats, historyTrainers } from './queries.ts';
+import {
+  historyCounts,
+  historyFigures,
+  historyPrograms,
+  historySessions,
+  historyTrainers,
+} from './queries.ts';
 import { choosePeriod, daysOf, lengthOf } from './range.ts';
 import { pageVariables } from './sessionList.tsx';
-import { Shown, statsVariables } from './shown.tsx';
+import { Shown } from './shown.tsx';
+import { statsVariables } from './stats.ts';
 import './history.css';
 
 export function History() {
@@ -27,7 +34,12 @@ export function History() {
   const where = filterOf(days, address);
   const by = length === undefined ? undefined : choosePeriod(length, address.by);
   const sources = [
-    ...(by ? [{ document: historyStats, variables: statsVariables(where, by) }] : []),
+    ...(by
+      ? [historyCounts, historyFigures].map((document) => ({
+          document,
+          variables: statsVariables(where, by),
+        }))
+      : []),
     { document: historySessions, variables: pageVariables(where, address) },
     { document: historyPrograms, variables: {} },
     { document: historyTrainers, variables: {} },

@@ -42,6 +42,6 @@ export function timeName(instant: string): string {
 /** The days between which something is shown. */
 export function rangeName(from: Day | undefined, to: Day | undefined): string {
   if (from !== undefined && to !== undefined) return day.formatRange(timeOf(from), timeOf(to));
-  if (from !== undefined) return `since ${dayName(from)}`;
-  return to === undefined ? 'all there is' : `until ${dayName(to)}`;
+  if (from !== undefined) return `Since ${dayName(from)}`;
+  return to === undefined ? 'All there is' : `Until ${dayName(to)}`;
 }

@@ -1,22 +1,17 @@
 /** What the history asks. */
 
-import type { HistorySessionsQuery, HistoryStatsQuery } from '../../generated/graphql.ts';
+import type { HistorySessionsQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 
-/** The chart, its table and the totals. */
-export const historyStats = graphql(`
-  query HistoryStats($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
+/** How many sessions there are in each period. */
+export const historyCounts = graphql(`
+  query HistoryCounts($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
     dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: true) {
       total {
         sessionCount
         passedSessionCount
         failedSessionCount
         detailsPendingCount
-        averageGradePercent
-        totalPoints
-        totalRepsMeasured
-        totalDurationMeasuredSeconds
-        totalDistanceTravelledMetres
       }
       groups {
         period {
@@ -27,6 +22,26 @@ export const historyStats = graphql(`
         sessionCount
         passedSessionCount
         failedSessionCount
+      }
+    }
+  }
+`);
+
+/** What was measured in each period. Of very many sessions it takes longer than how many they are, so it is asked by itself. */
+export const historyFigures = graphql(`
+  query HistoryFigures($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
+    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: true) {
+      total {
+        averageGradePercent
+        totalPoints
+        totalRepsMeasured
+        totalDurationMeasuredSeconds
+        totalDistanceTravelledMetres
+      }
+      groups {
+        period {
+          date
+        }
         averageGradePercent
         totalPoints
         totalRepsMeasured
@@ -111,7 +126,5 @@ export const historyTrainers = graphql(`
   }
 `);
 
-export type Stats = NonNullable<HistoryStatsQuery['dttSessionStats']>;
-export type Group = Stats['groups'][number];
 export type SessionPage = NonNullable<HistorySessionsQuery['dttSessions']>;
 export type Session = SessionPage['nodes'][number];

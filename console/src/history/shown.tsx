@@ -1,20 +1,17 @@
 /** What there is of the days and filters that are chosen. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
-import { useLive } from '../api/useLive.ts';
 import { Loaded } from '../parts/loaded.tsx';
-import { Time, timeZone } from '../parts/time.tsx';
+import { Time } from '../parts/time.tsx';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import type { Period } from './calendar.ts';
 import { ChartCard } from './chartCard.tsx';
 import { number } from './figures.ts';
 import { rangeName } from './periodName.ts';
-import { historyStats, type Stats } from './queries.ts';
 import type { Between } from './range.ts';
 import { SessionList } from './sessionList.tsx';
+import { type Total, useStats } from './stats.ts';
 import { Totals } from './totals.tsx';
-
-export const statsVariables = (where: DttSessionFilter, by: Period) => ({ where, by: [by], timeZone });
 
 interface ShownProps {
   address: HistoryAddress;
@@ -28,26 +25,25 @@ interface ShownProps {
 }
 
 export function Shown({ address, days, length, by, where, latest }: ShownProps) {
-  const result = useLive(historyStats, statsVariables(where, by));
-  const total = result.data?.dttSessionStats?.total;
+  const result = useStats(where, by);
+  const total = result.data?.total;
   const count = total?.sessionCount;
   const fileName = ['sessions', days.from, days.to].filter((part) => part !== undefined).join('-');
   return (
     <>
       <p role="status" class="history-said">
-        {total && !result.isPending ? `${rangeName(days.from, days.to)}: ${saidOf(total)}.` : 'Loading…'}
+        {total && (result.isPending ? 'Loading…' : `${rangeName(days.from, days.to)}: ${saidOf(total)}.`)}
       </p>
       <Loaded result={result}>
-        {({ dttSessionStats: stats }) =>
-          stats &&
-          (stats.total.sessionCount === 0 ? (
+        {(stats) =>
+          stats.total.sessionCount === 0 ? (
             <NothingShown address={address} latest={latest} />
           ) : (
             <div aria-busy={result.isPending}>
               <Totals total={stats.total} />
-              <ChartCard stats={stats} by={by} address={address} length={length} fileName={fileName} />
+              <ChartCard stats={stats} address={address} length={length} fileName={fileName} />
             </div>
-          ))
+          )
         }
       </Loaded>
       {count !== 0 && <SessionList address={address} where={where} fileName={fileName} />}
@@ -56,7 +52,7 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
 }
 
 /** For example `34 sessions, 29 passed, 2 not passed, 3 not known`. */
-function saidOf({ sessionCount, passedSessionCount, failedSessionCount }: Stats['total']): string {
+function saidOf({ sessionCount, passedSessionCount, failedSessionCount }: Total): string {
   const unknown = sessionCount - passedSessionCount - failedSessionCount;
   const parts = [
     `${number(sessionCount)} ${sessionCount === 1 ? 'session' : 'sessions'}`,

@@ -3,9 +3,9 @@
 import { Figures } from '../parts/facts.tsx';
 import { duration } from '../parts/time.tsx';
 import { asMetres, asPercent, number, orNothing, share } from './figures.ts';
-import type { Stats } from './queries.ts';
+import type { Total } from './stats.ts';
 
-export function Totals({ total }: { total: Stats['total'] }) {
+export function Totals({ total }: { total: Total }) {
   const { sessionCount, passedSessionCount, detailsPendingCount } = total;
   return (
     <>

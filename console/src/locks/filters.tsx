@@ -1,7 +1,8 @@
 /** What the list of lock sessions is narrowed to, in the address. */
 
+import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';
-import { useLive } from '../api/useLive.ts';
+import type { LiveResult } from '../api/useLive.ts';
 import { type Address, databaseIdOf, useAddress } from '../parts/address.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { firstPage } from '../parts/paging.tsx';
@@ -39,9 +40,8 @@ export function whereOf({ state, template, active }: Address['query']) {
   };
 }
 
-export function Filters() {
+export function Filters({ result: { data, error } }: { result: LiveResult<ResultOf<typeof choices>> }) {
   const { query, hrefWith, change } = useAddress();
-  const { data, error } = useLive(choices, {});
   const groups = data?.lockSessionStats?.groups ?? [];
   const states = count(groups, ({ lockState }) => [lockState ?? '', lockState ?? 'no state']);
   const templates = count(groups, ({ templateId, template }) => [
@@ -52,7 +52,7 @@ export function Filters() {
   const isNarrowed = Object.keys(whereOf(query)).length > 0;
   if (data?.lockSessionStats && states.length === 0 && !isNarrowed) return null;
   return (
-    <search class="filters">
+    <search class="filters lock-filters" aria-label="Lock sessions">
       <Choice name="State" value={query.state} options={states} onChange={set('state')} />
       <Choice name="Template" value={query.template} options={templates} onChange={set('template')} />
       <Choice

@@ -156,9 +156,8 @@ function Events({ session: { segments }, course }: { session: Session; course: C
           <tr>
             <th scope="col">When</th>
             <th scope="col">Event</th>
-            <th scope="col">From then on</th>
             <th scope="col" class="number">
-              For
+              Lasted
             </th>
           </tr>
         </thead>
@@ -168,8 +167,9 @@ function Events({ session: { segments }, course }: { session: Session; course: C
               <td>
                 <Time at={createdAt} />
               </td>
-              <td>{type}</td>
-              <td>{isLocked ? 'Locked' : 'Open'}</td>
+              <td>
+                {type} <span class="hint">{isLocked ? 'locked' : 'open'}</span>
+              </td>
               <td class="number">{lengthOf(course, id)}</td>
             </tr>
           ))}

@@ -28,7 +28,7 @@ export const Legend = () => (
 export function describe(course: Course): string {
   const [locked, breaks, open] = [sumOf(course, 'locked'), sumOf(course, 'break'), sumOf(course, 'open')];
   return [
-    locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked yet',
+    locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked',
     breaks.count === 1 && `1 break of ${duration(breaks.seconds)}`,
     breaks.count > 1 && `${breaks.count} breaks of ${duration(breaks.seconds)} in all`,
     open.count > 0 && `open for ${duration(open.seconds)}`,
@@ -42,7 +42,7 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
   const [bar, width] = useWidth();
   const place = (time: number) => (time - from) / (to - from);
   const percent = (time: number) => `${place(time) * 100}%`;
-  const marks = marksBetween(from, to, Math.min(Math.floor(width / (2 * markWidth)), mostMarks));
+  const marks = marksBetween(from, to, Math.min(Math.floor(width / markWidth), mostMarks));
   // What it shows is said in words beside it.
   return (
     <div class="lock-bar" aria-hidden="true" ref={bar}>

@@ -7,7 +7,7 @@ import { type LiveResult, useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
 import { Figures } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
-import { Paging, pageOf } from '../parts/paging.tsx';
+import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { duration } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
 import { choices, Filters, whereOf } from './filters.tsx';
@@ -65,6 +65,9 @@ export function Locks() {
   const page = { where, ...pageOf(query) };
   const sessions = useLive(lockSessions, page);
   const stats = useLive(totals, { where });
+  const templates = useLive(lockTemplates, {});
+  // The last, since it takes longest.
+  const options = useLive(choices, {});
   const sources = [
     { document: lockSessions, variables: page },
     { document: totals, variables: { where } },
@@ -73,7 +76,7 @@ export function Locks() {
   ];
   return (
     <View title="Locks" sources={sources}>
-      <Filters />
+      <Filters result={options} />
       <Loaded result={stats}>
         {({ lockSessionStats }) => lockSessionStats && <Totals total={lockSessionStats.total} />}
       </Loaded>
@@ -81,7 +84,7 @@ export function Locks() {
         <Sessions result={sessions} isNarrowed={Object.keys(where).length > 0} />
         <section aria-labelledby="lock-templates">
           <h2 id="lock-templates">Templates</h2>
-          <LockTemplates />
+          <LockTemplates result={templates} />
         </section>
       </div>
     </View>
@@ -118,11 +121,16 @@ interface SessionsProps {
 
 function Sessions({ result, isNarrowed }: SessionsProps) {
   const heading = useRef<HTMLHeadingElement>(null);
+  const { query, hrefWith } = useAddress();
+  const found = result.data?.lockSessions;
   return (
     <section aria-labelledby="lock-sessions">
       <h2 id="lock-sessions" ref={heading} tabIndex={-1}>
         Sessions
       </h2>
+      <p role="status" class="hidden">
+        {found && !result.isPending && `${found.totalCount.toLocaleString()} sessions`}
+      </p>
       <Loaded result={result}>
         {({ lockSessions }) =>
           lockSessions &&
@@ -143,6 +151,11 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
           ))
         }
       </Loaded>
+      {result.error && (query.after ?? query.before) !== undefined && (
+        <p>
+          <a href={hrefWith(firstPage)}>First page</a>
+        </p>
+      )}
     </section>
   );
 }

@@ -1,7 +1,8 @@
 /** Lock templates, from which lock sessions are started. */
 
+import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';
-import { useLive } from '../api/useLive.ts';
+import type { LiveResult } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
@@ -27,8 +28,7 @@ export const lockTemplates = graphql(`
   }
 `);
 
-export function LockTemplates() {
-  const result = useLive(lockTemplates, {});
+export function LockTemplates({ result }: { result: LiveResult<ResultOf<typeof lockTemplates>> }) {
   return (
     <Loaded result={result}>
       {({ lockTemplates }) =>

@@ -6,38 +6,33 @@ import { Timeline } from '../parts/timeline.tsx';
 import type { Viewer } from './query.ts';
 
 export function ActiveProgram({ program }: { program: Viewer['activeDttTemplate'] }) {
-  return (
-    <section class="card wide" aria-labelledby="active-program">
-      <h2 id="active-program">Active program</h2>
-      {program ? (
-        <>
-          <p class="lead">
-            <a href={`/console/programs/${program.databaseId}`}>{program.name}</a>{' '}
-            <span class="hint">{duration(lengthOf(program.segments))} in all</span>
-          </p>
-          {program.tagline && <p>{program.tagline}</p>}
-          {program.segments.length === 0 ? (
-            <Empty>It has no segments.</Empty>
-          ) : (
-            <Timeline
-              label="Segments, in order"
-              parts={program.segments.map(({ id, type, durationSeconds, repeat }) => ({
-                key: id,
-                name: type,
-                seconds: durationSeconds,
-                times: repeat ?? null,
-                kind: type,
-              }))}
-            />
-          )}
-        </>
+  return program ? (
+    <>
+      <p class="lead">
+        <a href={`/console/programs/${program.databaseId}`}>{program.name}</a>{' '}
+        <span class="hint">{duration(lengthOf(program.segments))} in all</span>
+      </p>
+      {program.tagline && <p>{program.tagline}</p>}
+      {program.segments.length === 0 ? (
+        <Empty>It has no segments.</Empty>
       ) : (
-        <Empty>
-          No program is active. <a href="/console/programs">Choose one of your programs</a> and activate it:
-          its segments are then here.
-        </Empty>
+        <Timeline
+          label="Segments, in order"
+          parts={program.segments.map(({ id, type, durationSeconds, repeat }) => ({
+            key: id,
+            name: type,
+            seconds: durationSeconds,
+            times: repeat ?? null,
+            kind: type,
+          }))}
+        />
       )}
-    </section>
+    </>
+  ) : (
+    <Empty>
+      No program is active. <a href="/console/programs">Choose one of your programs</a> and activate it: its
+      segments are then here.
+    </Empty>
   );
 }
 

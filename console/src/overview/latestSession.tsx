@@ -7,26 +7,21 @@ import { Time, TimeAgo } from '../parts/time.tsx';
 import type { Viewer } from './query.ts';
 
 export function LatestSession({ session }: { session: Viewer['latestDttSession'] }) {
-  return (
-    <section class="card" aria-labelledby="latest-session">
-      <h2 id="latest-session">Latest session</h2>
-      {session ? (
-        <>
-          <p class="lead head">
-            <a href={`/console/history/${session.databaseId}`}>
-              {session.name || `Session ${session.databaseId}`}
-            </a>
-            <Passed passed={session.passed} />
-          </p>
-          <p class="hint">
-            <TimeAgo at={session.createdAt} /> (<Time at={session.createdAt} />)
-          </p>
-          <Facts of={factsOf(session)} />
-        </>
-      ) : (
-        <Empty>No training session yet. The newest one is here as soon as a trainer has sent it.</Empty>
-      )}
-    </section>
+  return session ? (
+    <>
+      <p class="lead head">
+        <a href={`/console/history/${session.databaseId}`}>
+          {session.name || `Session ${session.databaseId}`}
+        </a>
+        <Passed passed={session.passed} />
+      </p>
+      <p class="hint">
+        <TimeAgo at={session.createdAt} /> (<Time at={session.createdAt} />)
+      </p>
+      <Facts of={factsOf(session)} />
+    </>
+  ) : (
+    <Empty>No training session yet. The newest one is here as soon as a trainer has sent it.</Empty>
   );
 }
 

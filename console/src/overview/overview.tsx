@@ -5,9 +5,10 @@ import { Figures } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
 import { ActiveProgram } from './activeProgram.tsx';
-import { Devices } from './devices.tsx';
+import { LockDevices, Ossms, Trainers } from './devices.tsx';
 import { LatestSession } from './latestSession.tsx';
-import { overview } from './query.ts';
+import { Part } from './part.tsx';
+import { overview, type Viewer } from './query.ts';
 import { RunningLock } from './runningLock.tsx';
 import './overview.css';
 
@@ -15,6 +16,9 @@ const sources = [{ document: overview, variables: {} }];
 
 export function Overview() {
   const result = useLive(overview, {});
+  // What is null may be none, or what the gateway failed to read.
+  const isKnown = (field: keyof Viewer) =>
+    !result.error?.graphQLErrors.some(({ path }) => path?.[1] === field);
   return (
     <View title="Overview" sources={sources}>
       <Loaded result={result}>
@@ -37,10 +41,24 @@ export function Overview() {
                 ]}
               />
               <div class="overview">
-                <ActiveProgram program={viewer.activeDttTemplate} />
-                <LatestSession session={viewer.latestDttSession} />
-                <RunningLock lock={viewer.activeLockSession} />
-                <Devices viewer={viewer} />
+                <Part name="Active program" kind="wide" isKnown={isKnown('activeDttTemplate')}>
+                  <ActiveProgram program={viewer.activeDttTemplate} />
+                </Part>
+                <Part name="Latest session" isKnown={isKnown('latestDttSession')}>
+                  <LatestSession session={viewer.latestDttSession} />
+                </Part>
+                <Part name="Running lock" isKnown={isKnown('activeLockSession')}>
+                  <RunningLock lock={viewer.activeLockSession} />
+                </Part>
+                <Part name="Trainers" kind="third" isKnown={isKnown('dttDevices')}>
+                  <Trainers devices={viewer.dttDevices} />
+                </Part>
+                <Part name="Lock devices" kind="third" isKnown={isKnown('lkbxDevices')}>
+                  <LockDevices devices={viewer.lkbxDevices} />
+                </Part>
+                <Part name="OSSMs" kind="third" isKnown={isKnown('ossmDevices')}>
+                  <Ossms devices={viewer.ossmDevices} />
+                </Part>
               </div>
             </>
           ) : (

@@ -33,15 +33,18 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
       <progress aria-label="Time passed of this lock session" max={1} value={passed}>
         {percent.format(passed)}
       </progress>
-      {left > 0 ? (
-        <p class="hint">
-          Ends <Time at={endsAt} />
-        </p>
-      ) : (
-        <p role="status">
-          It was due to end <TimeAgo at={endsAt} />, and is under way until the service ends it.
-        </p>
-      )}
+      <p class="hint">
+        {left > 0 ? (
+          <>
+            Ends <Time at={endsAt} />
+          </>
+        ) : (
+          <>
+            Was due to end <TimeAgo at={endsAt} />
+          </>
+        )}
+      </p>
+      <p role="status">{left === 0 && 'It is under way until the service ends it.'}</p>
     </div>
   );
 }
