@@ -15,7 +15,7 @@ export function Totals({ total }: { total: Total }) {
         of={[
           ['Sessions', number(sessionCount)],
           [
-            known === sessionCount ? 'Passed' : 'Passed, where known',
+            known === sessionCount ? 'Passed' : 'Passed of known',
             known === 0 ? nothing : share(passedSessionCount, known),
           ],
           ['Average grade', orNothing(total.averageGradePercent, asPercent)],
