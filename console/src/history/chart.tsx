@@ -11,7 +11,7 @@ import { type Day, lastDayOf, type Period } from './calendar.ts';
 import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
 import { type Figure, figures, number, orNothing } from './figures.ts';
 import { periodName } from './periodName.ts';
-import type { Group } from './stats.ts';
+import type { Group } from './queries.ts';
 
 interface ChartProps {
   /** One for each period, without gaps. */

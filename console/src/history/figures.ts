@@ -2,7 +2,7 @@
 
 import { duration } from '../parts/time.tsx';
 import type { FigureName } from './address.ts';
-import type { Group } from './stats.ts';
+import type { Group } from './queries.ts';
 
 export interface Figure {
   readonly label: string;

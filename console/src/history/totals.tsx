@@ -3,7 +3,7 @@
 import { Figures } from '../parts/facts.tsx';
 import { duration } from '../parts/time.tsx';
 import { asDistance, asPercent, nothing, number, orNothing, share } from './figures.ts';
-import type { Total } from './stats.ts';
+import type { Total } from './queries.ts';
 
 export function Totals({ total }: { total: Total }) {
   const { sessionCount, passedSessionCount, failedSessionCount, detailsPendingCount } = total;
