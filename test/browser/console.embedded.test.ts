@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { keepScreenshot, type Tab, useBrowser } from './browser.ts';
-import { expectView, overhang, signIn, signInToDemo } from './console.ts';
+import { expectView, overhang, shiftOf, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
 // Every view is drawn several times, which takes its time on a busy machine.
@@ -106,6 +106,10 @@ describe.each(Object.entries(views))('%s', (name, view: ConsoleView) => {
     const { page, complaints } = await openView(view);
     expect(await page.title()).toBe(`${view.title} · Dovetail`);
     await expectGoodForEverybody(page, name);
+    // Now as narrow as it was left.
+    await page.reload();
+    await expectView(page, view);
+    expect(await shiftOf(page)).toBeLessThan(0.1);
     // One that opens is one less.
     const closed = page.locator('main details:not([open]) > summary');
     while ((await closed.count()) > 0) await closed.first().click();

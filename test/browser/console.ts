@@ -30,3 +30,21 @@ export const overhang = (page: Page): Promise<number> =>
     const { scrollWidth, clientWidth } = document.documentElement;
     return scrollWidth - clientWidth;
   });
+
+/** How much of a page has moved under one's eyes since it was loaded (Cumulative Layout Shift): up to 0.1 is called good. */
+export const shiftOf = (page: Page): Promise<number> =>
+  page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        new PerformanceObserver((list) =>
+          resolve(
+            list
+              .getEntries()
+              .filter((entry) => Reflect.get(entry, 'hadRecentInput') === false)
+              .reduce((sum, entry) => sum + Number(Reflect.get(entry, 'value')), 0),
+          ),
+        ).observe({ type: 'layout-shift', buffered: true });
+        // It is not told of none.
+        setTimeout(() => resolve(0), 200);
+      }),
+  );
