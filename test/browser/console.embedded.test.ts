@@ -141,7 +141,7 @@ it('has a link past the navigation, which comes first, and goes on at the headin
   expect(page.url()).toBe(`${gateway.url}/console#content`);
   await page.getByRole('link', { name: 'Locks' }).press('Enter');
   await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
-  await expect.poll(focused).toBe('Locks');
+  await expect.poll(focused, { timeout: 5_000 }).toBe('Locks');
   await page.goBack();
   await expectView(page, views.overview);
 });

@@ -21,7 +21,8 @@ const timeout = 15_000;
 export async function expectView(page: Page, { title, shows }: Omit<ConsoleView, 'path'>): Promise<void> {
   await page.getByRole('heading', { level: 1, name: title }).waitFor({ timeout });
   await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor({ timeout });
-  await expect.poll(() => page.getByText('Loading…').filter({ visible: true }).count()).toBe(0);
+  const loading = page.getByText('Loading…').filter({ visible: true });
+  await expect.poll(() => loading.count(), { timeout }).toBe(0);
 }
 
 /** How many pixels of the page stand out to the side, where one has to scroll for them. */

@@ -74,7 +74,7 @@ it('shows in every tab what was activated in one, without loading anything anew'
   await overview.page.getByText('Program 1 of alice').waitFor({ timeout });
   await programs.page.getByRole('button', { name: 'Active now: Program 1 of alice' }).waitFor({ timeout });
   await here.page.getByRole('status').getByText('Program 1 of alice is the active program now').waitFor();
-  await expect.poll(() => here.page.getByRole('dialog').count()).toBe(0);
+  await dialog.waitFor({ state: 'detached' });
 
   const clicked = await here.page.evaluate(() => Reflect.get(globalThis, 'clicked'));
   process.stdout.write(`activated in one tab, shown in another after ${(await shown) - clicked} ms\n`);
@@ -86,7 +86,7 @@ it('shows in every tab what was activated in one, without loading anything anew'
   await other.getByRole('button', { name: 'Activate', exact: true }).click();
   await overview.page.getByText('Program 2 of alice').waitFor({ timeout });
   await here.page.getByRole('button', { name: 'Activate Program 1 of alice' }).waitFor({ timeout });
-  await expect.poll(() => here.page.getByText('is the active program now').count()).toBe(0);
+  await here.page.getByText('is the active program now').waitFor({ state: 'detached' });
   for (const { complaints } of [overview, programs, here]) expect(complaints).toEqual([]);
 });
 
