@@ -146,6 +146,16 @@ it('has a link past the navigation, which comes first, and goes on at the headin
   await expectView(page, views.overview);
 });
 
+it('opens the query behind a view in GraphiQL, with its variables, where it gives what the view shows', async () => {
+  const { page, complaints } = await openView(views.programs);
+  await page.locator('.sources summary').click();
+  await page.getByRole('link', { name: 'Open in GraphiQL' }).first().click();
+  await page.locator('.graphiql-query-editor').getByText('Programs').first().waitFor();
+  await page.getByRole('button', { name: 'Execute query' }).click();
+  await page.locator('.result-window').getByText('"Intervals"').first().waitFor();
+  expect(complaints).toEqual([]);
+});
+
 /** Presses Tab from the top of the page to its end, and says what was not come to, and whether it went down the page. */
 async function walk(page: Page) {
   await page.evaluate(() => {
