@@ -3,15 +3,15 @@
  * those of the legend, which the style sheet gives.
  */
 
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { FigureName } from './address.ts';
 import { type Day, lastDayOf, type Period } from './calendar.ts';
 import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
-import { figures, number, orNothing } from './figures.ts';
+import { type Figure, figures, number, orNothing } from './figures.ts';
 import { periodName } from './periodName.ts';
-import type { Group } from './stats.ts';
+import type { Group } from './queries.ts';
 
 interface ChartProps {
   /** One for each period, without gaps. */
@@ -28,33 +28,18 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
   const [pointed, setPointed] = useState<number>();
   const select = useRef(onSelect);
   select.current = onSelect;
-  const dates = useMemo(() => groups.flatMap(({ period }) => period?.date ?? []), [groups]);
 
   useLayoutEffect(() => {
     const element = place.current;
     if (!element) return;
-    const options = chartOptions({
-      dates,
+    const chart = draw(element, {
+      groups,
       by,
       figure: figures[figure],
-      width: element.clientWidth,
       colours: coloursOf(legend.current),
       onPoint: setPointed,
-      onSelect(first, last) {
-        const [from, to] = [dates[first], dates[last]];
-        if (from !== undefined && to !== undefined) select.current(from, lastDayOf(to, by));
-      },
+      onSelect: (from, to) => select.current(from, to),
     });
-    const chart = new uPlot(
-      options,
-      [
-        dates.map((_, index) => index),
-        groups.map(({ sessionCount }) => sessionCount),
-        groups.map(({ passedSessionCount }) => passedSessionCount),
-        groups.map((group) => figures[figure].of(group)),
-      ],
-      element,
-    );
     const stop = keepUp(chart, element);
     return () => {
       stop();
@@ -81,6 +66,40 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
       />
     </div>
   );
+}
+
+interface Drawing {
+  groups: readonly Group[];
+  by: Period;
+  figure: Figure;
+  colours: Colours;
+  onPoint(index: number | undefined): void;
+  onSelect(from: Day, to: Day): void;
+}
+
+function draw(element: HTMLElement, { groups, by, figure, colours, onPoint, onSelect }: Drawing): uPlot {
+  const dates = groups.flatMap(({ period }) => period?.date ?? []);
+  const values = groups.map((group) => figure.of(group) ?? null);
+  const options = chartOptions({
+    dates,
+    by,
+    figure,
+    hasFigures: values.some((value) => value !== null),
+    width: element.clientWidth,
+    colours,
+    onPoint,
+    onSelect(first, last) {
+      const [from, to] = [dates[first], dates[last]];
+      if (from !== undefined && to !== undefined) onSelect(from, lastDayOf(to, by));
+    },
+  });
+  const data: uPlot.AlignedData = [
+    dates.map((_, index) => index),
+    groups.map(({ sessionCount }) => sessionCount),
+    groups.map(({ passedSessionCount }) => passedSessionCount),
+    values,
+  ];
+  return new uPlot(options, data, element);
 }
 
 /** Has a chart follow the width of what it is in, and the colours of day and night. */
@@ -136,9 +155,11 @@ function Legend({ of, figure, group, by }: LegendProps) {
       <span>
         <i class="swatch figure" /> {label} {group && <b>{orNothing(figureOf(group), format)}</b>}
       </span>
-      <span class="pointed text">
-        {group?.period ? periodName(group.period.date, by) : 'Drag over the chart to look closer.'}
-      </span>
+      {group?.period ? (
+        <span class="text">{periodName(group.period.date, by)}</span>
+      ) : (
+        <span class="text by-dragging">Drag over the chart to look closer.</span>
+      )}
       <i class="line" />
       <i class="card-ground" />
     </div>

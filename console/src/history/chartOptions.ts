@@ -13,6 +13,8 @@ interface ChartParts {
   dates: readonly Day[];
   by: Period;
   figure: Figure;
+  /** Whether anything was measured of it. */
+  hasFigures: boolean;
   width: number;
   colours: Colours;
   /** Somebody points at a period, or at none any more. */
@@ -32,12 +34,12 @@ export function chartOptions({
   dates,
   by,
   figure,
+  hasFigures,
   width,
   colours,
   onPoint,
   onSelect,
 }: ChartParts): uPlot.Options {
-  const bars = uPlot.paths.bars?.({ size: [0.7, 48] });
   return {
     width,
     height: chartHeight,
@@ -48,24 +50,12 @@ export function chartOptions({
       sessions: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] },
       figure: { range: (_, __, most) => [0, Math.max(most, figure.reaches ?? 0) * 1.05 || 1] },
     },
-    series: [
-      {},
-      {
-        scale: 'sessions',
-        ...(bars && { paths: bars }),
-        stroke: colours.sessions,
-        width: 1,
-        points: { show: false },
-      },
-      { scale: 'sessions', ...(bars && { paths: bars }), fill: colours.passed, points: { show: false } },
-      {
-        scale: 'figure',
-        stroke: colours.figure,
-        width: 2,
-        points: { show: true, size: 7, width: 2, fill: colours.card, stroke: colours.figure },
-      },
+    series: seriesOf(dates.length, colours),
+    axes: [
+      periodAxis(dates, by, colours),
+      countAxis(colours),
+      { ...figureAxis(figure, colours), show: hasFigures },
     ],
-    axes: [periodAxis(dates, by, colours), countAxis(colours), figureAxis(figure, colours)],
     cursor: {
       y: false,
       points: { show: false },
@@ -85,6 +75,23 @@ export function chartOptions({
   };
 }
 
+function seriesOf(periods: number, { sessions, passed, figure, card }: Colours): uPlot.Series[] {
+  const bars = uPlot.paths.bars?.({ size: [0.7, 48] });
+  const ofSessions = { scale: 'sessions', points: { show: false }, ...(bars && { paths: bars }) };
+  const size = periods > 60 ? 4 : 7;
+  return [
+    {},
+    { ...ofSessions, stroke: sessions, width: 1 },
+    { ...ofSessions, fill: passed },
+    {
+      scale: 'figure',
+      stroke: figure,
+      width: 2,
+      points: { show: true, size, width: 2, fill: card, stroke: figure },
+    },
+  ];
+}
+
 function periodAxis(dates: readonly Day[], by: Period, { text, line }: Colours): uPlot.Axis {
   return {
     stroke: text,
@@ -93,9 +100,7 @@ function periodAxis(dates: readonly Day[], by: Period, { text, line }: Colours):
     grid: { show: false },
     ticks: { stroke: line, size: 5 },
     splits: ({ bbox }) => {
-      const room = Math.max(Math.floor(bbox.width / uPlot.pxRatio / spaceOfMark), 1);
-      const every = Math.ceil(dates.length / room);
-      return dates.flatMap((_, index) => (index % every === 0 ? index : []));
+      return placesOfMarks(dates, by, Math.max(Math.floor(bbox.width / uPlot.pxRatio / spaceOfMark), 1));
     },
     values: (_, splits) =>
       splits.map((index, place) => {
@@ -103,6 +108,16 @@ function periodAxis(dates: readonly Day[], by: Period, { text, line }: Colours):
         return date === undefined ? '' : markName(date, by, before);
       }),
   };
+}
+
+/** Which periods have a mark: every so many of them, and of months those that divide a year, or whole years. */
+function placesOfMarks(dates: readonly Day[], by: Period, room: number): number[] {
+  const least = Math.ceil(dates.length / room);
+  const every = by === 'MONTH' ? ([1, 2, 3, 6, 12, 24, 60].find((months) => months >= least) ?? 120) : least;
+  return dates.flatMap((date, index) => {
+    const [year = 0, month = 0] = date.split('-').map(Number);
+    return (by === 'MONTH' ? year * 12 + month - 1 : index) % every === 0 ? index : [];
+  });
 }
 
 function countAxis({ text, line }: Colours): uPlot.Axis {

@@ -1,8 +1,7 @@
 /** What is shown, as comma-separated values. The columns are named like the fields of the schema. */
 
 import { type Cell, csvLine } from './csv.ts';
-import type { Session } from './queries.ts';
-import type { Group } from './stats.ts';
+import type { Group, Session } from './queries.ts';
 
 type Column<Row> = readonly [name: string, cell: (row: Row) => Cell];
 

@@ -2,7 +2,7 @@
 
 import { duration } from '../parts/time.tsx';
 import type { FigureName } from './address.ts';
-import type { Group } from './stats.ts';
+import type { Group } from './queries.ts';
 
 export interface Figure {
   readonly label: string;
@@ -16,16 +16,16 @@ export interface Figure {
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
-const metres = new Intl.NumberFormat(undefined, {
-  style: 'unit',
-  unit: 'meter',
-  maximumFractionDigits: 1,
-});
+const inUnit = (unit: string) =>
+  new Intl.NumberFormat(undefined, { style: 'unit', unit, maximumFractionDigits: 1 });
+const [metres, kilometres] = [inUnit('meter'), inUnit('kilometer')];
 
 export const number = (value: number): string => decimal.format(value);
 export const share = (part: number, whole: number): string => percent.format(part / whole);
 export const asPercent = (value: number): string => percent.format(value / 100);
-export const asMetres = (value: number): string => metres.format(value);
+/** Metres, or kilometres where there are many. */
+export const asDistance = (value: number): string =>
+  value < 10_000 ? metres.format(value) : kilometres.format(value / 1_000);
 
 /** What stands where nothing was measured. */
 export const nothing = '–';
@@ -56,6 +56,6 @@ export const figures: Readonly<Record<FigureName, Figure>> = {
   distance: {
     label: 'Distance',
     of: ({ totalDistanceTravelledMetres }) => totalDistanceTravelledMetres,
-    format: asMetres,
+    format: asDistance,
   },
 };

@@ -4,7 +4,7 @@ import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { lastDayOf, type Period } from './calendar.ts';
 import { figures, number, orNothing } from './figures.ts';
 import { periodName } from './periodName.ts';
-import type { Group } from './stats.ts';
+import type { Group } from './queries.ts';
 
 interface GroupsTableProps {
   groups: readonly Group[];

@@ -1,6 +1,10 @@
 /** What the history asks. */
 
-import type { HistorySessionsQuery } from '../../generated/graphql.ts';
+import type {
+  HistoryCountsQuery,
+  HistoryFiguresQuery,
+  HistorySessionsQuery,
+} from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 
 /** How many sessions there are in each period. */
@@ -125,6 +129,13 @@ export const historyTrainers = graphql(`
     }
   }
 `);
+
+export type CountsOf = NonNullable<HistoryCountsQuery['dttSessionStats']>;
+export type FiguresOf = NonNullable<HistoryFiguresQuery['dttSessionStats']>;
+
+/** Of what was measured nothing is known at first. */
+export type Total = CountsOf['total'] & Partial<FiguresOf['total']>;
+export type Group = CountsOf['groups'][number] & Partial<FiguresOf['groups'][number]>;
 
 export type SessionPage = NonNullable<HistorySessionsQuery['dttSessions']>;
 export type Session = SessionPage['nodes'][number];

@@ -3,7 +3,7 @@
 import type { SessionQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
 import { duration } from '../parts/time.tsx';
-import { asMetres, asPercent, nothing, number, orNothing } from './figures.ts';
+import { asDistance, asPercent, nothing, number, orNothing } from './figures.ts';
 
 type Segment = NonNullable<SessionQuery['dttSession']>['segments'][number];
 
@@ -95,7 +95,7 @@ function Against({ measured, target, format }: AgainstProps) {
 }
 
 const more: readonly (readonly [name: string, value: (segment: Segment) => string])[] = [
-  ['Distance', ({ distanceTravelledMetres }) => orNothing(distanceTravelledMetres, asMetres)],
+  ['Distance', ({ distanceTravelledMetres }) => orNothing(distanceTravelledMetres, asDistance)],
   ['Stroke length', ({ strokeLength }) => orNothing(strokeLength, number)],
   ['Target depth', ({ targetDepth }) => orNothing(targetDepth, number)],
   ['Tolerance', ({ targetWindow }) => orNothing(targetWindow, number)],

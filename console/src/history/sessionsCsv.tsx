@@ -30,33 +30,26 @@ export function SessionsCsv({ where, page: { nodes, totalCount }, fileName }: Se
   if (totalCount === 0) return null;
   return (
     <div class="history-csv">
-      {progress === undefined ? (
-        <>
-          <button
-            type="button"
-            onClick={() => download(`${fileName}-page.csv`, [sessionsAsCsv.head, sessionsAsCsv.lines(nodes)])}
-          >
-            Save this page as CSV ({number(nodes.length)})
-          </button>
-          {totalCount > nodes.length && (
-            <button type="button" onClick={start}>
-              Save all as CSV ({number(totalCount)})
-            </button>
-          )}
-        </>
-      ) : (
-        <>
-          <label>
-            {number(progress.read)} of {number(progress.of)} sessions are read{' '}
-            <progress value={progress.read} max={Math.max(progress.of, 1)} />
-          </label>
-          <button type="button" onClick={stop}>
-            Stop
-          </button>
-        </>
+      <button
+        type="button"
+        onClick={() => download(`${fileName}-page.csv`, [sessionsAsCsv.head, sessionsAsCsv.lines(nodes)])}
+      >
+        Save this page as CSV ({number(nodes.length)})
+      </button>
+      {/* One button for both, so that who has pressed it with a keyboard is still there. */}
+      {(totalCount > nodes.length || progress) && (
+        <button type="button" onClick={progress ? stop : start}>
+          {progress ? 'Stop' : `Save all as CSV (${number(totalCount)})`}
+        </button>
+      )}
+      {progress && (
+        <label>
+          {number(progress.read)} of {number(progress.of)} sessions are read{' '}
+          <progress value={progress.read} max={Math.max(progress.of, 1)} />
+        </label>
       )}
       <p role="status" class="hint">
-        {progress === undefined ? outcome : 'The sessions are being read.'}
+        {progress ? 'The sessions are being read.' : outcome}
       </p>
     </div>
   );

@@ -8,9 +8,10 @@ import type { Period } from './calendar.ts';
 import { ChartCard } from './chartCard.tsx';
 import { number } from './figures.ts';
 import { rangeName } from './periodName.ts';
+import type { Total } from './queries.ts';
 import type { Between } from './range.ts';
 import { SessionList } from './sessionList.tsx';
-import { type Total, useStats } from './stats.ts';
+import { useStats } from './stats.ts';
 import { Totals } from './totals.tsx';
 
 interface ShownProps {

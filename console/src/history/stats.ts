@@ -1,17 +1,18 @@
 /** The statistics that are shown: counts of sessions, and what was measured as soon as that is known. */
 
 import { useMemo, useRef } from 'preact/hooks';
-import type { DttSessionFilter, HistoryCountsQuery, HistoryFiguresQuery } from '../../generated/graphql.ts';
+import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { type LiveResult, useLive } from '../api/useLive.ts';
 import { timeZone } from '../parts/time.tsx';
 import type { Period } from './calendar.ts';
-import { historyCounts, historyFigures } from './queries.ts';
-
-type CountsOf = NonNullable<HistoryCountsQuery['dttSessionStats']>;
-type FiguresOf = NonNullable<HistoryFiguresQuery['dttSessionStats']>;
-
-export type Total = CountsOf['total'] & Partial<FiguresOf['total']>;
-export type Group = CountsOf['groups'][number] & Partial<FiguresOf['groups'][number]>;
+import {
+  type CountsOf,
+  type FiguresOf,
+  type Group,
+  historyCounts,
+  historyFigures,
+  type Total,
+} from './queries.ts';
 
 export interface Stats {
   readonly total: Total;

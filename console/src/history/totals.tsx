@@ -2,23 +2,27 @@
 
 import { Figures } from '../parts/facts.tsx';
 import { duration } from '../parts/time.tsx';
-import { asMetres, asPercent, number, orNothing, share } from './figures.ts';
-import type { Total } from './stats.ts';
+import { asDistance, asPercent, nothing, number, orNothing, share } from './figures.ts';
+import type { Total } from './queries.ts';
 
 export function Totals({ total }: { total: Total }) {
-  const { sessionCount, passedSessionCount, detailsPendingCount } = total;
+  const { sessionCount, passedSessionCount, failedSessionCount, detailsPendingCount } = total;
+  const known = passedSessionCount + failedSessionCount;
   return (
     <>
       <Figures
         label="In all"
         of={[
           ['Sessions', number(sessionCount)],
-          ['Passed', share(passedSessionCount, sessionCount)],
+          [
+            known === sessionCount ? 'Passed' : 'Passed of known',
+            known === 0 ? nothing : share(passedSessionCount, known),
+          ],
           ['Average grade', orNothing(total.averageGradePercent, asPercent)],
           ['Points', orNothing(total.totalPoints, number)],
           ['Repetitions', orNothing(total.totalRepsMeasured, number)],
           ['Duration', orNothing(total.totalDurationMeasuredSeconds, duration)],
-          ['Distance', orNothing(total.totalDistanceTravelledMetres, asMetres)],
+          ['Distance', orNothing(total.totalDistanceTravelledMetres, asDistance)],
         ]}
       />
       {detailsPendingCount > 0 && (
