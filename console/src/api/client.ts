@@ -4,6 +4,7 @@ import { fetchExchange, Client as UrqlClient } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
 import { CloseCode, createClient as createSocket } from 'graphql-ws';
 import { liveExchanges } from './live.ts';
+import { onceExchange } from './once.ts';
 
 /** How it stands with the connection over which changes are heard. */
 export type Connection =
@@ -66,7 +67,7 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,
-    exchanges: [before, cacheExchange({ keys: keysOfParts }), behind, fetchExchange],
+    exchanges: [onceExchange, before, cacheExchange({ keys: keysOfParts }), behind, fetchExchange],
     fetchOptions: { headers: { Authorization } },
   });
   return {
