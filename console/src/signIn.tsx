@@ -13,7 +13,7 @@ interface SignInProps {
 export function SignIn({ refusal, onToken }: SignInProps) {
   const demo = demoToken;
   const [token, setToken] = useState('');
-  const [id, hint, problem] = [useId(), useId(), useId()];
+  const [id, hint, problem, example] = [useId(), useId(), useId(), useId()];
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = 'Sign in · Dovetail';
@@ -57,9 +57,14 @@ export function SignIn({ refusal, onToken }: SignInProps) {
           Sign in
         </button>
         {demo !== undefined && (
-          <button type="button" onClick={() => onToken(demo)}>
-            Look at the demo account
-          </button>
+          <>
+            <button type="button" aria-describedby={example} onClick={() => onToken(demo)}>
+              Look at the demo account
+            </button>
+            <p id={example} class="hint">
+              It has a year of made-up history, for you to look around in and try things.
+            </p>
+          </>
         )}
       </form>
       <p class="hint">
