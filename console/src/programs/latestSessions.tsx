@@ -60,7 +60,7 @@ function Row({ session }: { session: List['nodes'][number] }) {
         <Passed passed={passed} />
       </td>
       <td data-label="Trainer">{trainer?.serialNumber ?? '–'}</td>
-      <td class="number" data-label="Segments passed">
+      <td class="number" data-label="Segments">
         {segments.length === 0
           ? '–'
           : `${passedCount.toLocaleString()} of ${segments.length.toLocaleString()}`}
