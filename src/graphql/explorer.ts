@@ -33,11 +33,13 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
     defaultTabs: examples.map((query) => ({ query, headers })),
     defaultHeaders: headers,
     defaultEditorToolsVisibility: 'headers',
+    variables: placeOfVariables,
     // Not in the tabs, which the browser remembers for longer than a demo account may live.
     ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
   })
     .trimStart()
-    .replace('</head>', `<style>${stillTabs}</style></head>`);
+    .replace('</head>', `<style>${stillTabs}</style></head>`)
+    .replace(JSON.stringify(placeOfVariables), variablesOfAddress);
   return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
     'style-src': "'unsafe-inline'",
@@ -47,6 +49,10 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
     'connect-src': "'self'",
   });
 }
+
+/** GraphiQL takes the query from its address by itself, and not the variables, which a link from the console has as well. */
+const variablesOfAddress = "new URLSearchParams(location.search).get('variables') ?? undefined";
+const placeOfVariables = 'VARIABLES_OF_ADDRESS';
 
 /**
  * Until they are dragged, GraphiQL's tabs move to another place when they are pressed, away from under the pointer, and

@@ -9,6 +9,7 @@ import { live } from './live.ts';
 export interface LiveResult<Data> {
   /** What was read last: for these variables, or while that is on its way for those before. */
   readonly data: Data | undefined;
+  /** What is wrong now, with these variables. */
   readonly error: CombinedError | undefined;
   /** Whether `data` is not, or not yet, for these variables. */
   readonly isPending: boolean;
@@ -19,13 +20,13 @@ export function useLive<Data, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
 ): LiveResult<Data> {
-  const { key } = createRequest(document, variables);
   const [{ data, error, fetching, operation }] = useQuery({ query: document, variables, context: live });
-  const last = useRef<{ key: number; data: Data } | undefined>(undefined);
-  // Other variables are asked with after they were rendered with: until then the result is that of those before.
+  const { key } = createRequest(document, variables);
+  const last = useRef<{ readonly key: number; readonly data: Data }>(undefined);
+  // When the variables change, the result is that of those before for one moment more.
   const isPending = fetching || operation?.key !== key;
   if (isPending) return { data: last.current?.data, error: undefined, isPending };
-  if (data !== undefined) last.current = { key, data };
-  else if (last.current?.key !== key) last.current = undefined;
-  return { data: last.current?.data, error, isPending };
+  if (data != null) last.current = { key, data };
+  // What was read before an error stays: it is how things were.
+  return { data: last.current?.key === key ? last.current.data : undefined, error, isPending };
 }
