@@ -31,7 +31,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
 
   useLayoutEffect(() => {
     const element = place.current;
-    if (!element) return;
+    if (!element || groups.length === 0) return;
     const chart = draw(element, {
       groups,
       by,

@@ -13,7 +13,8 @@ import { isPossible } from './range.ts';
 import type { Stats } from './stats.ts';
 
 interface ChartCardProps {
-  stats: Stats;
+  /** Without groups as long as they are not known. */
+  stats: Pick<Stats, 'groups' | 'by'>;
   address: HistoryAddress;
   /** How many days are shown. */
   length: number;
@@ -34,14 +35,12 @@ export function ChartCard({ stats: { groups, by }, address, length, fileName }: 
         <FigureChoice address={address} />
         <PeriodChoice by={by} address={address} length={length} />
       </div>
-      {dated.length > 0 && (
-        <Chart
-          groups={dated}
-          by={by}
-          figure={address.figure}
-          onSelect={(from, to) => route(hrefOf(change(address, { range: { from, to }, by: undefined })))}
-        />
-      )}
+      <Chart
+        groups={dated}
+        by={by}
+        figure={address.figure}
+        onSelect={(from, to) => route(hrefOf(change(address, { range: { from, to }, by: undefined })))}
+      />
       <GroupsTable groups={groups} by={by} address={address} />
       <div class="history-csv">
         <button

@@ -50,7 +50,7 @@ export function chartOptions({
       sessions: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] },
       figure: { range: (_, __, most) => [0, Math.max(most, figure.reaches ?? 0) * 1.05 || 1] },
     },
-    series: seriesOf(dates.length, colours),
+    series: seriesOf(width / dates.length, colours),
     axes: [
       periodAxis(dates, by, colours),
       countAxis(colours),
@@ -75,10 +75,11 @@ export function chartOptions({
   };
 }
 
-function seriesOf(periods: number, { sessions, passed, figure, card }: Colours): uPlot.Series[] {
+/** @param room how wide a period is, in pixels. */
+function seriesOf(room: number, { sessions, passed, figure, card }: Colours): uPlot.Series[] {
   const bars = uPlot.paths.bars?.({ size: [0.7, 48] });
   const ofSessions = { scale: 'sessions', points: { show: false }, ...(bars && { paths: bars }) };
-  const size = periods > 60 ? 4 : 7;
+  const size = room < 14 ? 4 : 7;
   return [
     {},
     { ...ofSessions, stroke: sessions, width: 1 },

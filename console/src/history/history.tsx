@@ -56,7 +56,9 @@ export function History() {
       ) : (
         <>
           <Filters address={address} days={days} programs={programs.data} trainers={trainers.data} />
-          {length !== undefined && by !== undefined && (
+          {length === undefined || by === undefined ? (
+            <p class="hint history-wait">Loading…</p>
+          ) : (
             <Shown
               address={address}
               days={days}

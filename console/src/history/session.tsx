@@ -7,7 +7,7 @@ import { useLive } from '../api/useLive.ts';
 import { databaseIdOf } from '../parts/address.ts';
 import { Passed } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
-import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Empty, messageOf } from '../parts/loaded.tsx';
 import { Time } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
 import { passedSegments, pointsOf } from './exported.ts';
@@ -83,12 +83,18 @@ function KnownSession({ databaseId }: { databaseId: number }) {
       <p>
         <a href="/console/history">All sessions</a>
       </p>
-      <Loaded result={result}>
-        {() => {
-          if (found) return <SessionFacts session={found} />;
-          return result.isPending ? <p class="hint">Loading…</p> : <NotThere id={String(databaseId)} />;
-        }}
-      </Loaded>
+      {result.error && (
+        <p class="note bad" role="alert">
+          {messageOf(result.error)}
+        </p>
+      )}
+      {found ? (
+        <SessionFacts session={found} />
+      ) : result.isPending ? (
+        <p class="hint history-wait">Loading…</p>
+      ) : (
+        !result.error && <NotThere id={String(databaseId)} />
+      )}
     </View>
   );
 }

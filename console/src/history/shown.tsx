@@ -1,7 +1,7 @@
 /** What there is of the days and filters that are chosen. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
-import { Loaded } from '../parts/loaded.tsx';
+import { messageOf } from '../parts/loaded.tsx';
 import { Time } from '../parts/time.tsx';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import type { Period } from './calendar.ts';
@@ -33,20 +33,25 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
   return (
     <>
       <p role="status" class="history-said">
-        {total && (result.isPending ? 'Loading…' : `${rangeName(days.from, days.to)}: ${saidOf(total)}.`)}
+        {total && !result.isPending ? `${rangeName(days.from, days.to)}: ${saidOf(total)}.` : 'Loading…'}
       </p>
-      <Loaded result={result}>
-        {(stats) =>
-          stats.total.sessionCount === 0 ? (
-            <NothingShown address={address} latest={latest} />
-          ) : (
-            <div aria-busy={result.isPending}>
-              <Totals total={stats.total} />
-              <ChartCard stats={stats} address={address} length={length} fileName={fileName} />
-            </div>
-          )
-        }
-      </Loaded>
+      {result.error && (
+        <p class="note bad" role="alert">
+          {messageOf(result.error)}
+        </p>
+      )}
+      {count === 0 && <NothingShown address={address} latest={latest} />}
+      {count !== 0 && (result.data || result.isPending) && (
+        <div aria-busy={result.isPending}>
+          <Totals total={total} />
+          <ChartCard
+            stats={result.data ?? { groups: [], by }}
+            address={address}
+            length={length}
+            fileName={fileName}
+          />
+        </div>
+      )}
       {count !== 0 && <SessionList address={address} where={where} fileName={fileName} />}
     </>
   );
