@@ -125,6 +125,30 @@ it('traps the focus in a dialog, gives it back, and takes no for an answer', asy
   expect(complaints).toEqual([]);
 });
 
+it('says in the dialog why the gateway does not activate a program, and can try again', async () => {
+  await activate(null);
+  const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
+  await page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
+  const dialog = page.getByRole('dialog');
+  const confirm = dialog.getByRole('button', { name: 'Activate', exact: true });
+  // As if the program were gone since.
+  await page.route('**/graphql', (route) =>
+    route.continue({
+      postData:
+        route
+          .request()
+          .postData()
+          ?.replace(/("databaseId":)\d+/, '$1999') ?? '',
+    }),
+  );
+  await confirm.click();
+  await dialog.getByRole('alert').getByText('Template not found or not owned by user').waitFor();
+  await page.unroute('**/graphql');
+  await confirm.click();
+  await page.getByRole('button', { name: 'Active now: Program 1 of alice' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
 it('says that the gateway is gone, comes back with it, and shows what has changed meanwhile', async () => {
   await activate(null);
   const settings = { RATE_LIMIT_ANONYMOUS: '1000000000' };
