@@ -1,39 +1,15 @@
 /** The first view: what there is, and what goes on. */
 
-import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
-import { Loaded } from '../parts/loaded.tsx';
-import { TimeAgo } from '../parts/time.tsx';
-import { Timeline } from '../parts/timeline.tsx';
+import { Figures } from '../parts/facts.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
-
-const overview = graphql(`
-  query Overview {
-    viewer {
-      id
-      username
-      activeDttTemplate {
-        id
-        databaseId
-        name
-        segments {
-          id
-          type
-          durationSeconds
-          repeat
-        }
-      }
-      dttDevices(first: 100) {
-        totalCount
-        nodes {
-          id
-          serialNumber
-          lastVisitedAt
-        }
-      }
-    }
-  }
-`);
+import { ActiveProgram } from './activeProgram.tsx';
+import { Devices } from './devices.tsx';
+import { LatestSession } from './latestSession.tsx';
+import { overview } from './query.ts';
+import { RunningLock } from './runningLock.tsx';
+import './overview.css';
 
 const sources = [{ document: overview, variables: {} }];
 
@@ -43,29 +19,32 @@ export function Overview() {
     <View title="Overview" sources={sources}>
       <Loaded result={result}>
         {({ viewer }) =>
-          viewer && (
+          viewer ? (
             <>
-              <h2>{viewer.activeDttTemplate?.name}</h2>
-              <Timeline
-                label="Segments"
-                parts={(viewer.activeDttTemplate?.segments ?? []).map(
-                  ({ id, type, durationSeconds, repeat }) => ({
-                    key: id,
-                    name: type,
-                    seconds: durationSeconds,
-                    times: repeat,
-                    kind: type,
-                  }),
-                )}
+              <p>
+                Signed in as <b>{viewer.username}</b>
+                {viewer.profileTitle && `, ${viewer.profileTitle}`}
+              </p>
+              <Figures
+                label="Your figures"
+                of={[
+                  ['Rank', viewer.rank],
+                  ['League', viewer.league],
+                  ['Points', viewer.totalPoints],
+                  ['Match points', viewer.matchPoints],
+                  ['Training sessions', viewer.dttTotalSessions],
+                  ['Repetitions', viewer.dttTotalReps],
+                ]}
               />
-              <ul>
-                {viewer.dttDevices?.nodes.map(({ id, serialNumber, lastVisitedAt }) => (
-                  <li key={id}>
-                    {serialNumber} <TimeAgo at={lastVisitedAt} />
-                  </li>
-                ))}
-              </ul>
+              <div class="overview">
+                <ActiveProgram program={viewer.activeDttTemplate} />
+                <LatestSession session={viewer.latestDttSession} />
+                <RunningLock lock={viewer.activeLockSession} />
+                <Devices viewer={viewer} />
+              </div>
             </>
+          ) : (
+            <Empty>The gateway does not say whose token this is.</Empty>
           )
         }
       </Loaded>
