@@ -4,6 +4,7 @@ import { fetchExchange, Client as UrqlClient } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
 import { CloseCode, createClient as createSocket } from 'graphql-ws';
 import { liveExchange } from './live.ts';
+import { onceExchange } from './once.ts';
 
 /** How it stands with the connection over which changes are heard. */
 export type Connection = 'connecting' | 'open' | 'lost';
@@ -62,7 +63,7 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,
-    exchanges: [cacheExchange({ keys: keysOfParts }), liveExchange(socket), fetchExchange],
+    exchanges: [onceExchange, cacheExchange({ keys: keysOfParts }), liveExchange(socket), fetchExchange],
     fetchOptions: { headers: { Authorization } },
   });
   return {

@@ -1,0 +1,137 @@
+/** How the chart is drawn. Its places are the numbers of the periods, not times: each period is as wide as any other. */
+
+import uPlot from 'uplot';
+import type { Day, Period } from './calendar.ts';
+import type { Figure } from './figures.ts';
+import { number } from './figures.ts';
+import { markName } from './periodName.ts';
+
+type Colour = () => string;
+export type Colours = Readonly<Record<'sessions' | 'passed' | 'figure' | 'text' | 'line' | 'card', Colour>>;
+
+interface ChartParts {
+  dates: readonly Day[];
+  by: Period;
+  figure: Figure;
+  width: number;
+  colours: Colours;
+  /** Somebody points at a period, or at none any more. */
+  onPoint(index: number | undefined): void;
+  onSelect(first: number, last: number): void;
+}
+
+/** In pixels. */
+export const chartHeight = 280;
+
+const font = '12px system-ui, sans-serif';
+
+/** So far apart, in pixels, that the marks of periods can be read. */
+const spaceOfMark = 64;
+
+export function chartOptions({
+  dates,
+  by,
+  figure,
+  width,
+  colours,
+  onPoint,
+  onSelect,
+}: ChartParts): uPlot.Options {
+  const bars = uPlot.paths.bars?.({ size: [0.7, 48] });
+  return {
+    width,
+    height: chartHeight,
+    padding: [12, 0, 0, 0],
+    legend: { show: false },
+    scales: {
+      x: { time: false, range: () => [-0.5, dates.length - 0.5] },
+      sessions: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] },
+      figure: { range: (_, __, most) => [0, Math.max(most, figure.reaches ?? 0) * 1.05 || 1] },
+    },
+    series: [
+      {},
+      {
+        scale: 'sessions',
+        ...(bars && { paths: bars }),
+        stroke: colours.sessions,
+        width: 1,
+        points: { show: false },
+      },
+      { scale: 'sessions', ...(bars && { paths: bars }), fill: colours.passed, points: { show: false } },
+      {
+        scale: 'figure',
+        stroke: colours.figure,
+        width: 2,
+        points: { show: true, size: 7, width: 2, fill: colours.card, stroke: colours.figure },
+      },
+    ],
+    axes: [periodAxis(dates, by, colours), countAxis(colours), figureAxis(figure, colours)],
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false, dist: 8 },
+    },
+    hooks: {
+      setCursor: [({ cursor: { idx } }) => onPoint(idx ?? undefined)],
+      setSelect: [
+        (chart) => {
+          const { left, width } = chart.select;
+          if (width === 0) return;
+          onSelect(chart.posToIdx(left), chart.posToIdx(left + width));
+          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+}
+
+function periodAxis(dates: readonly Day[], by: Period, { text, line }: Colours): uPlot.Axis {
+  return {
+    stroke: text,
+    font,
+    size: 48,
+    grid: { show: false },
+    ticks: { stroke: line, size: 5 },
+    splits: ({ bbox }) => {
+      const room = Math.max(Math.floor(bbox.width / uPlot.pxRatio / spaceOfMark), 1);
+      const every = Math.ceil(dates.length / room);
+      return dates.flatMap((_, index) => (index % every === 0 ? index : []));
+    },
+    values: (_, splits) =>
+      splits.map((index, place) => {
+        const [date, before] = [dates[index], dates[splits[place - 1] ?? -1]];
+        return date === undefined ? '' : markName(date, by, before);
+      }),
+  };
+}
+
+function countAxis({ text, line }: Colours): uPlot.Axis {
+  return {
+    scale: 'sessions',
+    stroke: text,
+    font,
+    size: (_, values) => widthOf(values),
+    incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000],
+    values: (_, splits) => splits.map(number),
+    grid: { stroke: line, width: 1 },
+    ticks: { show: false },
+  };
+}
+
+function figureAxis({ format, steps }: Figure, { figure }: Colours): uPlot.Axis {
+  return {
+    scale: 'figure',
+    side: 1,
+    stroke: figure,
+    font,
+    size: (_, values) => widthOf(values),
+    ...(steps && { incrs: steps }),
+    values: (_, splits) => splits.map(format),
+    grid: { show: false },
+    ticks: { show: false },
+  };
+}
+
+/** Room for the longest of these, in pixels. There are none before the first drawing. */
+const widthOf = (values: readonly string[] | null): number =>
+  Math.max(28, ...(values ?? []).map((value) => value.length * 7 + 12));

@@ -1,0 +1,117 @@
+/** What the history asks. */
+
+import type { HistorySessionsQuery, HistoryStatsQuery } from '../../generated/graphql.ts';
+import { graphql } from '../api/graphql.ts';
+
+/** The chart, its table and the totals. */
+export const historyStats = graphql(`
+  query HistoryStats($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
+    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: true) {
+      total {
+        sessionCount
+        passedSessionCount
+        failedSessionCount
+        detailsPendingCount
+        averageGradePercent
+        totalPoints
+        totalRepsMeasured
+        totalDurationMeasuredSeconds
+        totalDistanceTravelledMetres
+      }
+      groups {
+        period {
+          date
+          from
+          to
+        }
+        sessionCount
+        passedSessionCount
+        failedSessionCount
+        averageGradePercent
+        totalPoints
+        totalRepsMeasured
+        totalDurationMeasuredSeconds
+        totalDistanceTravelledMetres
+      }
+    }
+  }
+`);
+
+/** A page of the sessions. */
+export const historySessions = graphql(`
+  query HistorySessions($where: DttSessionFilter, $first: Int, $after: String, $last: Int, $before: String) {
+    dttSessions(where: $where, first: $first, after: $after, last: $last, before: $before) {
+      totalCount
+      nodes {
+        id
+        databaseId
+        name
+        createdAt
+        passed
+        templateId
+        template {
+          id
+          name
+        }
+        trainerId
+        trainer {
+          id
+          serialNumber
+        }
+        segments {
+          id
+          passed
+          points
+        }
+      }
+      pageInfo {
+        startCursor
+        endCursor
+        hasPreviousPage
+        hasNextPage
+      }
+    }
+  }
+`);
+
+/** Which programs there are sessions of, and from when to when. */
+export const historyPrograms = graphql(`
+  query HistoryPrograms {
+    dttSessionStats(by: [TEMPLATE], maxGroups: 1000) {
+      total {
+        sessionCount
+        firstSessionAt
+        lastSessionAt
+      }
+      groups {
+        sessionCount
+        templateId
+        template {
+          id
+          name
+        }
+      }
+    }
+  }
+`);
+
+/** Which trainers there are sessions of. */
+export const historyTrainers = graphql(`
+  query HistoryTrainers {
+    dttSessionStats(by: [TRAINER], maxGroups: 1000) {
+      groups {
+        sessionCount
+        trainerId
+        trainer {
+          id
+          serialNumber
+        }
+      }
+    }
+  }
+`);
+
+export type Stats = NonNullable<HistoryStatsQuery['dttSessionStats']>;
+export type Group = Stats['groups'][number];
+export type SessionPage = NonNullable<HistorySessionsQuery['dttSessions']>;
+export type Session = SessionPage['nodes'][number];
