@@ -56,15 +56,25 @@ export function SignIn({ refusal, onToken }: SignInProps) {
         <button type="submit" class="main">
           Sign in
         </button>
-        {demo !== undefined && (
-          <button type="button" onClick={() => onToken(demo)}>
-            Look at the demo account
-          </button>
-        )}
+        {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
       </form>
       <p class="hint">
         No token yet? <a href="/">The first page</a> says how to get one.
       </p>
     </main>
+  );
+}
+
+function Demo({ onClick }: { onClick(): void }) {
+  const hint = useId();
+  return (
+    <>
+      <button type="button" aria-describedby={hint} onClick={onClick}>
+        Look at the demo account
+      </button>
+      <p id={hint} class="hint">
+        It has a year of made-up history, for you to look around in and try things.
+      </p>
+    </>
   );
 }

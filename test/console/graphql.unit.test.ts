@@ -1,7 +1,7 @@
 /** Documents of the console: each goes to the gateway whole, with the fragments that it spreads, each once. */
 
 import { expect, test } from 'vitest';
-import { graphql as typed, textOf } from '../../console/src/api/graphql.ts';
+import { textOf, graphql as typed } from '../../console/src/api/graphql.ts';
 
 // The types are those of the console's own documents, of which these are none.
 const graphql = typed as unknown as (text: string) => Parameters<typeof textOf>[0];
@@ -12,7 +12,9 @@ graphql('fragment ProgramPart on DttTemplate { id segments { ...SegmentPart } }'
 const count = (text: string, part: string) => text.split(part).length - 1;
 
 test('A document has the fragments that it spreads, and those that they spread, once', () => {
-  const text = textOf(graphql('query A { a: activeDttTemplate { ...ProgramPart segments { ...SegmentPart } } }'));
+  const text = textOf(
+    graphql('query A { a: activeDttTemplate { ...ProgramPart segments { ...SegmentPart } } }'),
+  );
   expect(count(text, 'fragment ProgramPart on DttTemplate')).toBe(1);
   expect(count(text, 'fragment SegmentPart on DttTemplateSegment')).toBe(1);
 });

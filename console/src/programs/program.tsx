@@ -5,7 +5,7 @@ import type { ProgramQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { databaseIdOf } from '../parts/address.ts';
-import { Passed } from '../parts/badge.tsx';
+import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Time } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
@@ -13,6 +13,7 @@ import { View } from '../parts/view.tsx';
 import { ActivateButton, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
 import { Badges, Length } from './card.tsx';
 import { partsOf } from './fields.ts';
+import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
 
 const program = graphql(`
@@ -72,6 +73,9 @@ function ProgramById({ databaseId }: { databaseId: number }) {
         { document: activate, variables: { template: { databaseId } } },
       ]}
     >
+      <p>
+        <a href="/console/programs">All programs</a>
+      </p>
       <Loaded result={result}>{({ dttTemplate }) => dttTemplate && <Whole program={dttTemplate} />}</Loaded>
     </View>
   );
@@ -87,41 +91,43 @@ const Missing = () => (
 );
 
 function Whole({ program }: { program: Found }) {
-  const { id, name, tagline, description, message, segments, sessions } = program;
+  const { id, name, databaseId, tagline, description, message, segments, sessions } = program;
   const [isAsking, setIsAsking] = useState(false);
   const [done, setDone] = useState<Done>();
   return (
     <>
-      {tagline != null && <p class="tagline">{tagline}</p>}
       <div class="card program">
         <div class="foot">
           <Badges of={program} />
           <ActivateButton program={program} onClick={() => setIsAsking(true)} />
         </div>
         <Said done={done} />
+        {tagline != null && <p class="tagline">{tagline}</p>}
+        {description != null && <p class="prose">{description}</p>}
         <Length segments={segments} />
-        <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />
+        {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />}
+        {message != null && (
+          <figure class="message">
+            <figcaption class="hint">It says to the one who trains:</figcaption>
+            <blockquote>{message}</blockquote>
+          </figure>
+        )}
+        <Facts of={factsOf(program)} />
       </div>
-      {description != null && <p class="prose">{description}</p>}
-      {message != null && (
-        <figure class="message">
-          <figcaption class="hint">It says to the one who trains:</figcaption>
-          <blockquote>{message}</blockquote>
-        </figure>
-      )}
-      <Facts of={program} />
-      <h2>Latest sessions</h2>
-      {sessions == null || sessions.nodes.length === 0 ? (
-        <Empty>Nobody has trained with it yet. A session appears here when it is over.</Empty>
-      ) : (
-        <Sessions list={sessions} program={program} />
-      )}
+      <section class="card program" aria-labelledby="latest">
+        <h2 id="latest">Latest sessions</h2>
+        {sessions == null || sessions.nodes.length === 0 ? (
+          <Empty>Nobody has trained with it yet. A session appears here when it is over.</Empty>
+        ) : (
+          <LatestSessions list={sessions} databaseId={databaseId} />
+        )}
+      </section>
       {isAsking && (
         <Activation
           key={id}
           program={program}
-          onEnd={(done) => {
-            setDone(done);
+          onEnd={(ended) => {
+            setDone(ended);
             setIsAsking(false);
           }}
         />
@@ -130,80 +136,11 @@ function Whole({ program }: { program: Found }) {
   );
 }
 
-function Facts({ of: program }: { of: Found }) {
-  const { handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt } = program;
-  return (
-    <dl class="facts">
-      <div>
-        <dt>Hands-free</dt>
-        <dd>{handsFreeMode ? 'Yes' : 'No'}</dd>
-      </div>
-      <div>
-        <dt>Target depth</dt>
-        <dd>
-          {targetDepth.toLocaleString()} ± {targetWindow.toLocaleString()}
-        </dd>
-      </div>
-      {toyId != null && (
-        <div>
-          <dt>Made for the toy</dt>
-          <dd>{toyId}</dd>
-        </div>
-      )}
-      <div>
-        <dt>Created</dt>
-        <dd>
-          <Time at={createdAt} />
-        </dd>
-      </div>
-      <div>
-        <dt>Edited</dt>
-        <dd>
-          <Time at={updatedAt} />
-        </dd>
-      </div>
-    </dl>
-  );
-}
-
-interface SessionsProps {
-  list: NonNullable<Found['sessions']>;
-  program: Found;
-}
-
-function Sessions({ list: { nodes, totalCount }, program: { databaseId } }: SessionsProps) {
-  return (
-    <>
-      <ul class="sessions">
-        {nodes.map(({ id, databaseId, createdAt, passed, trainer, segments }) => (
-          <li key={id}>
-            <a href={`/console/history/${databaseId}`}>
-              <Time at={createdAt} />
-            </a>
-            <Passed passed={passed} />
-            <span>
-              {segments.filter((segment) => segment.passed).length.toLocaleString()} of{' '}
-              {segments.length.toLocaleString()} segments passed
-            </span>
-            <span>{pointsOf(segments)}</span>
-            <span>{trainer?.serialNumber != null && `Trainer ${trainer.serialNumber}`}</span>
-          </li>
-        ))}
-      </ul>
-      {totalCount > nodes.length && (
-        <p>
-          <a href={`/console/history?program=${databaseId}`}>
-            All {totalCount.toLocaleString()} sessions with it, in the history
-          </a>
-        </p>
-      )}
-    </>
-  );
-}
-
-function pointsOf(segments: readonly { readonly points?: number | null | undefined }[]): string {
-  const known = segments.flatMap(({ points }) => points ?? []);
-  return known.length === 0
-    ? ''
-    : `${known.reduce((sum, points) => sum + points, 0).toLocaleString()} points`;
-}
+const factsOf = ({ handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt }: Found) =>
+  [
+    ['Hands-free', handsFreeMode ? 'Yes' : 'No'],
+    ['Target depth', `${targetDepth.toLocaleString()} ± ${targetWindow.toLocaleString()}`],
+    ['Made for the toy', toyId],
+    ['Created', <Time key="created" at={createdAt} />],
+    ['Edited', <Time key="edited" at={updatedAt} />],
+  ] as const;
