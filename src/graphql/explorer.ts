@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { largeResponse } from '../pages/large.ts';
@@ -28,15 +29,17 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
   // Many megabytes, so it is loaded for the first request only.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const headers = demoToken === undefined ? ownToken : otherToken;
-  const html = renderGraphiQL({
+  const options: GraphiQLOptions & { variables: string } = {
     title: 'Dovetail',
     defaultTabs: examples.map((query) => ({ query, headers })),
     defaultHeaders: headers,
     defaultEditorToolsVisibility: 'headers',
+    // GraphiQL takes them, though the type of its options has none.
     variables: placeOfVariables,
     // Not in the tabs, which the browser remembers for longer than a demo account may live.
     ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
-  })
+  };
+  const html = renderGraphiQL(options)
     .trimStart()
     .replace('</head>', `<style>${stillTabs}</style></head>`)
     .replace(JSON.stringify(placeOfVariables), variablesOfAddress);
