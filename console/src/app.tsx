@@ -2,19 +2,12 @@
 
 import { Provider } from '@urql/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { LocationProvider, lazy, Route, Router, useLocation } from 'preact-iso';
+import { LocationProvider, useLocation } from 'preact-iso';
 import { type Connection, createApiClient } from './api/client.ts';
-import { Overview } from './overview/overview.tsx';
 import { ConnectionNote } from './parts/connectionNote.tsx';
 import { forgetToken, readToken, storeToken } from './session.ts';
 import { SignIn } from './signIn.tsx';
-
-const Programs = lazy(() => import('./programs/programs.tsx').then(({ Programs }) => Programs));
-const Program = lazy(() => import('./programs/program.tsx').then(({ Program }) => Program));
-const History = lazy(() => import('./history/history.tsx').then(({ History }) => History));
-const Session = lazy(() => import('./history/session.tsx').then(({ Session }) => Session));
-const Locks = lazy(() => import('./locks/locks.tsx').then(({ Locks }) => Locks));
-const Lock = lazy(() => import('./locks/lock.tsx').then(({ Lock }) => Lock));
+import { loadViews, Views } from './views.tsx';
 
 /** The views that the navigation leads to, by path. */
 const places = [
@@ -54,12 +47,17 @@ interface SignedInProps {
 }
 
 function SignedIn({ token, onEnd }: SignedInProps) {
-  const [connection, setConnection] = useState<Connection>('connecting');
+  const [connection, setConnection] = useState<Connection>({ state: 'connecting' });
   const client = useMemo(
     () => createApiClient(token, { connectionChanged: setConnection, refused: onEnd }),
     [token],
   );
   useEffect(() => client.close, [client]);
+  const isOpen = connection.state === 'open';
+  useEffect(() => {
+    // The first view comes first.
+    if (isOpen) loadViews();
+  }, [isOpen]);
   return (
     <Provider value={client.urql}>
       <a class="skip" href="#content">
@@ -76,16 +74,7 @@ function SignedIn({ token, onEnd }: SignedInProps) {
       </header>
       <ConnectionNote connection={connection} />
       <main id="content" tabIndex={-1}>
-        <Router>
-          <Route path="/console" component={Overview} />
-          <Route path="/console/programs" component={Programs} />
-          <Route path="/console/programs/:id" component={Program} />
-          <Route path="/console/history" component={History} />
-          <Route path="/console/history/:id" component={Session} />
-          <Route path="/console/locks" component={Locks} />
-          <Route path="/console/locks/:id" component={Lock} />
-          <Route default component={NotFound} />
-        </Router>
+        <Views />
       </main>
     </Provider>
   );
@@ -104,16 +93,5 @@ function Navigation() {
         );
       })}
     </nav>
-  );
-}
-
-function NotFound() {
-  return (
-    <>
-      <h1>Nothing is here</h1>
-      <p>
-        The <a href="/console">overview</a> is where most things are found.
-      </p>
-    </>
   );
 }

@@ -3,10 +3,14 @@
 import { fetchExchange, Client as UrqlClient } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
 import { CloseCode, createClient as createSocket } from 'graphql-ws';
-import { liveExchange } from './live.ts';
+import { liveExchanges } from './live.ts';
+import { onceExchange } from './once.ts';
 
 /** How it stands with the connection over which changes are heard. */
-export type Connection = 'connecting' | 'open' | 'lost';
+export type Connection =
+  | { readonly state: 'connecting' | 'open' | 'lost' }
+  /** The gateway is there, and takes no connection for now. */
+  | { readonly state: 'postponed'; readonly reason: string };
 
 export interface ApiClient {
   readonly urql: UrqlClient;
@@ -42,9 +46,9 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
     onNonLazyError: () => {},
     on: {
       connecting: (isRetry) => {
-        if (!isRetry) connectionChanged('connecting');
+        if (!isRetry) connectionChanged({ state: 'connecting' });
       },
-      connected: () => connectionChanged('open'),
+      connected: () => connectionChanged({ state: 'open' }),
       ping: (isReceived) => {
         if (!isReceived) untilDead = setTimeout(() => socket.terminate(), heartbeat.within);
       },
@@ -55,14 +59,15 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
         clearTimeout(untilDead);
         if (isClosed) return;
         if (isRefusal(event)) refused(event.reason);
-        else connectionChanged('lost');
+        else connectionChanged(stateAfter(event));
       },
     },
   });
+  const { before, behind } = liveExchanges(socket);
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,
-    exchanges: [cacheExchange({ keys: keysOfParts }), liveExchange(socket), fetchExchange],
+    exchanges: [onceExchange, before, cacheExchange({ keys: keysOfParts }), behind, fetchExchange],
     fetchOptions: { headers: { Authorization } },
   });
   return {
@@ -89,6 +94,14 @@ function untilNextAttempt(time: number): Promise<void> {
 
 const isRefusal = (problem: unknown): problem is CloseEvent =>
   problem instanceof CloseEvent && problem.code === CloseCode.Forbidden;
+
+/** The code of the registry that RFC 6455 opens (section 11.7) for too many requests or connections. */
+const tryAgainLater = 1013;
+
+const stateAfter = (event: unknown): Connection =>
+  event instanceof CloseEvent && event.code === tryAgainLater
+    ? { state: 'postponed', reason: event.reason }
+    : { state: 'lost' };
 
 /** What has no id of its own is a part of what it was read with. */
 const partOfParent = () => null;

@@ -23,8 +23,12 @@ export function Loaded<Data>({ result: { data, error, isPending }, children }: L
 }
 
 /** What the gateway says, without the words that urql puts before it. */
-export const messageOf = ({ graphQLErrors, networkError }: LiveError): string =>
-  graphQLErrors.map(({ message }) => message).join(' ') || networkError?.message || 'Something went wrong.';
+export function messageOf({ graphQLErrors, networkError }: LiveError): string {
+  if (graphQLErrors.length > 0) return [...new Set(graphQLErrors.map(({ message }) => message))].join(' ');
+  // As browsers tell of a request without a response, each in other words.
+  if (networkError instanceof TypeError) return 'The gateway cannot be reached.';
+  return networkError?.message || 'Something went wrong.';
+}
 
 type LiveError = NonNullable<LiveResult<unknown>['error']>;
 

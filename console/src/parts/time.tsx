@@ -71,10 +71,10 @@ export function duration(seconds: number): string {
     [whole % 60, 's'],
   ] as const;
   const first = parts.findIndex(([count]) => count > 0);
-  if (first === -1) return '0 s';
+  if (first === -1) return '0\u00a0s';
   return parts
     .slice(first, first + 2)
     .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
+    .map(([count, unit]) => `${count.toLocaleString()}\u00a0${unit}`)
     .join(' ');
 }

@@ -1,4 +1,4 @@
-/** Segments one after the other, each as wide as it is long. */
+/** Segments one after the other: a bar on which each is as long as it lasts, and below it what they are. */
 
 import { duration } from './time.tsx';
 
@@ -19,15 +19,39 @@ interface TimelineProps {
   parts: readonly TimelinePart[];
 }
 
+/** Beyond so many a part is drawn as a whole: they would be too narrow to be told apart. */
+const mostDrawn = 24;
+
 export function Timeline({ label, parts }: TimelineProps) {
   return (
-    <ol class="timeline" aria-label={label}>
-      {parts.map(({ key, name, seconds, times, kind }) => (
-        <li key={key} data-kind={kind} style={{ flexGrow: Math.max(seconds * (times ?? 1), 1) }}>
-          <b>{name}</b>{' '}
-          <span>{times != null && times > 1 ? `${times} × ${duration(seconds)}` : duration(seconds)}</span>
-        </li>
-      ))}
-    </ol>
+    <div class="timeline">
+      <div class="bar" aria-hidden="true">
+        {parts.map(({ key, kind, seconds, times }) => {
+          const count = Math.max(times ?? 1, 1);
+          return (
+            <span
+              key={key}
+              style={{ flexGrow: Math.max(seconds * count, 1) }}
+              title={duration(seconds * count)}
+            >
+              {Array.from({ length: count > mostDrawn ? 1 : count }, (_, index) => (
+                <i key={index} data-kind={kind} />
+              ))}
+            </span>
+          );
+        })}
+      </div>
+      <ol aria-label={label}>
+        {parts.map(({ key, name, seconds, times, kind }) => (
+          <li key={key}>
+            <i data-kind={kind} aria-hidden="true" />
+            <b>{name}</b>{' '}
+            {times != null && times !== 1
+              ? `${times.toLocaleString()} × ${duration(seconds)}`
+              : duration(seconds)}
+          </li>
+        ))}
+      </ol>
+    </div>
   );
 }

@@ -19,18 +19,14 @@ interface ViewProps {
   children: ComponentChildren;
 }
 
-/** Whether a view has been shown before: only then has somebody come from elsewhere in the console. */
-let isFirst = true;
-
 export function View({ title, sources, children }: ViewProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${title} · Dovetail`;
   }, [title]);
-  // Who follows a link with a keyboard or a screen reader goes on at the beginning of the new view.
+  // Who follows a link, or has signed in, goes on at the beginning of the new view. A page that was just loaded is left alone.
   useEffect(() => {
-    if (!isFirst) heading.current?.focus();
-    isFirst = false;
+    if (navigator.userActivation.hasBeenActive) heading.current?.focus();
   }, []);
   return (
     <>
@@ -38,7 +34,7 @@ export function View({ title, sources, children }: ViewProps) {
         {title}
       </h1>
       {children}
-      <Sources sources={sources} />
+      {sources.length > 0 && <Sources sources={sources} />}
     </>
   );
 }
