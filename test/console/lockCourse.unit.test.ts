@@ -62,6 +62,18 @@ describe('the course of a lock session', () => {
       expect(seen(history(whole, { isActive: true, endsAt }), 7)?.at(-1)).toEqual(['locked', 5, 7]);
   });
 
+  it('shows all that happened where the clock of the browser is behind', () => {
+    expect(seen(history(whole, { isActive: true }), 3)).toEqual([
+      ['locked', 0, 4],
+      ['break', 4, 5],
+      ['ahead', 5, 10],
+    ]);
+  });
+
+  it('shows of a session that is over nothing that is yet to come', () => {
+    expect(seen(history(whole), 7)?.at(-1)).toEqual(['locked', 5, 7]);
+  });
+
   it('does not claim to know what was after the last event of a session whose end is not known', () => {
     expect(seen(history([...whole, [6, 'break']], { endsAt: null }))).toEqual([
       ['locked', 0, 4],

@@ -6,7 +6,7 @@ import { graphql } from '../api/graphql.ts';
 import { type LiveResult, useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
 import { Figures } from '../parts/facts.tsx';
-import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Empty, Loaded, messageOf } from '../parts/loaded.tsx';
 import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { duration } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
@@ -77,42 +77,46 @@ export function Locks() {
   return (
     <View title="Locks" sources={sources}>
       <Filters result={options} />
-      <Loaded result={stats}>
-        {({ lockSessionStats }) => lockSessionStats && <Totals total={lockSessionStats.total} />}
-      </Loaded>
+      {stats.error && (
+        <p class="note bad" role="alert">
+          {messageOf(stats.error)}
+        </p>
+      )}
+      <Totals total={stats.data?.lockSessionStats?.total} />
       <div class="locks">
         <Sessions result={sessions} isNarrowed={Object.keys(where).length > 0} />
-        <section aria-labelledby="lock-templates">
-          <h2 id="lock-templates">Templates</h2>
-          <LockTemplates result={templates} />
-        </section>
+        {/* Not before what stands above it where the page is narrow: it would be pushed down. */}
+        {(sessions.data ?? sessions.error) !== undefined && (
+          <section aria-labelledby="lock-templates">
+            <h2 id="lock-templates">Templates</h2>
+            <LockTemplates result={templates} />
+          </section>
+        )}
       </div>
     </View>
   );
 }
 
-interface TotalsProps {
-  total: {
-    readonly sessionCount: number;
-    readonly activeSessionCount: number;
-    readonly totalDurationSeconds?: number | null | undefined;
-    readonly averageDurationSeconds?: number | null | undefined;
-  };
+type Total = NonNullable<ResultOf<typeof totals>['lockSessionStats']>['total'];
+
+/** @param total undefined where it is not known, or not yet: what it is of has its place all the same. */
+function Totals({ total }: { total: Total | undefined }) {
+  return (
+    <Figures
+      label="All sessions together"
+      of={[
+        ['Sessions', total?.sessionCount ?? nothing],
+        ['Under way', total?.activeSessionCount ?? nothing],
+        ['Duration in all', asDuration(total?.totalDurationSeconds)],
+        ['Duration on average', asDuration(total?.averageDurationSeconds)],
+      ]}
+    />
+  );
 }
 
-const Totals = ({ total }: TotalsProps) => (
-  <Figures
-    label="All sessions together"
-    of={[
-      ['Sessions', total.sessionCount],
-      ['Under way', total.activeSessionCount],
-      ['Duration in all', asDuration(total.totalDurationSeconds)],
-      ['Duration on average', asDuration(total.averageDurationSeconds)],
-    ]}
-  />
-);
+const nothing = '–';
 
-const asDuration = (seconds: number | null | undefined) => (seconds == null ? null : duration(seconds));
+const asDuration = (seconds: number | null | undefined) => (seconds == null ? nothing : duration(seconds));
 
 interface SessionsProps {
   result: LiveResult<ResultOf<typeof lockSessions>>;

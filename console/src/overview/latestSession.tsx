@@ -11,7 +11,11 @@ export function LatestSession({ session }: { session: Viewer['latestDttSession']
     <>
       <p class="lead head">
         <a href={`/console/history/${session.databaseId}`}>
-          {session.name || `Session ${session.databaseId}`}
+          {session.name || (
+            <>
+              Session of <Time at={session.createdAt} />
+            </>
+          )}
         </a>
         <Passed passed={session.passed} />
       </p>
@@ -29,11 +33,9 @@ function factsOf({ segments, template }: NonNullable<Viewer['latestDttSession']>
   const points = segments.flatMap(({ points }) => points ?? []);
   const grades = segments.flatMap(({ gradePercent }) => gradePercent ?? []);
   const passed = segments.filter(({ passed }) => passed === true).length;
-  const others = segments.filter(({ passed }) => passed == null).length;
-  const unknown = others === 0 ? '' : ` (${others} not known)`;
   return [
     ['Points', points.length === 0 ? null : sum(points).toLocaleString()],
-    ['Segments passed', segments.length === 0 ? null : `${passed} of ${segments.length}${unknown}`],
+    ['Segments passed', segments.length === 0 ? null : `${passed} of ${segments.length}`],
     ['Grade on average', grades.length === 0 ? null : percent.format(sum(grades) / grades.length / 100)],
     ['Program', template?.name],
   ] as const;
