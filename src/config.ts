@@ -259,6 +259,13 @@ export type Config = {
   readonly [Each in Name]: z.output<(typeof settings)[Each]['schema']>;
 };
 
+/** Whether the settings allow the console, whose operations are on nobody's list. */
+export const hasConsole = ({
+  CONSOLE,
+  PERSISTED_OPERATIONS,
+}: Pick<Config, 'CONSOLE' | 'PERSISTED_OPERATIONS'>): boolean =>
+  CONSOLE === 'on' && PERSISTED_OPERATIONS !== 'only';
+
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
  * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes; or its new name.

@@ -1,6 +1,6 @@
 /** What is neither API: pages for browsers, documents for generators and probes, by path. */
 
-import type { Config } from '../config.ts';
+import { type Config, hasConsole } from '../config.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
@@ -32,8 +32,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],
   ]);
-  // Its operations are nobody's list.
-  if (config.CONSOLE === 'on' && config.PERSISTED_OPERATIONS !== 'only') {
+  if (hasConsole(config)) {
     const options = { demoTokenFor, hasGraphiql: config.GRAPHIQL === 'on' };
     let loadedConsole: Promise<PageHandler> | undefined;
     pages.set('/console', async (exchange) => {
