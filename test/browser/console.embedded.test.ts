@@ -101,30 +101,23 @@ async function expectGoodForEverybody(page: Page, name: string): Promise<void> {
   expect(problems).toEqual([]);
 }
 
-describe.each(Object.entries(views))('%s', (name, view: ConsoleView) => {
-  it('shows the demo account to everybody, without a complaint', async () => {
-    const { page, complaints } = await openView(view);
-    expect(await page.title()).toBe(`${view.title} · Dovetail`);
-    await expectGoodForEverybody(page, name);
-    // Now as narrow as it was left.
-    await page.reload();
-    await expectView(page, view);
-    expect(await shiftOf(page)).toBeLessThan(0.1);
-    // One that opens is one less.
-    const closed = page.locator('main details:not([open]) > summary');
-    while ((await closed.count()) > 0) await closed.first().click();
-    await page.locator('.sources pre').first().waitFor();
-    await expectGoodForEverybody(page, `${name}-opened`);
-    expect(complaints).toEqual([]);
-  });
+it.each(Object.entries(views))('shows everybody the demo account: %s', async (name, view: ConsoleView) => {
+  const { page, complaints } = await openView(view);
+  expect(await page.title()).toBe(`${view.title} · Dovetail`);
+  await expectGoodForEverybody(page, name);
 
-  it('is walked through by Tab in the order that it is read in', async () => {
-    const { page } = await openView(view);
-    await page.reload();
-    await expectView(page, view);
-    const { missing, inOrder } = await walk(page);
-    expect({ missing, inOrder }).toEqual({ missing: [], inOrder: true });
-  });
+  // As narrow as it was left: nothing moves while it is loaded, and Tab walks through it in the order that it is read in.
+  await page.reload();
+  await expectView(page, view);
+  expect(await shiftOf(page)).toBeLessThan(0.1);
+  expect(await walk(page)).toEqual({ missing: [], inOrder: true });
+
+  // One that opens is one less.
+  const closed = page.locator('main details:not([open]) > summary');
+  while ((await closed.count()) > 0) await closed.first().click();
+  await page.locator('.sources pre').first().waitFor();
+  await expectGoodForEverybody(page, `${name}-opened`);
+  expect(complaints).toEqual([]);
 });
 
 it('has a link past the navigation, which comes first, and goes on at the heading of the next view', async () => {

@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** The files that take longest for their size, by which those are ordered of which no run is remembered, as in a fresh clone. */
 const long = [
   'docs/examples',
+  'browser/console',
   'mirror/accounts',
   'fuzz/requests',
   'mirror/service',
