@@ -58,18 +58,51 @@ for (const file of files) {
       const target = posix.join(posix.dirname(file), specifier);
       if (rankOf(target) < rank) problems.push(`src/${file}: imports src/${target}, which stands above it`);
     }
-    if (ts.isFunctionLike(node) && 'body' in node && node.body) {
-      const [first, last] = [node.getStart(), node.getEnd()].map(
-        (position) => tree.getLineAndCharacterOfPosition(position).line,
-      );
-      const length = last - first + 1;
-      if (length > most.linesOfFunction)
-        problems.push(
-          `src/${file}:${first + 1}: a function of ${length} lines; at most ${most.linesOfFunction}`,
-        );
-    }
+    checkFunction(node, tree, `src/${file}`);
     ts.forEachChild(node, visit);
   }
+}
+
+/**
+ * The console knows the schema, by the types that are generated from it, and nothing else of the gateway. Its views use
+ * `api` and `parts`, and not each other.
+ */
+const consoleSource = join(root, 'console', 'src');
+const shared = ['api', 'parts'];
+for (const name of readdirSync(consoleSource, { recursive: true, encoding: 'utf8' })) {
+  if (!/\.tsx?$/.test(name)) continue;
+  const file = name.split(sep).join(posix.sep);
+  const text = readFileSync(join(consoleSource, file), 'utf8');
+  const lines = text.split('\n').length - 1;
+  if (lines > most.linesOfFile)
+    problems.push(`console/src/${file}: ${lines} lines; at most ${most.linesOfFile}`);
+  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
+  visit(tree);
+
+  function visit(node) {
+    const specifier = specifierOf(node);
+    if (specifier?.startsWith('.') && !mayImport(file, posix.join(posix.dirname(file), specifier)))
+      problems.push(`console/src/${file}: may not import ${specifier}`);
+    checkFunction(node, tree, `console/src/${file}`);
+    ts.forEachChild(node, visit);
+  }
+}
+
+function mayImport(file, target) {
+  const [from, to] = [file, target].map((path) => (path.includes(posix.sep) ? path.split(posix.sep)[0] : ''));
+  if (to === '..') return target.startsWith('../generated/');
+  // What is in the root imports views, and views what is in the root, which is about the page alone.
+  return from === '' || to === '' || from === to || shared.includes(to);
+}
+
+function checkFunction(node, tree, file) {
+  if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) return;
+  const [first, last] = [node.getStart(), node.getEnd()].map(
+    (position) => tree.getLineAndCharacterOfPosition(position).line,
+  );
+  const length = last - first + 1;
+  if (length > most.linesOfFunction)
+    problems.push(`${file}:${first + 1}: a function of ${length} lines; at most ${most.linesOfFunction}`);
 }
 
 /** What a node imports, whether at the start, when needed, or as a type. */

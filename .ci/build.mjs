@@ -15,6 +15,9 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const inputs = [
   'src',
   'prisma',
+  'console/src',
+  'console/index.html',
+  'console/vite.config.ts',
   'tsconfig.json',
   'tsconfig.build.json',
   'package.json',
@@ -81,6 +84,7 @@ function build() {
     cp -R src/graphql/examples dist/graphql/
     chmod +x dist/cli/cli.js
     node .ci/bundle.mjs
+    vite build console --logLevel warn
     node prisma/pack.mjs`);
   writeFileSync(record, JSON.stringify({ inputs, outputs: digestOfOutputs() }));
 }

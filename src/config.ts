@@ -94,6 +94,11 @@ export const settings = {
     onOff.default('on'),
   ),
   GRAPHIQL: setting('the page that a browser is shown at /graphql', 'on or off', onOff.default('on')),
+  CONSOLE: setting(
+    'the console at /console; not with PERSISTED_OPERATIONS=only',
+    'on or off',
+    onOff.default('on'),
+  ),
   SHOW_DEMO_TOKEN: setting(
     'whether the pages show the demo token to whoever opens them, rather than under HOST and localhost alone; `off` with HOST 0.0.0.0 or :: shows it to nobody',
     'on or off',
@@ -253,6 +258,13 @@ type Name = keyof typeof settings;
 export type Config = {
   readonly [Each in Name]: z.output<(typeof settings)[Each]['schema']>;
 };
+
+/** Whether the settings allow the console, whose operations are on nobody's list. */
+export const hasConsole = ({
+  CONSOLE,
+  PERSISTED_OPERATIONS,
+}: Pick<Config, 'CONSOLE' | 'PERSISTED_OPERATIONS'>): boolean =>
+  CONSOLE === 'on' && PERSISTED_OPERATIONS !== 'only';
 
 /**
  * Reads the settings from the environment. An empty variable counts as unset.

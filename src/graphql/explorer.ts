@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { largeResponse } from '../pages/large.ts';
@@ -28,16 +29,20 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
   // Many megabytes, so it is loaded for the first request only.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const headers = demoToken === undefined ? ownToken : otherToken;
-  const html = renderGraphiQL({
+  const options: GraphiQLOptions & { variables: string } = {
     title: 'Dovetail',
     defaultTabs: examples.map((query) => ({ query, headers })),
     defaultHeaders: headers,
     defaultEditorToolsVisibility: 'headers',
+    // GraphiQL takes them, though the type of its options has none.
+    variables: placeOfVariables,
     // Not in the tabs, which the browser remembers for longer than a demo account may live.
     ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
-  })
+  };
+  const html = renderGraphiQL(options)
     .trimStart()
-    .replace('</head>', `<style>${stillTabs}</style></head>`);
+    .replace('</head>', `<style>${stillTabs}</style></head>`)
+    .replace(JSON.stringify(placeOfVariables), variablesOfAddress);
   return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
     'style-src': "'unsafe-inline'",
@@ -47,6 +52,10 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
     'connect-src': "'self'",
   });
 }
+
+/** GraphiQL takes the query from its address by itself, and not the variables, which a link from the console has as well. */
+const variablesOfAddress = "new URLSearchParams(location.search).get('variables') ?? undefined";
+const placeOfVariables = 'VARIABLES_OF_ADDRESS';
 
 /**
  * Until they are dragged, GraphiQL's tabs move to another place when they are pressed, away from under the pointer, and

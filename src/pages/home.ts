@@ -16,6 +16,7 @@ interface Place {
 
 /** Everything that can be looked at in a browser. */
 export const places: readonly Place[] = [
+  { path: '/console', name: 'Console', what: 'look at devices, programs, history and locks, live' },
   { path: '/graphql', name: 'GraphiQL', what: 'ask in GraphQL, with examples, docs and completion' },
   { path: '/docs', name: 'REST reference', what: 'every route of the REST interface, to read and to try' },
   { path: '/openapi.json', name: 'OpenAPI', what: 'the same as a document, for code generators' },

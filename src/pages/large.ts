@@ -9,8 +9,15 @@ import type { PageHandler } from './page.ts';
 /** The first is chosen where the client has no preference. */
 const encodings = ['gzip', 'identity'];
 
-/** @param vary the request headers that the response depends on. */
-export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-Encoding'): PageHandler {
+/**
+ * @param vary the request headers that the response depends on.
+ * @param others headers that it has beside those, or in place of them.
+ */
+export function largeResponse(
+  make: () => Promise<HttpResponse>,
+  vary = 'Accept-Encoding',
+  others: Readonly<Record<string, string>> = {},
+): PageHandler {
   const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {
     const encoding = new Negotiator(request).encoding(encodings) === 'gzip' ? 'gzip' : 'identity';
@@ -18,7 +25,7 @@ export function largeResponse(make: () => Promise<HttpResponse>, vary = 'Accept-
     if (known) return known;
     const form = make()
       .then((response) => (encoding === 'gzip' ? compress(response) : response))
-      .then((response) => revalidated(response, vary));
+      .then((response) => revalidated(response, vary, others));
     forms.set(encoding, form);
     // The next request tries again.
     form.catch(() => forms.delete(encoding));

@@ -1,6 +1,6 @@
 /** What is neither API: pages for browsers, documents for generators and probes, by path. */
 
-import type { Config } from '../config.ts';
+import { type Config, hasConsole } from '../config.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
@@ -9,7 +9,10 @@ import { largeResponse } from './large.ts';
 import type { PageHandler } from './page.ts';
 
 export interface PagesOptions {
-  readonly config: Pick<Config, 'GRAPHIQL' | 'INTROSPECTION' | 'DATABASE_URL'>;
+  readonly config: Pick<
+    Config,
+    'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS' | 'DATABASE_URL'
+  >;
   readonly demoTokenFor: DemoTokenFor;
   /** The page at `/readyz`. */
   readonly readiness: PageHandler;
@@ -29,6 +32,14 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     ['/healthz', () => textResponse(200, 'alive')],
     ['/readyz', readiness],
   ]);
+  if (hasConsole(config)) {
+    const options = { demoTokenFor, hasGraphiql: config.GRAPHIQL === 'on' };
+    let loadedConsole: Promise<PageHandler> | undefined;
+    pages.set('/console', async (exchange) => {
+      loadedConsole ??= import('./console.ts').then(({ createConsole }) => createConsole(options));
+      return (await loadedConsole)(exchange);
+    });
+  }
   if (config.INTROSPECTION === 'on') {
     pages.set('/openapi.json', docs).set('/docs', docs);
     pages.set(
@@ -43,9 +54,11 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
 
   return (exchange) => {
     const { path } = exchange;
-    const page = pages.get(path.startsWith('/docs/') ? '/docs' : path);
+    // These two have pages and files below them.
+    const [, parent] = /^(\/docs|\/console)\//.exec(path) ?? [];
+    const page = pages.get(parent ?? path);
     if (!page) return textResponse(404, nothingAt(path));
-    exchange.operation = page === docs ? '/docs' : path;
+    exchange.operation = page === docs ? '/docs' : (parent ?? path);
     return page(exchange);
   };
 }

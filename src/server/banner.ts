@@ -1,7 +1,7 @@
 /** What is printed once a gateway serves: where it is, and how to ask it. */
 
 import pg from 'pg';
-import { type Config, commandLine } from '../config.ts';
+import { type Config, commandLine, hasConsole } from '../config.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 
@@ -39,6 +39,7 @@ function placesOf(
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
   const places: [string, string | undefined][] = [
     ['Start here', `${url}${everywhere}`],
+    ['Console', hasConsole(config) ? `${url}/console` : undefined],
     ['GraphiQL', GRAPHIQL === 'on' ? `${url}/graphql` : undefined],
     ['REST reference', INTROSPECTION === 'on' ? `${url}/docs` : undefined],
     ['Database', databaseOf(config)],

@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 
 const executablePath = [
   process.env.CHROMIUM,
@@ -21,11 +21,14 @@ export interface Tab {
   readonly complaints: string[];
 }
 
-/**
- * Starts a browser for the tests of a file, and skips them, saying why, where there is none. A page may ask where it comes
- * from, and `others`.
- */
-export function useBrowser(): { open(url: string, others?: readonly string[]): Promise<Tab> } {
+/** The screen, the language, the clocks and so on; whatever is not given is as it would be without a choice. */
+export interface TabOptions extends BrowserContextOptions {
+  /** What else a page may ask beside where it comes from. */
+  readonly others?: readonly string[];
+}
+
+/** Starts a browser for the tests of a file, and skips them, saying why, where there is none. Each test closes its tabs. */
+export function useBrowser(): { open(url: string, options?: TabOptions): Promise<Tab> } {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!executablePath) return;
@@ -37,21 +40,30 @@ export function useBrowser(): { open(url: string, others?: readonly string[]): P
   beforeEach(({ skip }) => {
     skip(!executablePath, 'there is no Chromium; install the package chromium, or set CHROMIUM to its path');
   });
+  afterEach(async () => {
+    await Promise.all(browser?.contexts().map((context) => context.close()) ?? []);
+  });
   afterAll(() => browser?.close());
 
   return {
-    async open(url, others = []) {
+    async open(url, { others = [], ...options } = {}) {
       if (!browser) throw new Error('the browser is not running');
-      const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
+      const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
+      const page = await context.newPage();
       const complaints: string[] = [];
+      const mayAsk = (asked: string) =>
+        [url, ...others].some((allowed) => new URL(allowed).origin === new URL(asked).origin);
       page.on('pageerror', (error) => complaints.push(error.message));
       page.on('console', (message) => {
         if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
       });
+      page.on('websocket', (socket) => {
+        const asked = socket.url().replace(/^ws/, 'http');
+        if (!mayAsk(asked)) complaints.push(`asked for ${socket.url()}`);
+      });
       await page.route('**/*', (route) => {
         const asked = route.request().url();
-        if ([url, ...others].some((allowed) => new URL(asked).origin === new URL(allowed).origin))
-          return route.continue();
+        if (mayAsk(asked)) return route.continue();
         complaints.push(`asked for ${asked}`);
         return route.abort();
       });

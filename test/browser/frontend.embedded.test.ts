@@ -44,7 +44,7 @@ afterAll(async () => {
 /** Opens the page of the documents for a gateway. */
 async function openPage(gateway: TestGateway, token: string, text = block?.text ?? '') {
   html = text.replace('http://localhost:4000', gateway.url).replace('YOUR_API_TOKEN', token);
-  return browser.open(origin, [gateway.url]);
+  return browser.open(origin, { others: [gateway.url] });
 }
 
 it('shows what the documented page asked for', async () => {

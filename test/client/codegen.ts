@@ -16,6 +16,18 @@ const config: CodegenConfig = {
         enumsAsTypes: true,
       },
     },
+    // For the console, which has only the types of it.
+    '../../console/generated/': {
+      preset: 'client',
+      schema: '../../schema.graphql',
+      documents: '../../console/src/**/*.{ts,tsx}',
+      config: {
+        scalars: { DateTime: 'string', LocalDate: 'string' },
+        useTypeImports: true,
+        enumsAsTypes: true,
+      },
+      presetConfig: { fragmentMasking: false },
+    },
     // The REST answers, whose names are the aliases of the operations.
     'generated/rest/': {
       preset: 'client',

@@ -21,6 +21,7 @@ export const notRun: Readonly<Record<string, string>> = {
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
   'for each in $(seq 2000)':
     'needs a load that no test can be sure of; test/http/loadShedding.test.ts makes one',
+  'npx vite console': 'runs until it is stopped',
   'npm test': 'runs all tests, of which this is one',
   'npm run fuzz': 'runs for minutes',
 };

@@ -20,6 +20,7 @@ describe('the banner', () => {
       { demoToken: 'dvt_x' },
       [
         '  Start here      http://127.0.0.1:4000',
+        '  Console         http://127.0.0.1:4000/console',
         '  GraphiQL        http://127.0.0.1:4000/graphql',
         '  REST reference  http://127.0.0.1:4000/docs',
         '  Database        .data (embedded)',
@@ -28,7 +29,7 @@ describe('the banner', () => {
     ],
     [
       'no page that is off',
-      { GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { demoToken: 'dvt_x' },
       [
         '  Start here  http://127.0.0.1:4000',
@@ -38,7 +39,7 @@ describe('the banner', () => {
     ],
     [
       'that it listens everywhere, metrics, and why there is one process',
-      { HOST: '::', WORKERS: '4', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { HOST: '::', WORKERS: '4', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
       [
         '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
@@ -50,7 +51,7 @@ describe('the banner', () => {
     ],
     [
       'how users get a token where there is none to show',
-      { DATA_DIR: '/data', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { DATA_DIR: '/data', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       {},
       [
         '  Start here  http://127.0.0.1:4000',
@@ -65,6 +66,7 @@ describe('the banner', () => {
         DATABASE_URL: 'postgresql://h/d',
         UPSTREAM_URL: 'https://example.com/api/v1',
         UPSTREAM_TOKEN: 'x',
+        CONSOLE: 'off',
         GRAPHIQL: 'off',
         INTROSPECTION: 'off',
       },
@@ -78,7 +80,7 @@ describe('the banner', () => {
     ],
     [
       'the three ways to an account where nobody has one',
-      { DATABASE_URL: 'postgresql://h/d', GRAPHIQL: 'off', INTROSPECTION: 'off' },
+      { DATABASE_URL: 'postgresql://h/d', CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
       { hasUsers: false },
       [
         '  Start here  http://127.0.0.1:4000',

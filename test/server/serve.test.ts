@@ -106,6 +106,7 @@ describe('a gateway with a database of its own', () => {
 Dovetail is running.
 
   Start here      ${url}
+  Console         ${url}/console
   GraphiQL        ${url}/graphql
   REST reference  ${url}/docs
   Database        ${dataDir} (embedded)

@@ -94,6 +94,8 @@ const highLimits = { RATE_LIMIT: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000
 export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly settings?: Record<string, string>;
   readonly logLevel?: string;
+  /** A free one unless it is that of a gateway that was closed. */
+  readonly port?: number;
   /** Opens the mirror, over what the gateway has open. */
   readonly openMirror?: (
     parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
@@ -129,7 +131,7 @@ export async function openTestGateway(
     ...options,
   });
   const responses = watchResponses(server);
-  server.listen(0, '127.0.0.1');
+  server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

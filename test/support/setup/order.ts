@@ -8,6 +8,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const long = [
   'docs/examples',
+  'browser/console',
   'database/embedded/embedded',
   'mirror/accounts',
   'mirror/faults',

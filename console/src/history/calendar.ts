@@ -1,0 +1,59 @@
+/** Days of the calendar, such as `2026-02-17`, and when they begin by the clocks of the browser. */
+
+/** As `2026-02-17`: two of them compare as they come. */
+export type Day = string;
+
+export const periods = ['DAY', 'WEEK', 'MONTH'] as const;
+export type Period = (typeof periods)[number];
+
+/** What a year of four digits may be: far more than there are sessions of, and what every part of the way can say. */
+const [firstYear, lastYear] = [1900, 2999];
+
+/** In milliseconds, in UTC, where all days are equally long. */
+const dayInUtc = 86_400_000;
+
+/** The day that a text says; none if there is no such day. */
+export function parseDay(text: string | undefined): Day | undefined {
+  if (text === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined;
+  const time = new Date(`${text}T00:00Z`);
+  if (Number.isNaN(time.getTime()) || inUtc(time) !== text) return undefined;
+  const year = time.getUTCFullYear();
+  return year < firstYear || year > lastYear ? undefined : text;
+}
+
+/** The day that it is at an instant by the clocks of the browser; none of an instant that is infinite. */
+export function dayOf(time: Date): Day | undefined {
+  if (Number.isNaN(time.getTime())) return undefined;
+  const [year, month, day] = [time.getFullYear(), time.getMonth() + 1, time.getDate()];
+  return parseDay([String(year).padStart(4, '0'), twoDigits(month), twoDigits(day)].join('-'));
+}
+
+/**
+ * The instant at which a day begins by the clocks of the browser. Where they skip midnight, that is when they go on, and
+ * where they strike it twice, the first time.
+ */
+export function startOf(day: Day): Date {
+  const [year = 0, month = 0, date = 0] = day.split('-').map(Number);
+  return new Date(year, month - 1, date);
+}
+
+/** So many days later, by the calendar. */
+export const addDays = (day: Day, count: number): Day =>
+  inUtc(new Date(Date.parse(`${day}T00:00Z`) + count * dayInUtc));
+
+/** How many days there are from one to another, both counted. */
+export const countDays = (from: Day, to: Day): number =>
+  Math.round((Date.parse(`${to}T00:00Z`) - Date.parse(`${from}T00:00Z`)) / dayInUtc) + 1;
+
+/** The last day of the period that begins with a day. */
+export function lastDayOf(first: Day, period: Period): Day {
+  if (period === 'DAY') return first;
+  if (period === 'WEEK') return addDays(first, 6);
+  const [year = 0, month = 0] = first.split('-').map(Number);
+  // The day before the first of the next month.
+  return inUtc(new Date(Date.UTC(year, month, 0)));
+}
+
+const inUtc = (time: Date): Day => time.toISOString().slice(0, 10);
+
+const twoDigits = (count: number): string => String(count).padStart(2, '0');

@@ -1,0 +1,167 @@
+/**
+ * Sessions over time, for the eye: what it shows stands in a table as well, for keyboards and screen readers. Its colours are
+ * those of the legend, which the style sheet gives.
+ */
+
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import type { FigureName } from './address.ts';
+import { type Day, lastDayOf, type Period } from './calendar.ts';
+import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
+import { type Figure, figures, number, orNothing } from './figures.ts';
+import { periodName } from './periodName.ts';
+import type { Group } from './queries.ts';
+
+interface ChartProps {
+  /** One for each period, without gaps. */
+  groups: readonly Group[];
+  by: Period;
+  figure: FigureName;
+  /** Somebody has dragged from the one period to the other. */
+  onSelect(from: Day, to: Day): void;
+}
+
+export function Chart({ groups, by, figure, onSelect }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const legend = useRef<HTMLDivElement>(null);
+  const [pointed, setPointed] = useState<number>();
+  const select = useRef(onSelect);
+  select.current = onSelect;
+
+  useLayoutEffect(() => {
+    const element = place.current;
+    if (!element || groups.length === 0) return;
+    const chart = draw(element, {
+      groups,
+      by,
+      figure: figures[figure],
+      colours: coloursOf(legend.current),
+      onPoint: setPointed,
+      onSelect: (from, to) => select.current(from, to),
+    });
+    const stop = keepUp(chart, element);
+    return () => {
+      stop();
+      chart.destroy();
+      setPointed(undefined);
+    };
+  }, [groups, by, figure]);
+
+  const label = figures[figure].label;
+  return (
+    <div class="history-chart">
+      <Legend
+        of={legend}
+        figure={figure}
+        group={pointed === undefined ? undefined : groups[pointed]}
+        by={by}
+      />
+      <div
+        ref={place}
+        class="plot"
+        role="img"
+        aria-label={`A chart of the sessions, the passed ones and ${label.toLowerCase()}. The table below has its numbers.`}
+        style={{ minHeight: `${chartHeight}px` }}
+      />
+    </div>
+  );
+}
+
+interface Drawing {
+  groups: readonly Group[];
+  by: Period;
+  figure: Figure;
+  colours: Colours;
+  onPoint(index: number | undefined): void;
+  onSelect(from: Day, to: Day): void;
+}
+
+function draw(element: HTMLElement, { groups, by, figure, colours, onPoint, onSelect }: Drawing): uPlot {
+  const dates = groups.flatMap(({ period }) => period?.date ?? []);
+  const values = groups.map((group) => figure.of(group) ?? null);
+  const options = chartOptions({
+    dates,
+    by,
+    figure,
+    hasFigures: values.some((value) => value !== null),
+    width: element.clientWidth,
+    colours,
+    onPoint,
+    onSelect(first, last) {
+      const [from, to] = [dates[first], dates[last]];
+      if (from !== undefined && to !== undefined) onSelect(from, lastDayOf(to, by));
+    },
+  });
+  const data: uPlot.AlignedData = [
+    dates.map((_, index) => index),
+    groups.map(({ sessionCount }) => sessionCount),
+    groups.map(({ passedSessionCount }) => passedSessionCount),
+    values,
+  ];
+  return new uPlot(options, data, element);
+}
+
+/** Has a chart follow the width of what it is in, and the colours of day and night. */
+function keepUp(chart: uPlot, element: HTMLElement): () => void {
+  const observer = new ResizeObserver(() => {
+    const width = element.clientWidth;
+    if (width > 0 && width !== chart.width) chart.setSize({ width, height: chartHeight });
+  });
+  observer.observe(element);
+  const night = matchMedia('(prefers-color-scheme: dark)');
+  const redraw = () => chart.redraw();
+  night.addEventListener('change', redraw);
+  return () => {
+    observer.disconnect();
+    night.removeEventListener('change', redraw);
+  };
+}
+
+/** Canvases know no variables: the colours are asked of elements that have them. */
+function coloursOf(legend: HTMLElement | null): Colours {
+  const colour = (name: string) => () => {
+    const element = legend?.querySelector(`.${name}`);
+    return element ? getComputedStyle(element).color : 'gray';
+  };
+  return {
+    sessions: colour('sessions'),
+    passed: colour('passed'),
+    figure: colour('figure'),
+    text: colour('text'),
+    line: colour('line'),
+    card: colour('card-ground'),
+  };
+}
+
+interface LegendProps {
+  of: { current: HTMLDivElement | null };
+  figure: FigureName;
+  /** What somebody points at. */
+  group: Group | undefined;
+  by: Period;
+}
+
+function Legend({ of, figure, group, by }: LegendProps) {
+  const { label, of: figureOf, format } = figures[figure];
+  return (
+    <div ref={of} class="legend" aria-hidden="true">
+      <span>
+        <i class="swatch sessions" /> Sessions {group && <b>{number(group.sessionCount)}</b>}
+      </span>
+      <span>
+        <i class="swatch passed" /> passed {group && <b>{number(group.passedSessionCount)}</b>}
+      </span>
+      <span>
+        <i class="swatch figure" /> {label} {group && <b>{orNothing(figureOf(group), format)}</b>}
+      </span>
+      {group?.period ? (
+        <span class="text">{periodName(group.period.date, by)}</span>
+      ) : (
+        <span class="text by-dragging">Drag over the chart to look closer.</span>
+      )}
+      <i class="line" />
+      <i class="card-ground" />
+    </div>
+  );
+}

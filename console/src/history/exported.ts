@@ -1,0 +1,54 @@
+/** What is shown, as comma-separated values. The columns are named like the fields of the schema. */
+
+import { type Cell, csvLine } from './csv.ts';
+import type { Group, Session } from './queries.ts';
+
+type Column<Row> = readonly [name: string, cell: (row: Row) => Cell];
+
+const groupColumns: readonly Column<Group>[] = [
+  ['date', ({ period }) => period?.date],
+  ['from', ({ period }) => period?.from],
+  ['to', ({ period }) => period?.to],
+  ['sessionCount', ({ sessionCount }) => sessionCount],
+  ['passedSessionCount', ({ passedSessionCount }) => passedSessionCount],
+  ['failedSessionCount', ({ failedSessionCount }) => failedSessionCount],
+  ['averageGradePercent', ({ averageGradePercent }) => averageGradePercent],
+  ['totalPoints', ({ totalPoints }) => totalPoints],
+  ['totalRepsMeasured', ({ totalRepsMeasured }) => totalRepsMeasured],
+  ['totalDurationMeasuredSeconds', ({ totalDurationMeasuredSeconds }) => totalDurationMeasuredSeconds],
+  ['totalDistanceTravelledMetres', ({ totalDistanceTravelledMetres }) => totalDistanceTravelledMetres],
+];
+
+const sessionColumns: readonly Column<Session>[] = [
+  ['databaseId', ({ databaseId }) => databaseId],
+  ['createdAt', ({ createdAt }) => createdAt],
+  ['name', ({ name }) => name],
+  ['templateId', ({ templateId }) => templateId],
+  ['template', ({ template }) => template?.name],
+  ['trainerId', ({ trainerId }) => trainerId],
+  ['trainer', ({ trainer }) => trainer?.serialNumber],
+  ['passed', ({ passed }) => passed],
+  ['segmentCount', ({ segments }) => segments.length],
+  ['passedSegmentCount', (session) => passedSegments(session)],
+  ['points', (session) => pointsOf(session)],
+];
+
+export const groupsAsCsv = linesOf(groupColumns);
+export const sessionsAsCsv = linesOf(sessionColumns);
+
+function linesOf<Row>(columns: readonly Column<Row>[]) {
+  return {
+    head: csvLine(columns.map(([name]) => name)),
+    lines: (rows: readonly Row[]): string =>
+      rows.map((row) => csvLine(columns.map(([, cell]) => cell(row)))).join(''),
+  };
+}
+
+export const passedSegments = ({ segments }: Pick<Session, 'segments'>): number =>
+  segments.filter(({ passed }) => passed === true).length;
+
+/** The points of all segments; none where none has any. */
+export function pointsOf({ segments }: Pick<Session, 'segments'>): number | null {
+  const points = segments.flatMap(({ points }) => points ?? []);
+  return points.length === 0 ? null : points.reduce((sum, each) => sum + each, 0);
+}

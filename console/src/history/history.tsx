@@ -1,0 +1,92 @@
+/** Sessions over time, and the sessions themselves. */
+
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import { useLive } from '../api/useLive.ts';
+import { Empty, messageOf } from '../parts/loaded.tsx';
+import { View } from '../parts/view.tsx';
+import { filterOf, readAddress } from './address.ts';
+import { type Day, dayOf } from './calendar.ts';
+import { Filters } from './filters.tsx';
+import {
+  historyCounts,
+  historyFigures,
+  historyPrograms,
+  historySessions,
+  historyTrainers,
+} from './queries.ts';
+import { choosePeriod, daysOf, lengthOf } from './range.ts';
+import { pageVariables } from './sessionList.tsx';
+import { Shown } from './shown.tsx';
+import { statsVariables } from './stats.ts';
+import './history.css';
+
+export function History() {
+  const { query } = useLocation();
+  const today = useToday();
+  const address = useMemo(() => readAddress(query), [query]);
+  const programs = useLive(historyPrograms, {});
+  const trainers = useLive(historyTrainers, {});
+  const extent = programs.data?.dttSessionStats?.total;
+  const days = daysOf(address.range, today);
+  // How long a range is that is open is known when it is known from when to when there are sessions.
+  const length = lengthOf(days, extent ?? {}) ?? (programs.isPending ? undefined : 1);
+  const where = filterOf(days, address);
+  const by = length === undefined ? undefined : choosePeriod(length, address.by);
+  const sources = [
+    ...(by
+      ? [historyCounts, historyFigures].map((document) => ({
+          document,
+          variables: statsVariables(where, by),
+        }))
+      : []),
+    { document: historySessions, variables: pageVariables(where, address) },
+    { document: historyPrograms, variables: {} },
+    { document: historyTrainers, variables: {} },
+  ];
+  return (
+    <View title="History" sources={sources}>
+      {programs.error && (
+        <p class="note bad" role="alert">
+          {messageOf(programs.error)}
+        </p>
+      )}
+      {extent?.sessionCount === 0 ? (
+        <NoSessionsYet />
+      ) : (
+        <>
+          <Filters address={address} days={days} programs={programs.data} trainers={trainers.data} />
+          {length === undefined || by === undefined ? (
+            <p class="hint history-wait">Loading…</p>
+          ) : (
+            <Shown
+              address={address}
+              days={days}
+              length={length}
+              by={by}
+              where={where}
+              latest={extent?.lastSessionAt}
+            />
+          )}
+        </>
+      )}
+    </View>
+  );
+}
+
+const NoSessionsYet = () => (
+  <Empty>
+    There are no sessions yet. Each training with one of your trainers appears here by itself: how often you
+    trained, what was passed, and how it went over time.
+  </Empty>
+);
+
+/** The day that it is, also when it is another one later. */
+function useToday(): Day {
+  const [today, setToday] = useState(() => dayOf(new Date()) ?? '');
+  useEffect(() => {
+    const timer = setInterval(() => setToday((before) => dayOf(new Date()) ?? before), 10_000);
+    return () => clearInterval(timer);
+  }, []);
+  return today;
+}

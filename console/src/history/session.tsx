@@ -1,0 +1,149 @@
+/** One session: how each of its segments went, against what was to be reached. */
+
+import { useRoute } from 'preact-iso';
+import type { SessionQuery } from '../../generated/graphql.ts';
+import { graphql } from '../api/graphql.ts';
+import { useLive } from '../api/useLive.ts';
+import { databaseIdOf } from '../parts/address.ts';
+import { Passed } from '../parts/badge.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { Empty, messageOf } from '../parts/loaded.tsx';
+import { Time } from '../parts/time.tsx';
+import { View } from '../parts/view.tsx';
+import { passedSegments, pointsOf } from './exported.ts';
+import { number, orNothing } from './figures.ts';
+import { programName, trainerName } from './names.ts';
+import { timeName } from './periodName.ts';
+import { Segments } from './segments.tsx';
+import './history.css';
+
+const session = graphql(`
+  query Session($databaseId: Int!) {
+    dttSession(databaseId: $databaseId) {
+      id
+      databaseId
+      name
+      createdAt
+      passed
+      templateId
+      template {
+        id
+        databaseId
+        name
+      }
+      trainerId
+      trainer {
+        id
+        serialNumber
+      }
+      segments {
+        id
+        rawType
+        passed
+        gradePercent
+        points
+        durationMeasuredSeconds
+        durationTargetSeconds
+        repsMeasured
+        repsTarget
+        speedMeasured
+        speedTarget
+        distanceTravelledMetres
+        strokeLength
+        targetDepth
+        targetWindow
+        timeInTargetDepthMilliseconds
+      }
+    }
+  }
+`);
+
+export function Session() {
+  const { id } = useRoute().params;
+  const databaseId = databaseIdOf(id);
+  return databaseId === undefined ? (
+    <View title="Session" sources={[]}>
+      <NotThere id={id} />
+    </View>
+  ) : (
+    <KnownSession databaseId={databaseId} />
+  );
+}
+
+function KnownSession({ databaseId }: { databaseId: number }) {
+  const variables = { databaseId };
+  const result = useLive(session, variables);
+  // What was read last may be of another session.
+  const found = result.data?.dttSession?.databaseId === databaseId ? result.data.dttSession : undefined;
+  return (
+    <View
+      title={found ? found.name || `Session of ${timeName(found.createdAt)}` : 'Session'}
+      sources={[{ document: session, variables }]}
+    >
+      <p>
+        <a href="/console/history">All sessions</a>
+      </p>
+      {result.error && (
+        <p class="note bad" role="alert">
+          {messageOf(result.error)}
+        </p>
+      )}
+      {found ? (
+        <SessionFacts session={found} />
+      ) : result.isPending ? (
+        <p class="hint history-wait">Loading…</p>
+      ) : (
+        !result.error && <NotThere id={String(databaseId)} />
+      )}
+    </View>
+  );
+}
+
+const NotThere = ({ id }: { id: string | undefined }) => (
+  <Empty>
+    There is no session {id} of yours. It may have been removed, or belong to somebody else; what there is, is
+    in the <a href="/console/history">history</a>.
+  </Empty>
+);
+
+type Found = NonNullable<SessionQuery['dttSession']>;
+
+function SessionFacts({ session }: { session: Found }) {
+  const { createdAt, passed, template, templateId, trainer, trainerId, segments } = session;
+  return (
+    <>
+      <div class="card history-card">
+        <Facts
+          of={[
+            ['When', <Time key="when" at={createdAt} />],
+            ['Result', <Passed key="result" passed={passed} />],
+            [
+              'Segments passed',
+              segments.length === 0
+                ? null
+                : `${number(passedSegments(session))} of ${number(segments.length)}`,
+            ],
+            ['Points', orNothing(pointsOf(session), number)],
+            [
+              'Program',
+              template ? (
+                <a href={`/console/programs/${template.databaseId}`}>{template.name}</a>
+              ) : (
+                programName(template, templateId)
+              ),
+            ],
+            ['Trainer', trainerName(trainer, trainerId)],
+          ]}
+        />
+      </div>
+      <section class="card history-card" aria-labelledby="segments">
+        <h2 id="segments">Segments</h2>
+        {segments.length === 0 ? (
+          <Empty>Nothing was recorded of its segments.</Empty>
+        ) : (
+          <Segments segments={segments} />
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,38 @@
+/** The figures of all sessions that are shown. They have their places before they are known, so that nothing moves. */
+
+import { Figures } from '../parts/facts.tsx';
+import { duration } from '../parts/time.tsx';
+import { asDistance, asPercent, nothing, number, orNothing, share } from './figures.ts';
+import type { Total } from './queries.ts';
+
+export function Totals({ total }: { total: Total | undefined }) {
+  const pending = total?.detailsPendingCount ?? 0;
+  return (
+    <>
+      <Figures
+        label="In all"
+        of={[
+          ['Sessions', orNothing(total?.sessionCount, number)],
+          ['Passed', total ? passedShare(total) : '…'],
+          ['Average grade', orNothing(total?.averageGradePercent, asPercent)],
+          ['Points', orNothing(total?.totalPoints, number)],
+          ['Repetitions', orNothing(total?.totalRepsMeasured, number)],
+          ['Duration', orNothing(total?.totalDurationMeasuredSeconds, duration)],
+          ['Distance', orNothing(total?.totalDistanceTravelledMetres, asDistance)],
+        ]}
+      />
+      {pending > 0 && (
+        <p class="note">
+          Of {number(pending)} {pending === 1 ? 'session' : 'sessions'} not everything is here yet:
+          repetitions, durations and distances of these are missing above.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Of those of which it is known. */
+function passedShare({ passedSessionCount, failedSessionCount }: Total): string {
+  const known = passedSessionCount + failedSessionCount;
+  return known === 0 ? nothing : share(passedSessionCount, known);
+}

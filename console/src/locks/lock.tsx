@@ -1,0 +1,185 @@
+/** One lock session: its course as a bar with a scale of time, and behind it as a table. */
+
+import { useRoute } from 'preact-iso';
+import { graphql } from '../api/graphql.ts';
+import { useLive } from '../api/useLive.ts';
+import { databaseIdOf } from '../parts/address.ts';
+import { Countdown } from '../parts/countdown.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { duration, Time, useNow } from '../parts/time.tsx';
+import { View } from '../parts/view.tsx';
+import { type Course, courseOf } from './course.ts';
+import { describe, Legend, LockBar } from './lockBar.tsx';
+import { nameOf, neverLocked, type Session, State } from './sessionCard.tsx';
+import { LockTemplateFacts } from './templates.tsx';
+import './locks.css';
+
+const lockSession = graphql(`
+  query LockSession($databaseId: Int!) {
+    lockSession(databaseId: $databaseId) {
+      id
+      databaseId
+      name
+      lockState
+      isActive
+      startedAt
+      endsAt
+      createdAt
+      durationSeconds
+      publicId
+      template {
+        id
+        databaseId
+        name
+        durationSeconds
+        isRandomDuration
+        isBreakEnabled
+        breakRegularitySeconds
+        isEmergencyUnlockEnabled
+        createdAt
+      }
+      segments {
+        id
+        createdAt
+        type
+        isLocked
+      }
+    }
+  }
+`);
+
+/** The view of one lock session, which the address names. */
+export function Lock() {
+  const { id } = useRoute().params;
+  const databaseId = databaseIdOf(id);
+  if (databaseId === undefined)
+    return (
+      <View title="Lock session" sources={[]}>
+        <NotThere />
+      </View>
+    );
+  return <LockOf key={databaseId} databaseId={databaseId} />;
+}
+
+function LockOf({ databaseId }: { databaseId: number }) {
+  const result = useLive(lockSession, { databaseId });
+  const session = result.data?.lockSession;
+  return (
+    <View
+      title={session ? nameOf(session) : 'Lock session'}
+      sources={[{ document: lockSession, variables: { databaseId } }]}
+    >
+      <p>
+        <a href="/console/locks">All lock sessions</a>
+      </p>
+      <Loaded result={result}>
+        {({ lockSession }) =>
+          lockSession ? (
+            <div class="lock-details">
+              <SessionDetails session={lockSession} />
+              {lockSession.template && (
+                <section class="card">
+                  <h2>Template: {lockSession.template.name}</h2>
+                  <LockTemplateFacts template={lockSession.template} />
+                  <a href={`/console/locks?template=${lockSession.template.databaseId}`}>Its sessions</a>
+                </section>
+              )}
+            </div>
+          ) : (
+            result.error === undefined && <NotThere />
+          )
+        }
+      </Loaded>
+    </View>
+  );
+}
+
+const NotThere = () => (
+  <Empty>
+    There is no such lock session, or it is somebody else’s. Here are <a href="/console/locks">yours</a>.
+  </Empty>
+);
+
+interface SessionDetailsProps {
+  session: Session & { readonly publicId: string; readonly createdAt?: string | null | undefined };
+}
+
+function SessionDetails({ session }: SessionDetailsProps) {
+  const course = courseOf(session, useNow(30_000));
+  return (
+    <>
+      <section class="card" aria-label="How it stands">
+        <p class="head">
+          <State session={session} />
+        </p>
+        {session.isActive && <Countdown startedAt={session.startedAt} endsAt={session.endsAt} />}
+        <Facts
+          of={[
+            ['Started', <Time key="started" at={session.startedAt} />],
+            [
+              session.isActive ? 'Due to end' : 'End',
+              session.endsAt == null ? 'Not known' : <Time key="ends" at={session.endsAt} />,
+            ],
+            ['Meant to last', duration(session.durationSeconds)],
+            ['Created', session.createdAt == null ? null : <Time key="created" at={session.createdAt} />],
+            ['Public identifier', session.publicId],
+            ['Id', session.databaseId],
+          ]}
+        />
+      </section>
+      <section class="card">
+        <h2>Course</h2>
+        {course ? (
+          <>
+            <p>{describe(course)}</p>
+            <Legend />
+            <LockBar course={course} />
+          </>
+        ) : (
+          <p>{neverLocked}</p>
+        )}
+        <Events session={session} course={course} />
+      </section>
+    </>
+  );
+}
+
+/** Every event, also what the bar cannot show. */
+function Events({ session: { segments }, course }: { session: Session; course: Course | undefined }) {
+  if (segments.length === 0) return <Empty>Its history has no events so far.</Empty>;
+  return (
+    <div class="scroll">
+      <table>
+        <caption class="hidden">Every event, oldest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">Event</th>
+            <th scope="col" class="number">
+              Lasted
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {segments.map(({ id, createdAt, type, isLocked }) => (
+            <tr key={id}>
+              <td>
+                <Time at={createdAt} />
+              </td>
+              <td>
+                {type} <span class="hint">{isLocked ? 'locked' : 'open'}</span>
+              </td>
+              <td class="number">{lengthOf(course, id)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function lengthOf(course: Course | undefined, key: string): string {
+  const stretch = course?.stretches.find((each) => each.key === key);
+  return stretch ? duration((stretch.to - stretch.from) / 1_000) : '–';
+}

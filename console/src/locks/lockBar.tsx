@@ -1,0 +1,91 @@
+/** The course of a lock session as a bar, as wide as there is room. */
+
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { duration } from '../parts/time.tsx';
+import { type Course, type StretchKind, sumOf } from './course.ts';
+import { marksBetween } from './scale.ts';
+import './locks.css';
+
+const words: Record<StretchKind, string> = {
+  locked: 'Locked',
+  break: 'Break',
+  open: 'Open',
+  ahead: 'Ahead',
+  unknown: 'Not known',
+};
+
+export const Legend = () => (
+  <ul class="lock-legend" aria-label="What the bars show">
+    {Object.entries(words).map(([kind, word]) => (
+      <li key={kind}>
+        <span class={`stretch ${kind}`} /> {word}
+      </li>
+    ))}
+  </ul>
+);
+
+/** For how long which, in words. */
+export function describe(course: Course): string {
+  const [locked, breaks, open] = [sumOf(course, 'locked'), sumOf(course, 'break'), sumOf(course, 'open')];
+  return [
+    locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked',
+    breaks.count === 1 && `1 break of ${duration(breaks.seconds)}`,
+    breaks.count > 1 && `${breaks.count} breaks of ${duration(breaks.seconds)} in all`,
+    open.count > 0 && `open for ${duration(open.seconds)}`,
+    course.stretches.at(-1)?.kind === 'unknown' && 'then nothing is known',
+  ]
+    .filter((part) => part !== false)
+    .join(', ');
+}
+
+export function LockBar({ course: { from, to, stretches } }: { course: Course }) {
+  const [bar, width] = useWidth();
+  const place = (time: number) => (time - from) / (to - from);
+  const percent = (time: number) => `${place(time) * 100}%`;
+  const marks = marksBetween(from, to, Math.min(Math.floor(width / markWidth), mostMarks));
+  // What it shows is said in words beside it.
+  return (
+    <div class="lock-bar" aria-hidden="true" ref={bar}>
+      <div class="stretches">
+        {stretches.map(({ key, kind, from, to }) => (
+          <span
+            key={key}
+            class={`stretch ${kind}`}
+            title={`${words[kind]}: ${range.formatRange(from, to)} (${duration((to - from) / 1_000)})`}
+            style={{ left: percent(from), right: `calc(100% - ${percent(to)})` }}
+          />
+        ))}
+      </div>
+      <div class="scale">
+        {marks
+          .filter((mark) => (1 - place(mark)) * width > markWidth)
+          .map((mark) => (
+            <span key={mark} class="mark" style={{ left: percent(mark) }}>
+              <b>{clock.format(mark)}</b> {date.format(mark)}
+            </span>
+          ))}
+      </div>
+    </div>
+  );
+}
+
+/** In pixels: how wide a time is when it is written below a bar. */
+const markWidth = 70;
+const mostMarks = 8;
+
+/** How wide an element is, in pixels, and 0 before that is known. */
+function useWidth() {
+  const element = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    if (!element.current) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return [element, width] as const;
+}
+
+const range = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const clock = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
+const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });

@@ -1,0 +1,71 @@
+/** The first view: what there is, and what goes on. */
+
+import { useLive } from '../api/useLive.ts';
+import { Figures } from '../parts/facts.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { View } from '../parts/view.tsx';
+import { ActiveProgram } from './activeProgram.tsx';
+import { LockDevices, Ossms, Trainers } from './devices.tsx';
+import { LatestSession } from './latestSession.tsx';
+import { Part } from './part.tsx';
+import { overview, type Viewer } from './query.ts';
+import { RunningLock } from './runningLock.tsx';
+import './overview.css';
+
+const sources = [{ document: overview, variables: {} }];
+
+export function Overview() {
+  const result = useLive(overview, {});
+  // What is null may be none, or what the gateway failed to read.
+  const isKnown = (field: keyof Viewer) =>
+    !result.error?.graphQLErrors.some(({ path }) => path?.[1] === field);
+  return (
+    <View title="Overview" sources={sources}>
+      <Loaded result={result}>
+        {({ viewer }) =>
+          viewer ? (
+            <>
+              <p>
+                Signed in as <b>{viewer.username}</b>
+                {viewer.profileTitle && `, ${viewer.profileTitle}`}
+              </p>
+              <Figures
+                label="Your figures"
+                of={[
+                  ['Rank', viewer.rank],
+                  ['League', viewer.league],
+                  ['Points', viewer.totalPoints],
+                  ['Match points', viewer.matchPoints],
+                  ['Training sessions', viewer.dttTotalSessions],
+                  ['Repetitions', viewer.dttTotalReps],
+                ]}
+              />
+              <div class="overview">
+                <Part name="Active program" kind="wide" isKnown={isKnown('activeDttTemplate')}>
+                  <ActiveProgram program={viewer.activeDttTemplate} />
+                </Part>
+                <Part name="Latest session" isKnown={isKnown('latestDttSession')}>
+                  <LatestSession session={viewer.latestDttSession} />
+                </Part>
+                <Part name="Running lock" isKnown={isKnown('activeLockSession')}>
+                  <RunningLock lock={viewer.activeLockSession} />
+                </Part>
+                <Part name="Trainers" kind="third" isKnown={isKnown('dttDevices')}>
+                  <Trainers devices={viewer.dttDevices} />
+                </Part>
+                <Part name="Lock devices" kind="third" isKnown={isKnown('lkbxDevices')}>
+                  <LockDevices devices={viewer.lkbxDevices} />
+                </Part>
+                <Part name="OSSMs" kind="third" isKnown={isKnown('ossmDevices')}>
+                  <Ossms devices={viewer.ossmDevices} />
+                </Part>
+              </div>
+            </>
+          ) : (
+            <Empty>The gateway does not say whose token this is.</Empty>
+          )
+        }
+      </Loaded>
+    </View>
+  );
+}

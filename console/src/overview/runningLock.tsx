@@ -1,0 +1,23 @@
+/** The lock session that is under way. */
+
+import { Badge } from '../parts/badge.tsx';
+import { Countdown } from '../parts/countdown.tsx';
+import { Empty } from '../parts/loaded.tsx';
+import type { Viewer } from './query.ts';
+
+export function RunningLock({ lock }: { lock: Viewer['activeLockSession'] }) {
+  return lock ? (
+    <>
+      <p class="lead head">
+        <a href={`/console/locks/${lock.databaseId}`}>{lock.name || `Lock session ${lock.databaseId}`}</a>
+        <Badge kind="accent">{lock.lockState}</Badge>
+      </p>
+      <Countdown startedAt={lock.startedAt} endsAt={lock.endsAt} />
+    </>
+  ) : (
+    <Empty>
+      No lock session is under way. The time that remains of it is here as soon as one begins.{' '}
+      <a href="/console/locks">Earlier ones</a>
+    </Empty>
+  );
+}

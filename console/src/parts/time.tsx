@@ -1,0 +1,80 @@
+/** Times and durations as people say them, by the clocks and the language of the browser. */
+
+import { useEffect, useState } from 'preact/hooks';
+
+/** The time zone of the browser, such as `Europe/Berlin`. */
+export const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
+const short = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+
+/** The largest first, in seconds. */
+const units = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+/** Beyond so many days a date says more. */
+const longAgo = 30;
+
+/** A time as a date and the hour, with all there is to know of it as its title. */
+export function Time({ at }: { at: string | null | undefined }) {
+  return <TimeElement at={at} text={(time) => short.format(time)} />;
+}
+
+/** A time as how long it is ago or ahead, which goes on while one looks. */
+export function TimeAgo({ at }: { at: string | null | undefined }) {
+  const now = useNow(30_000);
+  return <TimeElement at={at} text={(time) => asDistance(time.getTime() - now) ?? short.format(time)} />;
+}
+
+function TimeElement({ at, text }: { at: string | null | undefined; text(time: Date): string }) {
+  const time = new Date(at ?? Number.NaN);
+  // Beyond what a date of JavaScript can be, or infinite.
+  if (Number.isNaN(time.getTime())) return <span>{at ?? 'never'}</span>;
+  return (
+    <time dateTime={time.toISOString()} title={full.format(time)}>
+      {text(time)}
+    </time>
+  );
+}
+
+function asDistance(milliseconds: number): string | undefined {
+  const seconds = milliseconds / 1_000;
+  for (const [unit, length] of units) {
+    const count = Math.trunc(seconds / length);
+    if (unit === 'day' && Math.abs(count) > longAgo) return undefined;
+    if (count !== 0) return relative.format(count, unit);
+  }
+  return 'just now';
+}
+
+/** The time now, in milliseconds, again after every so many of them. */
+export function useNow(every: number): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** Seconds as, for example, `1 h 5 min`, `3 min 20 s` or `45 s`: the two largest parts that there are. */
+export function duration(seconds: number): string {
+  const whole = Math.round(seconds);
+  const parts = [
+    [Math.floor(whole / 86_400), 'd'],
+    [Math.floor(whole / 3_600) % 24, 'h'],
+    [Math.floor(whole / 60) % 60, 'min'],
+    [whole % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first === -1) return '0\u00a0s';
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count.toLocaleString()}\u00a0${unit}`)
+    .join(' ');
+}

@@ -1,0 +1,76 @@
+/** The frame of every view: its heading, and the queries behind it. */
+
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { textOf } from '../api/graphql.ts';
+import { hasGraphiql } from '../page.ts';
+
+/** A query with the variables that the view asks it with. */
+export interface Source {
+  readonly document: TypedDocumentNode<unknown, never>;
+  readonly variables: Readonly<Record<string, unknown>>;
+}
+
+interface ViewProps {
+  title: string;
+  /** What the view is made of, for developers. */
+  sources: readonly Source[];
+  children: ComponentChildren;
+}
+
+export function View({ title, sources, children }: ViewProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Dovetail`;
+  }, [title]);
+  // Who follows a link, or has signed in, goes on at the beginning of the new view. A page that was just loaded is left alone.
+  useEffect(() => {
+    if (navigator.userActivation.hasBeenActive) heading.current?.focus();
+  }, []);
+  return (
+    <>
+      <h1 ref={heading} tabIndex={-1}>
+        {title}
+      </h1>
+      {children}
+      {sources.length > 0 && <Sources sources={sources} />}
+    </>
+  );
+}
+
+function Sources({ sources }: Pick<ViewProps, 'sources'>) {
+  return (
+    <details class="sources">
+      <summary>For developers: {sources.length > 1 ? 'the queries' : 'the query'} behind this view</summary>
+      {sources.map(({ document, variables }) => {
+        const text = textOf(document);
+        const values = JSON.stringify(variables, null, 2);
+        return (
+          <section key={text}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
+            <pre tabIndex={0}>
+              <code>{text}</code>
+            </pre>
+            {values !== '{}' && (
+              <p>
+                Variables: <code>{JSON.stringify(variables)}</code>
+              </p>
+            )}
+            {hasGraphiql && (
+              <p>
+                <a href={`/graphql?${new URLSearchParams({ query: text, variables: values })}`}>
+                  Open in GraphiQL
+                </a>
+              </p>
+            )}
+          </section>
+        );
+      })}
+      <p class="hint">
+        Each is kept live: asked as a <code>subscription</code> instead of a <code>query</code>, it delivers
+        how things are now and after every change.
+      </p>
+    </details>
+  );
+}

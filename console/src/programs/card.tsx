@@ -1,0 +1,47 @@
+/** A program in the list. */
+
+import type { ProgramFieldsFragment } from '../../generated/graphql.ts';
+import { Badge } from '../parts/badge.tsx';
+import { duration } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
+import { ActivateButton } from './activation.tsx';
+import { isAtLeast, lengthOf, partsOf } from './fields.ts';
+
+interface ProgramCardProps {
+  program: ProgramFieldsFragment;
+  onActivate(): void;
+}
+
+export function ProgramCard({ program, onActivate }: ProgramCardProps) {
+  const { databaseId, name, tagline, isActive, segments } = program;
+  return (
+    <li class={isActive ? 'card active' : 'card'}>
+      <h3>
+        <a href={`/console/programs/${databaseId}`}>{name}</a>
+      </h3>
+      {tagline != null && <p>{tagline}</p>}
+      <Length segments={segments} />
+      {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />}
+      <div class="foot">
+        <Badges of={program} />
+        <ActivateButton program={program} onClick={onActivate} />
+      </div>
+    </li>
+  );
+}
+
+export const Badges = ({ of: { isPublic, isImported } }: { of: ProgramFieldsFragment }) => (
+  <span class="badges">
+    <Badge>{isImported ? 'Imported' : 'Owned'}</Badge> {isPublic && <Badge>Public</Badge>}
+  </span>
+);
+
+export function Length({ segments }: Pick<ProgramFieldsFragment, 'segments'>) {
+  if (segments.length === 0) return <p class="hint">It has no segments.</p>;
+  return (
+    <p class="hint">
+      {isAtLeast(segments) && 'At least '}
+      {duration(lengthOf(segments))} in {segments.length === 1 ? '1 segment' : `${segments.length} segments`}
+    </p>
+  );
+}

@@ -1,0 +1,78 @@
+/** How it went with a program the last times. */
+
+import type { ProgramQuery } from '../../generated/graphql.ts';
+import { Passed } from '../parts/badge.tsx';
+import { Time } from '../parts/time.tsx';
+
+type List = NonNullable<NonNullable<ProgramQuery['dttTemplate']>['sessions']>;
+
+interface LatestSessionsProps {
+  list: List;
+  /** Of the program. */
+  databaseId: number;
+}
+
+export function LatestSessions({ list: { nodes, totalCount }, databaseId }: LatestSessionsProps) {
+  return (
+    <>
+      <table class="program-sessions" aria-labelledby="latest">
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">Result</th>
+            <th scope="col">Trainer</th>
+            <th scope="col" class="number">
+              Segments passed
+            </th>
+            <th scope="col" class="number">
+              Points
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map((session) => (
+            <Row key={session.id} session={session} />
+          ))}
+        </tbody>
+      </table>
+      {totalCount > nodes.length && (
+        <p>
+          <a href={`/console/history?program=${databaseId}`}>
+            All {totalCount.toLocaleString()} sessions with it, in the history
+          </a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Row({ session }: { session: List['nodes'][number] }) {
+  const { databaseId, createdAt, passed, trainer, segments } = session;
+  const passedCount = segments.filter((segment) => segment.passed).length;
+  return (
+    <tr>
+      <th scope="row">
+        <a href={`/console/history/${databaseId}`}>
+          <Time at={createdAt} />
+        </a>
+      </th>
+      <td>
+        <Passed passed={passed} />
+      </td>
+      <td data-label="Trainer">{trainer?.serialNumber ?? '–'}</td>
+      <td class="number" data-label="Segments">
+        {segments.length === 0
+          ? '–'
+          : `${passedCount.toLocaleString()} of ${segments.length.toLocaleString()}`}
+      </td>
+      <td class="number" data-label="Points">
+        {pointsOf(segments)}
+      </td>
+    </tr>
+  );
+}
+
+function pointsOf(segments: List['nodes'][number]['segments']): string {
+  const known = segments.flatMap(({ points }) => points ?? []);
+  return known.length === 0 ? '–' : known.reduce((sum, points) => sum + points, 0).toLocaleString();
+}

@@ -1,0 +1,146 @@
+/** One program: all that there is to know of it, and how it went the last times. */
+
+import { useState } from 'preact/hooks';
+import type { ProgramQuery } from '../../generated/graphql.ts';
+import { graphql } from '../api/graphql.ts';
+import { useLive } from '../api/useLive.ts';
+import { databaseIdOf } from '../parts/address.ts';
+import { Facts } from '../parts/facts.tsx';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Time } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
+import { View } from '../parts/view.tsx';
+import { ActivateButton, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
+import { Badges, Length } from './card.tsx';
+import { partsOf } from './fields.ts';
+import { LatestSessions } from './latestSessions.tsx';
+import './programs.css';
+
+const program = graphql(`
+  query Program($databaseId: Int!) {
+    dttTemplate(databaseId: $databaseId) {
+      ...ProgramFields
+      description
+      message
+      handsFreeMode
+      targetDepth
+      targetWindow
+      toyId
+      createdAt
+      updatedAt
+      sessions(first: 10) {
+        totalCount
+        nodes {
+          id
+          databaseId
+          createdAt
+          passed
+          trainer {
+            id
+            serialNumber
+          }
+          segments {
+            id
+            passed
+            points
+          }
+        }
+      }
+    }
+  }
+`);
+
+type Found = NonNullable<ProgramQuery['dttTemplate']>;
+
+/** @param params the program, as the address names it. */
+export function Program({ params: { id } }: { params: { id: string } }) {
+  const databaseId = databaseIdOf(id);
+  if (databaseId === undefined) return <Missing />;
+  return <ProgramById key={databaseId} databaseId={databaseId} />;
+}
+
+function ProgramById({ databaseId }: { databaseId: number }) {
+  const variables = { databaseId };
+  const result = useLive(program, variables);
+  const found = result.data?.dttTemplate;
+  if (found === null && !result.error) return <Missing />;
+  return (
+    <View
+      title={found?.name ?? 'Program'}
+      sources={[
+        { document: program, variables },
+        { document: nowActive, variables: {} },
+        { document: activate, variables: { template: { databaseId } } },
+      ]}
+    >
+      <p>
+        <a href="/console/programs">All programs</a>
+      </p>
+      <Loaded result={result}>{({ dttTemplate }) => dttTemplate && <Whole program={dttTemplate} />}</Loaded>
+    </View>
+  );
+}
+
+const Missing = () => (
+  <View title="No such program" sources={[]}>
+    <p>
+      There is none with this number, or none that you can see. It may have been deleted.{' '}
+      <a href="/console/programs">All programs</a>
+    </p>
+  </View>
+);
+
+function Whole({ program }: { program: Found }) {
+  const { id, name, databaseId, tagline, description, message, segments, sessions } = program;
+  const [isAsking, setIsAsking] = useState(false);
+  const [done, setDone] = useState<Done>();
+  return (
+    <>
+      <div class="card program">
+        <div class="foot">
+          <Badges of={program} />
+          <ActivateButton program={program} onClick={() => setIsAsking(true)} />
+        </div>
+        <Said done={done} />
+        {tagline != null && <p class="tagline">{tagline}</p>}
+        {description != null && <p class="prose">{description}</p>}
+        <Length segments={segments} />
+        {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />}
+        {message != null && (
+          <figure class="message">
+            <figcaption class="hint">It says to the one who trains:</figcaption>
+            <blockquote>{message}</blockquote>
+          </figure>
+        )}
+        <Facts of={factsOf(program)} />
+      </div>
+      <section class="card program" aria-labelledby="latest">
+        <h2 id="latest">Latest sessions</h2>
+        {sessions == null || sessions.nodes.length === 0 ? (
+          <Empty>Nobody has trained with it yet. A session appears here when it is over.</Empty>
+        ) : (
+          <LatestSessions list={sessions} databaseId={databaseId} />
+        )}
+      </section>
+      {isAsking && (
+        <Activation
+          key={id}
+          program={program}
+          onEnd={(ended) => {
+            setDone(ended);
+            setIsAsking(false);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+const factsOf = ({ handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt }: Found) =>
+  [
+    ['Hands-free', handsFreeMode ? 'Yes' : 'No'],
+    ['Target depth', `${targetDepth.toLocaleString()} ± ${targetWindow.toLocaleString()}`],
+    ['Made for the toy', toyId],
+    ['Created', <Time key="created" at={createdAt} />],
+    ['Edited', <Time key="edited" at={updatedAt} />],
+  ] as const;

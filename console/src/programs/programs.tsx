@@ -1,0 +1,156 @@
+/** All programs: to look through, to search and to activate. */
+
+import type { RefObject } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import type { ProgramsQuery } from '../../generated/graphql.ts';
+import { graphql } from '../api/graphql.ts';
+import { useLive } from '../api/useLive.ts';
+import { useAddress } from '../parts/address.ts';
+import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Paging, pageOf } from '../parts/paging.tsx';
+import { View } from '../parts/view.tsx';
+import { type Activatable, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
+import { ProgramCard } from './card.tsx';
+import { argumentsFor, type Filters, filtersOf } from './filters.ts';
+import { Toolbar } from './toolbar.tsx';
+import './fields.ts';
+import './programs.css';
+
+const programs = graphql(`
+  query Programs(
+    $first: Int
+    $after: String
+    $last: Int
+    $before: String
+    $where: DttTemplateFilter
+    $orderBy: [DttTemplateOrder!]
+  ) {
+    dttTemplates(
+      first: $first
+      after: $after
+      last: $last
+      before: $before
+      where: $where
+      orderBy: $orderBy
+    ) {
+      totalCount
+      pageInfo {
+        hasNextPage
+        hasPreviousPage
+        startCursor
+        endCursor
+      }
+      nodes {
+        ...ProgramFields
+      }
+    }
+  }
+`);
+
+export function Programs() {
+  const { query } = useAddress();
+  const filters = filtersOf(query);
+  const variables = { ...pageOf(query), ...argumentsFor(filters) };
+  const result = useLive(programs, variables);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const [chosen, setChosen] = useState<Activatable>();
+  const [done, setDone] = useState<Done>();
+  const count = result.data?.dttTemplates?.totalCount;
+
+  return (
+    <View
+      title="Programs"
+      sources={[
+        { document: programs, variables },
+        { document: nowActive, variables: {} },
+        { document: activate, variables: { template: { databaseId: 1 } } },
+      ]}
+    >
+      <Toolbar filters={filters} />
+      <NowActive />
+      <Said done={done} />
+      <h2 ref={heading} tabIndex={-1} class="count" aria-live="polite">
+        {count === undefined ? 'Programs' : count === 1 ? '1 program' : `${count.toLocaleString()} programs`}
+      </h2>
+      <Loaded result={result}>
+        {({ dttTemplates }) =>
+          dttTemplates && (
+            <List
+              list={dttTemplates}
+              filters={filters}
+              heading={heading}
+              isPending={result.isPending}
+              onActivate={setChosen}
+            />
+          )
+        }
+      </Loaded>
+      {chosen && (
+        <Activation
+          program={chosen}
+          onEnd={(done) => {
+            setDone(done);
+            setChosen(undefined);
+          }}
+        />
+      )}
+    </View>
+  );
+}
+
+function NowActive() {
+  const { data } = useLive(nowActive, {});
+  if (!data?.viewer) return null;
+  const { activeDttTemplate: active } = data.viewer;
+  return (
+    <p>
+      {active ? (
+        <>
+          Active now: <a href={`/console/programs/${active.databaseId}`}>{active.name}</a>
+        </>
+      ) : (
+        'No program is active now.'
+      )}
+    </p>
+  );
+}
+
+interface ListProps {
+  list: NonNullable<ProgramsQuery['dttTemplates']>;
+  filters: Filters;
+  heading: RefObject<HTMLElement | null>;
+  isPending: boolean;
+  onActivate(program: Activatable): void;
+}
+
+function List({ list, filters, heading, isPending, onActivate }: ListProps) {
+  if (list.nodes.length === 0) return <Nothing filters={filters} />;
+  return (
+    <>
+      <ul class="cards programs">
+        {list.nodes.map((program) => (
+          <ProgramCard key={program.id} program={program} onActivate={() => onActivate(program)} />
+        ))}
+      </ul>
+      <Paging of={list} what="programs" heading={heading} isPending={isPending} />
+    </>
+  );
+}
+
+function Nothing({ filters: { show, search } }: { filters: Filters }) {
+  if (show === 'all' && search === '')
+    return (
+      <Empty>
+        You have no programs yet. What you create or import with the service that your devices use appears
+        here by itself.
+      </Empty>
+    );
+  return (
+    <Empty>
+      {show === 'active' && search === ''
+        ? 'No program is active. Activate one, and it appears here.'
+        : 'No program is like that.'}{' '}
+      <a href="/console/programs">Show all programs</a>
+    </Empty>
+  );
+}

@@ -1,0 +1,80 @@
+/** The form that a token is given in. */
+
+import type { TargetedSubmitEvent } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { demoToken } from './page.ts';
+
+interface SignInProps {
+  /** What the gateway said of the token before. */
+  refusal: string | undefined;
+  onToken(token: string): void;
+}
+
+export function SignIn({ refusal, onToken }: SignInProps) {
+  const demo = demoToken;
+  const [token, setToken] = useState('');
+  const [id, hint, problem] = [useId(), useId(), useId()];
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    document.title = 'Sign in · Dovetail';
+    // Somebody was signed in, and what had the focus is gone.
+    if (navigator.userActivation.hasBeenActive || refusal !== undefined) input.current?.focus();
+  }, []);
+
+  function submit(event: TargetedSubmitEvent<HTMLFormElement>) {
+    event.preventDefault();
+    // As it is pasted from a header.
+    const given = token.trim().replace(/^Bearer\s+/i, '');
+    if (given !== '') onToken(given);
+  }
+  return (
+    <main class="sign-in">
+      <h1>Dovetail</h1>
+      <p>Your devices, programs, history and locks, live.</p>
+      {refusal !== undefined && (
+        <p id={problem} class="note bad" role="alert">
+          The gateway does not take the token. It says: “{refusal}”
+        </p>
+      )}
+      <form onSubmit={submit}>
+        <label for={id}>API token</label>
+        <input
+          ref={input}
+          id={id}
+          type="password"
+          autoComplete="off"
+          spellcheck={false}
+          required
+          aria-invalid={refusal !== undefined}
+          aria-describedby={refusal === undefined ? hint : `${problem} ${hint}`}
+          value={token}
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        <p id={hint} class="hint">
+          It stays in this tab, and is forgotten when you sign out or close it.
+        </p>
+        <button type="submit" class="main">
+          Sign in
+        </button>
+        {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
+      </form>
+      <p class="hint">
+        No token yet? <a href="/">The first page</a> says how to get one.
+      </p>
+    </main>
+  );
+}
+
+function Demo({ onClick }: { onClick(): void }) {
+  const hint = useId();
+  return (
+    <>
+      <button type="button" aria-describedby={hint} onClick={onClick}>
+        Look at the demo account
+      </button>
+      <p id={hint} class="hint">
+        It has a year of made-up history, for you to look around in and try things.
+      </p>
+    </>
+  );
+}

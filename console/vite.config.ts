@@ -1,0 +1,21 @@
+/**
+ * Bundles the console into `dist/console`, from where the gateway serves it (`src/pages/console.ts`). `npx vite console`
+ * serves it as it is written, and hands on to a gateway what it asks.
+ */
+
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  root: import.meta.dirname,
+  base: '/console/',
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  server: { proxy: { '/graphql': { target: 'http://127.0.0.1:4000', ws: true } } },
+  build: {
+    outDir: '../dist/console',
+    emptyOutDir: true,
+    target: 'es2023',
+    // Everything is a file: the policy of the page allows no `data:`.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+});

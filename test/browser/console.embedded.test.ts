@@ -1,0 +1,182 @@
+/** The console as somebody sees it who opens it for the first time: every view, with the demo account. */
+
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { violationsOf } from './axe.ts';
+import { keepScreenshot, type Tab, useBrowser } from './browser.ts';
+import { expectView, overhang, shiftOf, signIn, signInToDemo } from './console.ts';
+import { type ConsoleView, views } from './views.ts';
+
+// Every view is drawn several times, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+const browser = useBrowser();
+let gateway: DemoGateway;
+beforeAll(async () => {
+  gateway = await openDemoGateway();
+});
+afterAll(() => gateway?.close());
+
+/** Opens a view, signed in to the demo account. */
+async function openView({ path, ...view }: ConsoleView): Promise<Tab> {
+  const tab = await browser.open(gateway.url + path);
+  await signInToDemo(tab.page);
+  await expectView(tab.page, view);
+  return tab;
+}
+
+describe('signing in', () => {
+  it('says what is wrong with a token, takes one that is pasted, and forgets it', async () => {
+    const { page, complaints } = await browser.open(`${gateway.url}/console/locks`);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    page.on('websocket', (socket) => asked.push(socket.url()));
+    const stored = () =>
+      page.evaluate(async () => ({
+        session: Object.values(sessionStorage),
+        others: [...Object.keys(localStorage), document.cookie, ...(await caches.keys())].join(''),
+        databases: (await indexedDB.databases()).length,
+      }));
+
+    const wrong = `dvt_${'x'.repeat(43)}`;
+    await signIn(page, wrong);
+    await page.getByRole('alert').getByText('the token is unknown').waitFor();
+    expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
+
+    // As it stands in a header.
+    await signIn(page, ` Bearer ${gateway.token}\n`);
+    await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
+    expect(await stored()).toEqual({ session: [gateway.token], others: '', databases: 0 });
+    await page.reload();
+    await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
+    // Another tab knows nothing of it.
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.getByLabel('API token').waitFor();
+    await other.close();
+
+    await page.getByRole('link', { name: 'Programs' }).click();
+    await expectView(page, { title: 'Programs', shows: 'Beginner Program' });
+    asked.push(page.url());
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('API token').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
+    await page.reload();
+    await page.getByLabel('API token').waitFor();
+    expect(asked.filter((url) => url.includes(gateway.token) || url.includes(wrong))).toEqual([]);
+    expect(asked.length).toBeGreaterThan(10);
+    expect(complaints).toEqual([]);
+  });
+
+  it('is a form that everybody can use', async () => {
+    const { page, complaints } = await browser.open(`${gateway.url}/console`);
+    await signIn(page, 'none');
+    await page.getByRole('alert').waitFor();
+    await expectGoodForEverybody(page, 'sign-in');
+    expect(complaints).toEqual([]);
+  });
+});
+
+/** How a page is looked at: all that differs by width and all that differs by colour, not each with each. */
+const looks = [
+  { width: 1200, colorScheme: 'light' },
+  { width: 1200, colorScheme: 'dark' },
+  { width: 360, colorScheme: 'dark' },
+] as const;
+
+/** By day and by night, wide and as narrow as a small telephone. */
+async function expectGoodForEverybody(page: Page, name: string): Promise<void> {
+  const problems: string[] = [];
+  for (const { width, colorScheme } of looks) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await keepScreenshot(page, `console-${name}-${width}-${colorScheme}`);
+    const found = await violationsOf(page);
+    const pixels = await overhang(page);
+    if (pixels > 0) found.push(`${pixels} pixels stand out`);
+    problems.push(...found.map((problem) => `${width}, ${colorScheme}: ${problem}`));
+  }
+  expect(problems).toEqual([]);
+}
+
+it.each(Object.entries(views))('shows everybody the demo account: %s', async (name, view: ConsoleView) => {
+  const { page, complaints } = await openView(view);
+  expect(await page.title()).toBe(`${view.title} · Dovetail`);
+  await expectGoodForEverybody(page, name);
+
+  // As narrow as it was left: nothing moves while it is loaded, and Tab walks through it in the order that it is read in.
+  await page.reload();
+  await expectView(page, view);
+  expect(await shiftOf(page)).toBeLessThan(0.1);
+  expect(await walk(page)).toEqual({ missing: [], inOrder: true });
+
+  // One that opens is one less.
+  const closed = page.locator('main details:not([open]) > summary');
+  while ((await closed.count()) > 0) await closed.first().click();
+  await page.locator('.sources pre').first().waitFor();
+  await expectGoodForEverybody(page, `${name}-opened`);
+  expect(complaints).toEqual([]);
+});
+
+it('has a link past the navigation, which comes first, and goes on at the heading of the next view', async () => {
+  const { page } = await openView(views.overview);
+  await page.reload();
+  await expectView(page, views.overview);
+  const focused = () =>
+    page.evaluate(() => `${document.activeElement?.localName} ${document.activeElement?.textContent}`);
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('a Skip to the content');
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Tab');
+  const inMain = await page.evaluate(() => document.activeElement?.closest('main') !== null);
+  expect(inMain).toBe(true);
+  expect(page.url()).toBe(`${gateway.url}/console#content`);
+  await page.getByRole('link', { name: 'Locks' }).press('Enter');
+  await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });
+  await expect.poll(focused, { timeout: 5_000 }).toBe('h1 Locks');
+  await page.goBack();
+  await expectView(page, views.overview);
+});
+
+it('opens the query behind a view in GraphiQL, with its variables, where it gives what the view shows', async () => {
+  const { page, complaints } = await openView(views.programs);
+  await page.locator('.sources summary').click();
+  await page.getByRole('link', { name: 'Open in GraphiQL' }).first().click();
+  await page.locator('.graphiql-query-editor').getByText('Programs').first().waitFor();
+  await page.getByRole('button', { name: 'Execute query' }).click();
+  await page.locator('.result-window').getByText('"Intervals"').first().waitFor();
+  expect(complaints).toEqual([]);
+});
+
+/** Presses Tab from the top of the page to its end, and says what was not come to, and whether it went down the page. */
+async function walk(page: Page) {
+  await page.evaluate(() => {
+    const stops: Element[] = [];
+    addEventListener('focusin', ({ target }) => target instanceof Element && stops.push(target));
+    Object.assign(globalThis, { stops });
+  });
+  const isOver = () => page.evaluate(() => document.activeElement === document.body);
+  for (let presses = 0; presses < 400; presses++) {
+    await page.keyboard.press('Tab');
+    if (await isOver()) break;
+  }
+  return page.evaluate(() => {
+    // What the listener above has noted.
+    const { stops } = globalThis as unknown as { stops: Element[] };
+    const usable = [...document.querySelectorAll('a[href], button, input, select, textarea, summary')].filter(
+      (element) =>
+        element.checkVisibility({ visibilityProperty: true }) &&
+        !element.matches(':disabled, [tabindex="-1"]') &&
+        // Of a group of radio buttons Tab comes to the chosen one.
+        !(element instanceof HTMLInputElement && element.type === 'radio' && !element.checked),
+    );
+    const follows = (before: Element, after: Element) =>
+      before === after || Boolean(before.compareDocumentPosition(after) & Node.DOCUMENT_POSITION_FOLLOWING);
+    return {
+      missing: usable.filter((element) => !stops.includes(element)).map(({ outerHTML }) => outerHTML),
+      inOrder: stops.every((stop, index) => index === 0 || follows(stops[index - 1] ?? stop, stop)),
+    };
+  });
+}

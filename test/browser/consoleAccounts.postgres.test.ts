@@ -1,0 +1,155 @@
+/** The console with nothing to show, with very much of it, and where clocks are changed. */
+
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createToken } from '../../src/auth/tokens.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { violationsOf } from './axe.ts';
+import { keepScreenshot, useBrowser } from './browser.ts';
+import { expectView, overhang, signIn } from './console.ts';
+
+vi.setConfig({ testTimeout: 90_000 });
+
+/** Days of 23 and 25 hours, with sessions in the last second before each, in its first and last one, and in the first after it. */
+const nights = [
+  {
+    locale: 'de-DE',
+    timezoneId: 'Europe/Berlin',
+    range: 'from=2026-03-28&to=2026-03-30',
+    day: 'from=2026-03-29&to=2026-03-29',
+    sessions: [
+      '2026-03-28T22:59:59Z',
+      '2026-03-28T23:00:00Z',
+      '2026-03-29T00:59:59Z',
+      '2026-03-29T01:00:00Z',
+      '2026-03-29T21:59:59Z',
+      '2026-03-29T22:00:00Z',
+    ],
+    // Newest first; what was 2 o'clock was 3 o'clock.
+    times: ['29.03.2026, 23:59', '29.03.2026, 03:00', '29.03.2026, 01:59', '29.03.2026, 00:00'],
+  },
+  {
+    locale: 'en-US',
+    timezoneId: 'America/New_York',
+    range: 'from=2026-10-31&to=2026-11-02',
+    day: 'from=2026-11-01&to=2026-11-01',
+    sessions: [
+      '2026-11-01T03:59:59Z',
+      '2026-11-01T04:00:00Z',
+      '2026-11-01T05:30:00Z',
+      '2026-11-01T06:30:00Z',
+      '2026-11-02T04:59:59Z',
+      '2026-11-02T05:00:00Z',
+    ],
+    // Half past one came twice.
+    times: ['Nov 1, 2026, 11:59 PM', 'Nov 1, 2026, 1:30 AM', 'Nov 1, 2026, 1:30 AM', 'Nov 1, 2026, 12:00 AM'],
+  },
+];
+
+const browser = useBrowser();
+let gateway: TestGateway;
+/** The tokens of who has nothing, of who has trained for ten years, and of who has trained while clocks were changed. */
+let tokens: Record<'nobody' | 'veteran' | 'traveller', string>;
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  await database.pool.query(`
+    INSERT INTO "User" (username, "subscriptionTier") VALUES ('nobody', 'ultra'), ('veteran', 'ultra'), ('traveller', 'ultra');
+    INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+      SELECT 'p' || n, u.id, 'Program ' || n, 50, 10 FROM "User" u, generate_series(1, 300) n WHERE username = 'veteran';
+    INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress")
+      SELECT 'd', id, '02:00:00:00:00:01' FROM "User" WHERE username = 'veteran';
+    INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", passed, "trainerId", "templateId")
+      SELECT 's' || n, d."ownerId", now() - n * interval '52 minutes', n % 3 > 0, d.id, t.id
+      FROM generate_series(1, 100000) n, "DttDevice" d, (SELECT min(id) AS id FROM "DttTemplate") t;
+    INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", "goneTrainerId")
+      SELECT 't' || at, id, at, 1 FROM "User", unnest('{${nights.flatMap(({ sessions }) => sessions).join()}}'::timestamptz[]) at
+      WHERE username = 'traveller';
+    INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured", "durationMeasured", "createdAt")
+      SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession";
+    INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", name, "lockState", duration, "startDate", "createdAt")
+      SELECT 'l' || n, 'L' || n, u.id, 'Lock ' || n, 'completed', 3600, at, at
+      FROM generate_series(1, 5000) n, "User" u, LATERAL (SELECT now() - n * interval '17 hours' AS at) WHERE username = 'veteran';
+    ANALYZE`);
+  const of = async (username: string) => (await createToken(database.pool, username, 'test')).token;
+  tokens = {
+    nobody: await of('nobody'),
+    veteran: await of('veteran'),
+    traveller: await of('traveller'),
+  };
+  gateway = await openTestGateway(database);
+});
+afterAll(() => gateway?.close());
+
+it('says in an empty account what would be where', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/console`, {
+    viewport: { width: 360, height: 800 },
+  });
+  await signIn(page, tokens.nobody);
+  for (const [path, title, shows] of [
+    ['/console', 'Overview', 'No program is active'],
+    ['/console/programs', 'Programs', 'no programs yet'],
+    ['/console/programs/1', 'No such program', 'There is none with this number'],
+    ['/console/history', 'History', 'no sessions yet'],
+    ['/console/history/1', /session/i, 'There is no session 1 of yours'],
+    ['/console/locks', 'Locks', 'No lock session yet'],
+    ['/console/locks/1', /lock session/i, 'There is no such lock session'],
+    ['/console/locks/none', /lock session/i, 'There is no such lock session'],
+    ['/console/nothing', 'Nothing is here', 'overview'],
+  ] as const) {
+    await page.goto(gateway.url + path);
+    await expectView(page, { title, shows });
+    await keepScreenshot(page, `console-empty${path.replaceAll('/', '-')}`);
+    const [pixels, violations] = [await overhang(page), await violationsOf(page)];
+    expect({ path, pixels, violations, complaints }).toEqual({
+      path,
+      pixels: 0,
+      violations: [],
+      complaints: [],
+    });
+  }
+});
+
+it('is as quick with 100,000 sessions', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/console`);
+  await signIn(page, tokens.veteran);
+  const took: string[] = [];
+  for (const [path, title, shows] of [
+    ['/console', 'Overview', /session/i],
+    ['/console/programs', 'Programs', 'Program 300'],
+    ['/console/history?last=all', 'History', '100,000'],
+    ['/console/locks', 'Locks', 'Lock 1'],
+  ] as const) {
+    const start = performance.now();
+    await page.goto(gateway.url + path);
+    await expectView(page, { title, shows });
+    took.push(`${path} ${Math.round(performance.now() - start)} ms`);
+    await keepScreenshot(page, `console-many${new URL(page.url()).pathname.replaceAll('/', '-')}`);
+    expect(await overhang(page)).toBe(0);
+    // What a page draws does not grow with what there is.
+    expect(await page.locator('main *').count()).toBeLessThan(6_000);
+  }
+  process.stdout.write(`with 100,000 sessions: ${took.join(', ')}\n`);
+  expect(complaints).toEqual([]);
+});
+
+it.each(nights)(
+  'has the days and hours of $timezoneId and $locale, while clocks are changed',
+  async (night) => {
+    const { locale, timezoneId, range, day, times } = night;
+    const { page, complaints } = await browser.open(`${gateway.url}/console/history?${range}`, {
+      locale,
+      timezoneId,
+    });
+    await signIn(page, tokens.traveller);
+    await expectView(page, { title: 'History', shows: '6 sessions' });
+    const numbers = page.locator('details', { hasText: 'The numbers of the chart as a table' });
+    await numbers.locator('summary').click();
+    expect(await numbers.locator('tbody tr td:nth-of-type(1)').allInnerTexts()).toEqual(['1', '4', '1']);
+
+    await page.goto(`${gateway.url}/console/history?${day}`);
+    await expectView(page, { title: 'History', shows: '4 sessions' });
+    const shown = await page.getByRole('region', { name: 'Sessions' }).locator('time').allInnerTexts();
+    // Between the hour and what half of the day it is stands a space of another kind.
+    expect(shown.map((text) => text.replaceAll(/\s/g, ' '))).toEqual(times);
+    expect(complaints).toEqual([]);
+  },
+);

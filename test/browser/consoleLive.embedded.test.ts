@@ -1,0 +1,202 @@
+/** The console while things change: in another tab, by somebody else, with the gateway, with the token. */
+
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { useBrowser } from './browser.ts';
+import { expectView, signIn } from './console.ts';
+
+// A gateway is started twice, and waited for.
+vi.setConfig({ testTimeout: 90_000 });
+
+const browser = useBrowser();
+let gateway: TestGateway;
+let alice: Account;
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  alice = await createAccount(database.client, 'alice');
+  gateway = await openTestGateway(database);
+});
+afterAll(() => gateway?.close());
+
+/** Opens a view of alice's, of whom a program is active or not. */
+async function openSignedIn(path: string, title: string, token = alice.token) {
+  const tab = await browser.open(gateway.url + path);
+  await signIn(tab.page, token);
+  await expectView(tab.page, { title, shows: /\w/ });
+  return tab;
+}
+
+const activate = (templateId: number | null) =>
+  gateway.database.client.user.update({
+    where: { id: alice.userId },
+    data: { activeTemplateId: templateId },
+  });
+
+/** When a page shows a text, by the one clock that all tabs have. Asked before it does. */
+const whenShown = (page: Page, text: string): Promise<number> =>
+  page.evaluate(
+    (wanted) =>
+      new Promise<number>((resolve) => {
+        const look = () => {
+          if (document.querySelector('main')?.innerText.includes(wanted)) resolve(Date.now());
+        };
+        new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });
+        look();
+      }),
+    text,
+  );
+
+/** In milliseconds: how long a change may take on the busiest machine until a tab shows it. Otherwise it is a fraction of a second. */
+const timeout = 5_000;
+
+it('shows in every tab what was activated in one, without loading anything anew', async () => {
+  await activate(null);
+  const overview = await openSignedIn('/console', 'Overview');
+  const programs = await openSignedIn('/console/programs', 'Programs');
+  const here = await openSignedIn(`/console/programs/${alice.dttTemplates[1]}`, 'Program 1 of alice');
+  for (const { page } of [overview, programs, here])
+    page.on('request', (request) => {
+      if (request.isNavigationRequest()) throw new Error(`loaded ${request.url()}`);
+    });
+
+  await overview.page.getByText('No program is active').waitFor();
+  await here.page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
+  const dialog = here.page.getByRole('dialog');
+  await dialog.getByText('No other program is active now').waitFor();
+  const shown = whenShown(overview.page, 'Program 1 of alice');
+  await here.page.evaluate(() =>
+    addEventListener('click', () => Object.assign(globalThis, { clicked: Date.now() }), { capture: true }),
+  );
+  await dialog.getByRole('button', { name: 'Activate', exact: true }).click();
+  await overview.page.getByText('Program 1 of alice').waitFor({ timeout });
+  await programs.page.getByRole('button', { name: 'Active now: Program 1 of alice' }).waitFor({ timeout });
+  await here.page.getByRole('status').getByText('Program 1 of alice is the active program now').waitFor();
+  await dialog.waitFor({ state: 'detached' });
+
+  const clicked = await here.page.evaluate(() => Reflect.get(globalThis, 'clicked'));
+  process.stdout.write(`activated in one tab, shown in another after ${(await shown) - clicked} ms\n`);
+
+  // Another goes at once where it is shown as active.
+  await programs.page.getByRole('button', { name: 'Activate Program 2 of alice' }).click();
+  const other = programs.page.getByRole('dialog');
+  await other.getByText('takes the place of Program 1 of alice').waitFor();
+  await other.getByRole('button', { name: 'Activate', exact: true }).click();
+  await overview.page.getByText('Program 2 of alice').waitFor({ timeout });
+  await here.page.getByRole('button', { name: 'Activate Program 1 of alice' }).waitFor({ timeout });
+  await here.page.getByText('is the active program now').waitFor({ state: 'detached' });
+  for (const { complaints } of [overview, programs, here]) expect(complaints).toEqual([]);
+});
+
+it('shows what somebody else has changed: a new session, and a lock that ends', async () => {
+  const { page, complaints } = await openSignedIn('/console/locks', 'Locks');
+  await page.getByText('Lock session 0 of alice').waitFor();
+  await gateway.database.client.lockSession.update({
+    where: { id: alice.lockSessions[0] },
+    data: { name: 'Renamed by somebody else' },
+  });
+  await page.getByText('Renamed by somebody else').waitFor({ timeout });
+  expect(complaints).toEqual([]);
+});
+
+it('traps the focus in a dialog, gives it back, and takes no for an answer', async () => {
+  await activate(alice.dttTemplates[0]);
+  const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
+  const trigger = page.getByRole('button', { name: 'Activate Program 1 of alice' });
+  const dialog = page.getByRole('dialog', { name: 'Activate Program 1 of alice?' });
+  for (const end of [() => page.keyboard.press('Escape'), () => dialog.getByText('Cancel').click()]) {
+    await trigger.press('Enter');
+    await dialog.waitFor();
+    for (let presses = 0; presses < 5; presses++) {
+      // Beyond the last comes the browser itself, for which the page has no element.
+      const isInside = await page.evaluate(
+        () => document.activeElement === document.body || document.activeElement?.closest('dialog') !== null,
+      );
+      expect(isInside).toBe(true);
+      await page.keyboard.press('Tab');
+    }
+    await end();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await trigger.evaluate((element) => element === document.activeElement)).toBe(true);
+  }
+  await page.getByRole('button', { name: 'Active now: Program 0 of alice' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+it('says in the dialog why the gateway does not activate a program, and can try again', async () => {
+  await activate(null);
+  const { page, complaints } = await openSignedIn('/console/programs', 'Programs');
+  await page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
+  const dialog = page.getByRole('dialog');
+  const confirm = dialog.getByRole('button', { name: 'Activate', exact: true });
+  // As if the program were gone since.
+  await page.route('**/graphql', (route) =>
+    route.continue({
+      postData:
+        route
+          .request()
+          .postData()
+          ?.replace(/("databaseId":)\d+/, '$1999') ?? '',
+    }),
+  );
+  await confirm.click();
+  await dialog.getByRole('alert').getByText('Template not found or not owned by user').waitFor();
+  await page.unroute('**/graphql');
+  await confirm.click();
+  await page.getByRole('button', { name: 'Active now: Program 1 of alice' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+it('says that the gateway is gone, comes back with it, and shows what has changed meanwhile', async () => {
+  await activate(null);
+  const settings = { RATE_LIMIT_ANONYMOUS: '1000000000' };
+  const first = await openTestGateway(await openBeside(gateway.database), { settings });
+  const { page, complaints } = await browser.open(`${first.url}/console`);
+  await signIn(page, alice.token);
+  await page.getByText('No program is active').waitFor();
+  const marker = await page.evaluate(() => Object.assign(globalThis, { isTheSame: true }).isTheSame);
+  expect(marker).toBe(true);
+
+  await first.close();
+  const note = page.getByText('The gateway cannot be reached');
+  await note.waitFor();
+  // What was there is there still.
+  await page.getByText('No program is active').waitFor();
+  await activate(alice.dttTemplates[2]);
+  const port = Number(new URL(first.url).port);
+  const second = await openTestGateway(await openBeside(gateway.database), { settings, port });
+  try {
+    await page.getByText('Program 2 of alice').waitFor();
+    await note.waitFor({ state: 'detached' });
+    // And it hears of what comes.
+    await activate(alice.dttTemplates[0]);
+    await page.getByText('Program 0 of alice').waitFor({ timeout });
+    expect(await page.evaluate(() => Reflect.get(globalThis, 'isTheSame'))).toBe(true);
+    // What the browser says of a connection that is not there, and nothing else.
+    expect(complaints.filter((each) => !/^WebSocket connection to .* failed/.test(each))).toEqual([]);
+  } finally {
+    await page.close();
+    await second.close();
+  }
+});
+
+it('asks for another token when its own is revoked, and says so; another tab goes on', async () => {
+  const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
+  const kept = await openSignedIn('/console/locks', 'Locks');
+  const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);
+  await revokeToken(gateway.database.client, id);
+  await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
+  await page.getByLabel('API token').waitFor();
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  await page.reload();
+  await page.getByLabel('API token').waitFor();
+  // Nor does it let anybody in.
+  await signIn(page, token);
+  await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
+  await signIn(page, alice.token);
+  await expectView(page, { title: 'Locks', shows: /\w/ });
+  await kept.page.getByRole('heading', { level: 1, name: 'Locks' }).waitFor();
+  expect([...complaints, ...kept.complaints]).toEqual([]);
+});

@@ -1,0 +1,112 @@
+/**
+ * `npm run screenshots`: the pictures of the console in `docs/images/console`: every view, wide and narrow, by day and by night.
+ * They are of the demo account at a certain time, so that they differ only where the console does.
+ */
+
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import { runnerImport } from 'vite';
+import { readConfig } from '../../dist/config.js';
+import { openDatabase } from '../../dist/database/database.js';
+import { prepareDemo } from '../../dist/demo/demoAccount.js';
+import { openGateway } from '../../dist/server/gateway.js';
+
+const inClone = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const target = inClone('docs/images/console');
+const { views } = (await runnerImport(inClone('test/browser/views.ts'))).module;
+
+/** When the account is loaded, a Monday; it is looked at a while later. */
+const now = new Date('2026-06-15T18:30:00Z');
+
+/** A picture has as much of a view as a screen, and not all of a long list. */
+const sizes = [
+  { size: 'wide', width: 1200, height: 900 },
+  { size: 'narrow', width: 360, height: 780 },
+];
+const schemes = [
+  { time: 'day', colorScheme: 'light' },
+  { time: 'night', colorScheme: 'dark' },
+];
+
+const executablePath = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser'].find(
+  (path) => path && existsSync(path),
+);
+
+/** The built gateway, with the demo account as it is then. */
+async function startGateway(folder) {
+  const config = readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' });
+  const database = await openDatabase(config);
+  await prepareDemo(database, folder, { now });
+  await database.close();
+  return openGateway(config);
+}
+
+/** Waits until nothing of the page has changed for a while: charts are drawn after their data has come. */
+const settle = (page) =>
+  page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        let timer = setTimeout(resolve, 400);
+        new MutationObserver(() => {
+          clearTimeout(timer);
+          timer = setTimeout(resolve, 400);
+        }).observe(document, { subtree: true, childList: true, attributes: true });
+      }),
+  );
+
+async function takePicture(page, name) {
+  await settle(page);
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
+  await session.detach();
+  await writeFile(join(target, `${name}.webp`), Buffer.from(data, 'base64'));
+}
+
+async function takePictures(browser, url) {
+  for (const { size, ...viewport } of sizes) {
+    const context = await browser.newContext({
+      viewport,
+      locale: 'en-US',
+      timezoneId: 'UTC',
+      reducedMotion: 'reduce',
+    });
+    const page = await context.newPage();
+    await page.clock.setFixedTime(now.getTime() + 1_043_000);
+    await page.goto(`${url}/console`);
+    const inEveryLight = async (name) => {
+      for (const { time, colorScheme } of schemes) {
+        await page.emulateMedia({ colorScheme });
+        await takePicture(page, `${name}-${size}-${time}`);
+      }
+    };
+    await inEveryLight('sign-in');
+    await page.getByRole('button', { name: /demo account/ }).click();
+    for (const [name, { path, title, shows }] of Object.entries(views)) {
+      await page.goto(url + path);
+      await page.getByRole('heading', { level: 1, name: title }).waitFor();
+      await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor();
+      await inEveryLight(name);
+    }
+    await context.close();
+  }
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'dovetail-screenshots-'));
+const gateway = await startGateway(folder);
+const browser = await chromium.launch({ executablePath });
+try {
+  await rm(target, { recursive: true, force: true });
+  await mkdir(target, { recursive: true });
+  await takePictures(browser, gateway.url);
+} finally {
+  await browser.close();
+  await gateway.close();
+  await rm(folder, { recursive: true });
+}
+const sizesOfAll = await Promise.all((await readdir(target)).map((name) => stat(join(target, name))));
+const total = sizesOfAll.reduce((sum, { size }) => sum + size, 0);
+process.stdout.write(`${sizesOfAll.length} pictures, ${Math.ceil(total / 1_000)} kB\n`);

@@ -1,0 +1,19 @@
+/** The views of the console: whatever looks at the console looks at each of them. */
+
+export interface ConsoleView {
+  readonly path: string;
+  readonly title: string | RegExp;
+  /** Something that it shows of the demo account. */
+  readonly shows: string | RegExp;
+}
+
+/** Every view by a name for files, with what the demo account has there. */
+export const views = {
+  overview: { path: '/console', title: 'Overview', shows: 'Beginner Program' },
+  programs: { path: '/console/programs', title: 'Programs', shows: 'Coach’s Pick' },
+  program: { path: '/console/programs/1', title: 'Beginner Program', shows: 'A gentle introduction' },
+  history: { path: '/console/history', title: 'History', shows: 'Beginner Program' },
+  session: { path: '/console/history/1', title: 'Session 60', shows: /repetition/i },
+  locks: { path: '/console/locks', title: 'Locks', shows: 'Weekend Lock' },
+  lock: { path: '/console/locks/1', title: 'Weekend Lock', shows: /locked/i },
+} as const satisfies Record<string, ConsoleView>;

@@ -1,0 +1,111 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import {
+  addDays,
+  countDays,
+  dayOf,
+  lastDayOf,
+  parseDay,
+  startOf,
+} from '../../console/src/history/calendar.ts';
+
+const zoneBefore = process.env.TZ;
+afterAll(() => inZone(zoneBefore, () => {}));
+
+/** Sets the clocks by which `Date` goes. */
+function inZone<Value>(zone: string | undefined, act: () => Value): Value {
+  if (zone === undefined) delete process.env.TZ;
+  else process.env.TZ = zone;
+  return act();
+}
+
+/** What the calendar on the wall of a zone says, by another way than the one that is tried. */
+const wallOf = (zone: string) => new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
+
+describe('a day begins at the first instant that the clocks of the browser have of it', () => {
+  it.each([
+    ['UTC', '2026-02-17', '2026-02-17T00:00:00.000Z'],
+    ['Europe/Berlin', '2026-03-29', '2026-03-28T23:00:00.000Z'],
+    ['Europe/Berlin', '2026-03-30', '2026-03-29T22:00:00.000Z'],
+    ['Europe/Berlin', '2026-10-25', '2026-10-24T22:00:00.000Z'],
+    ['Europe/Berlin', '2026-10-26', '2026-10-25T23:00:00.000Z'],
+    ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z'],
+    // There was no midnight: the clocks went from 23:59:59 to 01:00.
+    ['America/Sao_Paulo', '2018-11-04', '2018-11-04T03:00:00.000Z'],
+    ['Asia/Beirut', '2026-03-29', '2026-03-28T22:00:00.000Z'],
+    // Midnight came twice: at 01:00 the clocks went back to 00:00.
+    ['America/Havana', '2026-11-01', '2026-11-01T04:00:00.000Z'],
+    // The day before its midnight came twice: at midnight the clocks went back to 23:00.
+    ['America/Sao_Paulo', '2018-02-18', '2018-02-18T03:00:00.000Z'],
+    ['Pacific/Apia', '2011-12-31', '2011-12-30T10:00:00.000Z'],
+  ])('%s %s', (zone, day, instant) => {
+    expect(inZone(zone, () => startOf(day).toISOString())).toBe(instant);
+  });
+
+  it.each([
+    'Europe/Berlin',
+    'America/Sao_Paulo',
+    'America/Havana',
+    'Asia/Beirut',
+    'Australia/Lord_Howe',
+    'Pacific/Kiritimati',
+  ])('on every day of two years in %s', (zone) => {
+    const wall = wallOf(zone);
+    inZone(zone, () => {
+      for (let day = '2018-01-01'; day < '2020-01-01'; day = addDays(day, 1)) {
+        const start = startOf(day).getTime();
+        expect(wall.format(start)).toBe(day);
+        expect(wall.format(start - 1)).toBe(addDays(day, -1));
+        expect(dayOf(new Date(start))).toBe(day);
+      }
+    });
+  });
+
+  it('a day that a zone left out begins and ends with the next', () => {
+    inZone('Pacific/Apia', () => {
+      expect(startOf('2011-12-30')).toEqual(startOf('2011-12-31'));
+    });
+  });
+});
+
+it.each([
+  ['2026-02-17', '2026-02-17'],
+  ['2024-02-29', '2024-02-29'],
+  ['2026-02-29', undefined],
+  ['2026-13-01', undefined],
+  ['2026-00-10', undefined],
+  ['0202-02-17', undefined],
+  ['3000-01-01', undefined],
+  ['2026-2-17', undefined],
+  ['2026-02-17T00:00', undefined],
+  ['+02026-02-17', undefined],
+  ['yesterday', undefined],
+  ['', undefined],
+  [undefined, undefined],
+])('of %s only a day of the calendar is taken', (text, day) => {
+  expect(parseDay(text)).toBe(day);
+});
+
+it('an instant that is infinite is on no day', () => {
+  expect(dayOf(new Date('Infinity'))).toBeUndefined();
+});
+
+it.each([
+  ['2026-03-28', 2, '2026-03-30'],
+  ['2024-02-28', 1, '2024-02-29'],
+  ['2026-01-01', -1, '2025-12-31'],
+])('by the calendar %s and %s days is %s', (day, count, later) => {
+  for (const zone of ['UTC', 'Europe/Berlin', 'Pacific/Apia'])
+    inZone(zone, () => {
+      expect(addDays(day, count)).toBe(later);
+      if (count > 0) expect(countDays(day, later)).toBe(count + 1);
+    });
+});
+
+it.each([
+  ['2026-05-04', 'DAY', '2026-05-04'],
+  ['2026-12-28', 'WEEK', '2027-01-03'],
+  ['2024-02-01', 'MONTH', '2024-02-29'],
+  ['2026-12-01', 'MONTH', '2026-12-31'],
+] as const)('the period from %s by %s ends on %s', (first, period, last) => {
+  expect(lastDayOf(first, period)).toBe(last);
+});

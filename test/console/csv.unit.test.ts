@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { type Cell, csvLine } from '../../console/src/history/csv.ts';
+import { groupsAsCsv, sessionsAsCsv } from '../../console/src/history/exported.ts';
+
+describe('a cell', () => {
+  it.each<[Cell, string]>([
+    ['plain', 'plain'],
+    ['', ''],
+    [null, ''],
+    [undefined, ''],
+    [true, 'true'],
+    [1234.5, '1234.5'],
+    [-1, '-1'],
+    ['with, comma', '"with, comma"'],
+    ['with "quotes"', '"with ""quotes"""'],
+    ['two\nlines', '"two\nlines"'],
+    ['two\r\nlines', '"two\r\nlines"'],
+    ['=1+1', "'=1+1"],
+    ['+1', "'+1"],
+    ['-1', "'-1"],
+    ['@SUM(A1)', "'@SUM(A1)"],
+    ['\t=1', "'\t=1"],
+    ['\r=1', '"\'\r=1"'],
+    ['=HYPERLINK("http://x","y")', '"\'=HYPERLINK(""http://x"",""y"")"'],
+    ['1=1', '1=1'],
+    ['日本語', '日本語'],
+  ])('%j is written as %j', (cell, text) => {
+    expect(csvLine([cell])).toBe(`${text}\r\n`);
+  });
+});
+
+it('a line has its cells in order and ends as RFC 4180 has it', () => {
+  expect(csvLine(['a', 1, null, 'b'])).toBe('a,1,,b\r\n');
+});
+
+it('periods have a column for each figure, and those that were not measured are empty', () => {
+  const group = {
+    period: { date: '2026-03-01', from: '2026-02-28T23:00:00.000Z', to: '2026-03-01T23:00:00.000Z' },
+    sessionCount: 2,
+    passedSessionCount: 1,
+    failedSessionCount: 0,
+    averageGradePercent: null,
+    totalPoints: 12.5,
+  };
+  expect(groupsAsCsv.head + groupsAsCsv.lines([group])).toBe(
+    'date,from,to,sessionCount,passedSessionCount,failedSessionCount,averageGradePercent,totalPoints,totalRepsMeasured,' +
+      'totalDurationMeasuredSeconds,totalDistanceTravelledMetres\r\n' +
+      '2026-03-01,2026-02-28T23:00:00.000Z,2026-03-01T23:00:00.000Z,2,1,0,,12.5,,,\r\n',
+  );
+});
+
+it('sessions say what is known of them', () => {
+  const session = {
+    id: 'x',
+    databaseId: 7,
+    name: '=1',
+    createdAt: '2026-03-01T10:00:00.000Z',
+    passed: null,
+    templateId: 5,
+    template: null,
+    trainerId: 3,
+    trainer: { id: 'y', serialNumber: '1001' },
+    segments: [
+      { id: 'a', passed: true, points: 3 },
+      { id: 'b', passed: null, points: null },
+    ],
+  };
+  expect(sessionsAsCsv.lines([session, { ...session, segments: [] }])).toBe(
+    "7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,2,1,3\r\n7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,0,0,\r\n",
+  );
+});

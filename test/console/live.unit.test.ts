@@ -1,0 +1,305 @@
+/** Queries that are kept live, over a real client and cache of urql: no socket, and no browser. */
+
+import { Client, fetchExchange, gql, type OperationResult } from '@urql/core';
+import { cacheExchange } from '@urql/exchange-graphcache';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { pipe, subscribe } from 'wonka';
+import { live, liveExchanges, subscriptionOf } from '../../console/src/api/live.ts';
+import { createFakeSocket } from './fakeSocket.ts';
+
+const active = gql(`query Active { viewer { id activeDttTemplate { id name } } }`);
+const lengths = gql(`query Lengths { viewer { id activeDttTemplate { id length } } }`);
+const program = gql(`query Program($databaseId: Int!) { dttTemplate(databaseId: $databaseId) { id name } }`);
+const activate = gql(`mutation Activate { activateTemplate { viewer { id activeDttTemplate { id } } } }`);
+
+const template = (id: number, fields: object) => ({ __typename: 'DttTemplate', id: String(id), ...fields });
+const viewer = (activeDttTemplate: object | null) => ({
+  data: { viewer: { __typename: 'User', id: '1', activeDttTemplate } },
+});
+const one = viewer(template(1, { name: 'One' }));
+const two = viewer(template(2, { name: 'Two' }));
+const nameOf = (result: OperationResult | undefined) => result?.data?.viewer?.activeDttTemplate?.name;
+const refused = (code: string, retryAfter?: number) => [
+  { message: `It is ${code}`, extensions: { code, retryAfter } },
+];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function createConsole() {
+  const socket = createFakeSocket();
+  const { before, behind } = liveExchanges(socket);
+  let activated: object = {};
+  const client = new Client({
+    url: 'http://gateway.example/graphql',
+    preferGetMethod: false,
+    exchanges: [
+      before,
+      cacheExchange({ keys: { ActivateTemplatePayload: () => null } }),
+      behind,
+      fetchExchange,
+    ],
+    fetch: () => Promise.resolve(Response.json({ data: activated })),
+  });
+
+  /** As a view shows a query. */
+  function show(query: typeof active, variables = {}) {
+    const results: OperationResult[] = [];
+    const { unsubscribe } = pipe(
+      client.query(query, variables, live),
+      subscribe((result) => {
+        results.push(result);
+      }),
+    );
+    return {
+      hide: unsubscribe,
+      results,
+      get last() {
+        return results.at(-1);
+      },
+    };
+  }
+  /** Activates a template, of which the payload has only the id. */
+  async function mutate(id: number) {
+    const payload = { __typename: 'ActivateTemplatePayload', ...viewer(template(id, {})).data };
+    activated = { activateTemplate: payload };
+    await client.mutation(activate, {});
+    await settle();
+  }
+  return { socket, show, mutate };
+}
+
+/** Lets everything come that is on its way. */
+const settle = () => vi.advanceTimersByTimeAsync(1);
+
+test('A query is asked as a subscription, with its variables, and each result is its new result', () => {
+  const { socket, show } = createConsole();
+  const shown = show(program, { databaseId: 7 });
+  expect(socket.all.map(({ payload }) => payload)).toEqual([
+    {
+      query: expect.stringMatching(/^subscription Program\(\$databaseId: Int!\) \{\s+dttTemplate/),
+      variables: { databaseId: 7 },
+    },
+  ]);
+  for (const name of ['First', 'Second']) {
+    socket.all[0]?.next({ data: { dttTemplate: template(7, { name }) } });
+    expect(shown.last?.data.dttTemplate.name).toBe(name);
+  }
+});
+
+test('Only the first word of a document changes', () => {
+  const document = gql(`
+    query A($id: Int!) { dttTemplate(databaseId: $id) { ...Name } }
+    fragment Name on DttTemplate { query: name }
+  `);
+  expect(subscriptionOf({ query: document })).toMatch(/^subscription A/);
+  expect(subscriptionOf({ query: document })).toContain('query: name');
+});
+
+test('A query that is shown twice is asked once, and both have every result', async () => {
+  const { socket, show } = createConsole();
+  const first = show(active);
+  socket.all[0]?.next(one);
+  const second = show(active);
+  expect(nameOf(second.last)).toBe('One');
+  await settle();
+  socket.all[0]?.next(two);
+  expect([first, second].map(({ last }) => nameOf(last))).toEqual(['Two', 'Two']);
+  first.hide();
+  expect(socket.open()).toHaveLength(1);
+  socket.all[0]?.next(one);
+  expect(nameOf(second.last)).toBe('One');
+  second.hide();
+  expect(socket.open()).toHaveLength(0);
+  expect(socket.all).toHaveLength(1);
+});
+
+test('A query that is shown twice before its first result gives it to both', () => {
+  const { socket, show } = createConsole();
+  const [first, second] = [show(active), show(active)];
+  socket.all[0]?.next(one);
+  expect([first, second].map(({ last }) => nameOf(last))).toEqual(['One', 'One']);
+  expect(socket.all).toHaveLength(1);
+});
+
+test('A query that is hidden and shown again has what was read before at once, and is asked again', async () => {
+  const { socket, show } = createConsole();
+  const before = show(active);
+  socket.all[0]?.next(one);
+  before.hide();
+  const after = show(active);
+  expect(nameOf(after.last)).toBe('One');
+  await settle();
+  expect(socket.open()).toHaveLength(1);
+  // What was still on its way for the one before.
+  socket.all[0]?.next(two);
+  expect(nameOf(after.last)).toBe('One');
+  socket.all[1]?.next(two);
+  expect(nameOf(after.last)).toBe('Two');
+});
+
+test('A query that is hidden before its first result is not asked any more, and shown again it is', () => {
+  const { socket, show } = createConsole();
+  show(active).hide();
+  const after = show(active);
+  expect(socket.all.map(({ isOver }) => isOver)).toEqual([true, false]);
+  socket.all[1]?.next(one);
+  expect(nameOf(after.last)).toBe('One');
+});
+
+test('Results for other variables go to those who asked with them, in whatever order they come', () => {
+  const { socket, show } = createConsole();
+  const [seven, eight] = [show(program, { databaseId: 7 }), show(program, { databaseId: 8 })];
+  const [ofSeven, ofEight] = socket.all;
+  ofEight?.next({ data: { dttTemplate: template(8, { name: 'Eight' }) } });
+  ofSeven?.next({ data: { dttTemplate: template(7, { name: 'Seven' }) } });
+  expect(seven.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Seven']);
+  expect(eight.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Eight']);
+});
+
+test('What one query hears, another one shows', async () => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.next(one);
+  show(program, { databaseId: 1 });
+  socket.all[1]?.next({ data: { dttTemplate: template(1, { name: 'One, renamed' }) } });
+  await settle();
+  expect(nameOf(shown.last)).toBe('One, renamed');
+});
+
+test('An error is followed by what comes after it', () => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.next({ data: { viewer: null }, errors: refused('BAD_GATEWAY') });
+  expect(shown.last?.error?.graphQLErrors[0]?.message).toBe('It is BAD_GATEWAY');
+  socket.all[0]?.next(one);
+  expect(shown.last?.error).toBeUndefined();
+  expect(nameOf(shown.last)).toBe('One');
+});
+
+test.each([
+  ['TOO_MANY_REQUESTS', 12, 12],
+  ['SERVICE_UNAVAILABLE', undefined, 5],
+])('A subscription that gets %s is begun again when it may pass', async (code, retryAfter, seconds) => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.error(refused(code, retryAfter));
+  expect(shown.last?.error?.graphQLErrors[0]?.message).toBe(`It is ${code}`);
+  await vi.advanceTimersByTimeAsync(seconds * 1_000 - 1);
+  expect(socket.all).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(socket.all).toHaveLength(2);
+  socket.all[1]?.next(one);
+  expect(nameOf(shown.last)).toBe('One');
+  expect(shown.last?.error).toBeUndefined();
+});
+
+test('A query that is wrong is not asked again until it is shown anew', async () => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.error(refused('BAD_USER_INPUT'));
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(socket.all).toHaveLength(1);
+  const beside = show(active);
+  expect(beside.last?.error?.message).toContain('BAD_USER_INPUT');
+  shown.hide();
+  beside.hide();
+  show(active);
+  expect(socket.all).toHaveLength(2);
+});
+
+test('A subscription that the gateway ends, or that loses its connection for good, is begun again after a while', async () => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.next(one);
+  socket.all[0]?.complete();
+  await vi.advanceTimersByTimeAsync(4_999);
+  expect(socket.all).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  socket.all[1]?.error(new Event('close'));
+  expect(shown.last?.error?.networkError?.message).toBe('The connection is lost.');
+  await vi.advanceTimersByTimeAsync(5_000);
+  socket.all[2]?.next(two);
+  expect(nameOf(shown.last)).toBe('Two');
+});
+
+test('Nothing is begun again for a query that is not shown any more', async () => {
+  const { socket, show } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.complete();
+  shown.hide();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.all).toHaveLength(1);
+});
+
+test('What the cache misses is on its way: nothing is asked again, and the last result stays until then', async () => {
+  const { socket, show, mutate } = createConsole();
+  const shown = show(active);
+  socket.all[0]?.next(one);
+  // It has not the name of the program that is active now.
+  await mutate(3);
+  expect(nameOf(shown.last)).toBe('One');
+  const beside = show(active);
+  expect(nameOf(beside.last)).toBe('One');
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.all).toHaveLength(1);
+  socket.all[0]?.next(two);
+  expect([shown, beside].map(({ last }) => nameOf(last))).toEqual(['Two', 'Two']);
+});
+
+test('Queries that each miss what another one has read do not ask in turns', async () => {
+  const { socket, show } = createConsole();
+  const [names, lasting] = [show(active), show(lengths)];
+  const [ofNames, ofLengths] = socket.all;
+  for (let round = 1; round <= 5; round++) {
+    ofNames?.next(viewer(template(10 * round, { name: `${round}` })));
+    ofLengths?.next(viewer(template(10 * round + 1, { length: round })));
+    await vi.advanceTimersByTimeAsync(10_000);
+  }
+  expect(socket.all).toHaveLength(2);
+  expect(names.results.length + lasting.results.length).toBeLessThan(40);
+  expect(nameOf(names.last)).toBe('5');
+  expect(lasting.last?.data.viewer.activeDttTemplate.length).toBe(5);
+});
+
+test('A field that fails makes no query ask again, whatever others read', async () => {
+  const { socket, show } = createConsole();
+  const failing = { ...viewer(null), errors: [{ message: 'Away', path: ['viewer', 'activeDttTemplate'] }] };
+  const [names, lasting] = [show(active), show(lengths)];
+  for (let round = 1; round <= 5; round++) {
+    for (const subscription of socket.all) subscription.next(failing);
+    await vi.advanceTimersByTimeAsync(10_000);
+  }
+  expect(socket.all).toHaveLength(2);
+  expect(names.results.length + lasting.results.length).toBeLessThan(40);
+  for (const { last } of [names, lasting]) {
+    expect(last?.error?.graphQLErrors[0]?.message).toBe('Away');
+    expect(last?.data).toMatchObject({ viewer: { id: '1', activeDttTemplate: null } });
+  }
+  // Also for who comes to it then.
+  expect(show(active).last?.error?.message).toContain('Away');
+});
+
+test('The result that came last is what everybody reads, also where the cache reserves places for results', async () => {
+  const { socket, show, mutate } = createConsole();
+  show(program, { databaseId: 2 });
+  socket.all[0]?.next({ data: { dttTemplate: template(2, { name: 'Two' }) } });
+  const shown = show(active);
+  socket.all[1]?.next(one);
+  // Asked again, it would have the first of all places for a result that does not come.
+  show(active);
+  await settle();
+  await mutate(2);
+  expect(nameOf(shown.last)).toBe('Two');
+  // What was overtaken by another tab is not delivered.
+  socket.all[1]?.next(one);
+  await settle();
+  expect(nameOf(shown.last)).toBe('One');
+  expect(nameOf(show(active).last)).toBe('One');
+  await settle();
+  expect(nameOf(shown.last)).toBe('One');
+});
