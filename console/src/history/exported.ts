@@ -1,5 +1,6 @@
 /** What is shown, as comma-separated values. The columns are named like the fields of the schema. */
 
+import { passedCountOf, pointsOf } from '../parts/sums.ts';
 import { type Cell, csvLine } from './csv.ts';
 import type { Group, Session } from './queries.ts';
 
@@ -29,8 +30,8 @@ const sessionColumns: readonly Column<Session>[] = [
   ['trainer', ({ trainer }) => trainer?.serialNumber],
   ['passed', ({ passed }) => passed],
   ['segmentCount', ({ segments }) => segments.length],
-  ['passedSegmentCount', (session) => passedSegments(session)],
-  ['points', (session) => pointsOf(session)],
+  ['passedSegmentCount', ({ segments }) => passedCountOf(segments)],
+  ['points', ({ segments }) => pointsOf(segments)],
 ];
 
 export const groupsAsCsv = linesOf(groupColumns);
@@ -42,13 +43,4 @@ function linesOf<Row>(columns: readonly Column<Row>[]) {
     lines: (rows: readonly Row[]): string =>
       rows.map((row) => csvLine(columns.map(([, cell]) => cell(row)))).join(''),
   };
-}
-
-export const passedSegments = ({ segments }: Pick<Session, 'segments'>): number =>
-  segments.filter(({ passed }) => passed === true).length;
-
-/** The points of all segments; none where none has any. */
-export function pointsOf({ segments }: Pick<Session, 'segments'>): number | null {
-  const points = segments.flatMap(({ points }) => points ?? []);
-  return points.length === 0 ? null : points.reduce((sum, each) => sum + each, 0);
 }

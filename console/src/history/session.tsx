@@ -8,10 +8,9 @@ import { databaseIdOf } from '../parts/address.ts';
 import { Passed } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, messageOf } from '../parts/loaded.tsx';
+import { gradeText, passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
-import { passedSegments, pointsOf } from './exported.ts';
-import { number, orNothing } from './figures.ts';
 import { programName, trainerName } from './names.ts';
 import { timeName } from './periodName.ts';
 import { Segments } from './segments.tsx';
@@ -117,13 +116,9 @@ function SessionFacts({ session }: { session: Found }) {
           of={[
             ['When', <Time key="when" at={createdAt} />],
             ['Result', <Passed key="result" passed={passed} />],
-            [
-              'Segments passed',
-              segments.length === 0
-                ? null
-                : `${number(passedSegments(session))} of ${number(segments.length)}`,
-            ],
-            ['Points', orNothing(pointsOf(session), number)],
+            ['Segments passed', passedText(segments)],
+            ['Grade on average', gradeText(segments)],
+            ['Points', pointsText(segments)],
             [
               'Program',
               template ? (

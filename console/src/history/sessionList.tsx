@@ -6,10 +6,9 @@ import { useLive } from '../api/useLive.ts';
 import { Passed } from '../parts/badge.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Paging, pageOf } from '../parts/paging.tsx';
+import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 import { type HistoryAddress, hrefOf } from './address.ts';
-import { passedSegments, pointsOf } from './exported.ts';
-import { nothing, number, orNothing } from './figures.ts';
 import { programName, trainerName } from './names.ts';
 import { historySessions, type Session } from './queries.ts';
 import { SessionsCsv } from './sessionsCsv.tsx';
@@ -102,10 +101,10 @@ function SessionRow({ session }: { session: Session }) {
       <td>{programName(template, templateId)}</td>
       <td>{trainerName(trainer, trainerId)}</td>
       <td class="number" data-label="Segments passed">
-        {segments.length === 0 ? nothing : `${number(passedSegments(session))} of ${number(segments.length)}`}
+        {passedText(segments)}
       </td>
       <td class="number" data-label="Points">
-        {orNothing(pointsOf(session), number)}
+        {pointsText(segments)}
       </td>
     </tr>
   );

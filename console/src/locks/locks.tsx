@@ -107,8 +107,8 @@ function Totals({ total }: { total: Total | undefined }) {
       of={[
         ['Sessions', total?.sessionCount ?? nothing],
         ['Under way', total?.activeSessionCount ?? nothing],
-        ['Duration in all', asDuration(total?.totalDurationSeconds)],
-        ['Duration on average', asDuration(total?.averageDurationSeconds)],
+        ['Meant to last, in all', asDuration(total?.totalDurationSeconds)],
+        ['Meant to last, on average', asDuration(total?.averageDurationSeconds)],
       ]}
     />
   );

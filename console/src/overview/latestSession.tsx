@@ -3,6 +3,7 @@
 import { Passed } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Empty } from '../parts/loaded.tsx';
+import { gradeText, passedText, pointsText } from '../parts/sums.ts';
 import { Time, TimeAgo } from '../parts/time.tsx';
 import type { Viewer } from './query.ts';
 
@@ -29,18 +30,10 @@ export function LatestSession({ session }: { session: Viewer['latestDttSession']
   );
 }
 
-function factsOf({ segments, template }: NonNullable<Viewer['latestDttSession']>) {
-  const points = segments.flatMap(({ points }) => points ?? []);
-  const grades = segments.flatMap(({ gradePercent }) => gradePercent ?? []);
-  const passed = segments.filter(({ passed }) => passed === true).length;
-  return [
-    ['Points', points.length === 0 ? null : sum(points).toLocaleString()],
-    ['Segments passed', segments.length === 0 ? null : `${passed} of ${segments.length}`],
-    ['Grade on average', grades.length === 0 ? null : percent.format(sum(grades) / grades.length / 100)],
+const factsOf = ({ segments, template }: NonNullable<Viewer['latestDttSession']>) =>
+  [
+    ['Points', pointsText(segments)],
+    ['Segments passed', passedText(segments)],
+    ['Grade on average', gradeText(segments)],
     ['Program', template?.name],
   ] as const;
-}
-
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-
-const percent = new Intl.NumberFormat(undefined, { style: 'percent' });

@@ -171,12 +171,14 @@ function Consequences({ of: { id } }: { of: Activatable }) {
         </li>
       )}
       {scheduleType == null && (
-        <li>Your schedule becomes single, if it is not: always the active program.</li>
+        <li>
+          Your schedule becomes single, if it is not: always the active program. It cannot be set back here.
+        </li>
       )}
       {(scheduleType === 'AUTO' || scheduleType === 'WEEKLY') && (
         <li>
           Your schedule is {scheduleType.toLowerCase()} now and becomes <b>single</b>: always the active
-          program.
+          program. It cannot be set back here.
         </li>
       )}
     </ul>

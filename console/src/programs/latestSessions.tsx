@@ -2,6 +2,7 @@
 
 import type { ProgramQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
+import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 
 type List = NonNullable<NonNullable<ProgramQuery['dttTemplate']>['sessions']>;
@@ -48,7 +49,6 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
 
 function Row({ session }: { session: List['nodes'][number] }) {
   const { databaseId, createdAt, passed, trainer, segments } = session;
-  const passedCount = segments.filter((segment) => segment.passed).length;
   return (
     <tr>
       <th scope="row">
@@ -61,18 +61,11 @@ function Row({ session }: { session: List['nodes'][number] }) {
       </td>
       <td data-label="Trainer">{trainer?.serialNumber ?? '–'}</td>
       <td class="number" data-label="Segments">
-        {segments.length === 0
-          ? '–'
-          : `${passedCount.toLocaleString()} of ${segments.length.toLocaleString()}`}
+        {passedText(segments)}
       </td>
       <td class="number" data-label="Points">
-        {pointsOf(segments)}
+        {pointsText(segments)}
       </td>
     </tr>
   );
-}
-
-function pointsOf(segments: List['nodes'][number]['segments']): string {
-  const known = segments.flatMap(({ points }) => points ?? []);
-  return known.length === 0 ? '–' : known.reduce((sum, points) => sum + points, 0).toLocaleString();
 }

@@ -101,7 +101,7 @@ export function Programs() {
 function NowActive() {
   const { data } = useLive(nowActive, {});
   if (!data?.viewer) return null;
-  const { activeDttTemplate: active } = data.viewer;
+  const { activeDttTemplate: active, scheduleType } = data.viewer;
   return (
     <p>
       {active ? (
@@ -111,6 +111,7 @@ function NowActive() {
       ) : (
         'No program is active now.'
       )}
+      {scheduleType && ` · Schedule: ${scheduleType.toLowerCase()}`}
     </p>
   );
 }
