@@ -26,6 +26,8 @@ export function createFakeSocket() {
     all.push(subscription);
     return () => {
       subscription.isOver = true;
+      // As the real one does, a moment later.
+      queueMicrotask(() => sink.complete());
     };
   };
   return {

@@ -236,6 +236,30 @@ test('Nothing is begun again for a query that is not shown any more', async () =
   expect(socket.all).toHaveLength(1);
 });
 
+test('A query that is hidden ends its one subscription, and begins none, however often it is shown and hidden', async () => {
+  const { socket, show } = createConsole();
+  for (let time = 1; time <= 3; time++) {
+    const { hide } = show(active);
+    await settle();
+    socket.all.at(-1)?.next(one);
+    hide();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([socket.all.length, socket.open().length]).toEqual([time, 0]);
+  }
+});
+
+test('Whatever is said of when to ask again, it is within minutes', async () => {
+  const { socket, show } = createConsole();
+  show(active);
+  await settle();
+  // Beyond what a timer can wait.
+  socket.all.at(-1)?.error(refused('TOO_MANY_REQUESTS', 10_000_000));
+  await vi.advanceTimersByTimeAsync(290_000);
+  expect(socket.all).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(socket.all).toHaveLength(2);
+});
+
 test('What the cache misses is on its way: nothing is asked again, and the last result stays until then', async () => {
   const { socket, show, mutate } = createConsole();
   const shown = show(active);

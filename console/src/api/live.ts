@@ -22,6 +22,9 @@ export const live = { live: true, requestPolicy: 'cache-and-network' } as const;
 /** In seconds: how long to wait before what has failed for now, or has ended, is asked for again. */
 const pause = 5;
 
+/** In seconds: whatever it says, it is asked for again after so long. */
+const longestPause = 300;
+
 /** The codes of errors that may pass by themselves. */
 const passing = new Set(['TOO_MANY_REQUESTS', 'SERVICE_UNAVAILABLE', 'BAD_GATEWAY', 'INTERNAL_SERVER_ERROR']);
 
@@ -90,9 +93,13 @@ function resultsOf(operation: Operation, socket: Pick<Client, 'subscribe'>, foll
     const payload = { query: subscriptionOf(operation), variables: { ...operation.variables } };
     let unsubscribe = () => {};
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
 
     function beginAfter(seconds: number) {
-      timer = setTimeout(begin, seconds * 1_000);
+      // A subscription is told that it is complete also when it was ended from here.
+      if (isOver) return;
+      clearTimeout(timer);
+      timer = setTimeout(begin, Math.min(seconds, longestPause) * 1_000);
     }
     function begin() {
       unsubscribe = socket.subscribe(payload, {
@@ -109,6 +116,7 @@ function resultsOf(operation: Operation, socket: Pick<Client, 'subscribe'>, foll
     followed.add(operation.key);
     begin();
     return () => {
+      isOver = true;
       followed.delete(operation.key);
       clearTimeout(timer);
       unsubscribe();
