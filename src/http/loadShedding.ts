@@ -52,8 +52,8 @@ const short = { lasts: 15, share: 0.75, least: 3 };
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
 
-/** In milliseconds: when it takes so long until it is somebody's turn, more are coming than are done. */
-const tooLong = 1_000;
+/** In milliseconds: when it takes so long until it is anybody's turn, and goes on to, more are coming than are done. */
+const tooLong = { waited: 1_000, lasts: 300 };
 
 /** In seconds: what waits for the database now is done well before. */
 const retryAfter = '1';
@@ -190,7 +190,7 @@ function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload):
     const entry = line.take();
     if (!entry) return;
     const { exchange, size, since } = entry;
-    if (now - since > tooLong) overload.begin(now);
+    overload.hasWaited(now - since, now);
     // What is done for a client that has left is for nobody.
     if (!exchange.isOver) left -= size;
     if (!exchange.isOver) overload.served(now);
@@ -201,8 +201,10 @@ function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload):
 
 interface Overload {
   isNow(now: number): boolean;
-  /** Somebody is turned away, or had to wait for too long. */
+  /** Somebody is turned away. */
   begin(now: number): void;
+  /** Somebody's turn has come after so many milliseconds. */
+  hasWaited(milliseconds: number, now: number): void;
   /** Nobody waits any more. */
   lineIsEmpty(): void;
   /** Somebody comes who is the first in the line. */
@@ -221,6 +223,7 @@ interface Overload {
 function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: number): Overload {
   let lastEmpty = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
+  let lateSince: number | undefined;
   let untilRelieved: ReturnType<typeof setTimeout> | undefined;
   const pace = createPace();
   const isNow = (now: number) => now - lastTurnedAway < remembered;
@@ -234,10 +237,17 @@ function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: num
     return Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share, short.least);
   }
 
+  function begin(now: number): void {
+    lastTurnedAway = now;
+  }
+
   return {
     isNow,
-    begin(now: number): void {
-      lastTurnedAway = now;
+    begin,
+    hasWaited(milliseconds: number, now: number): void {
+      if (milliseconds <= tooLong.waited) lateSince = undefined;
+      // What had to wait for one slow statement, or a lock, is soon done.
+      else if (now - (lateSince ??= now) > tooLong.lasts) begin(now);
     },
     lineIsEmpty(): void {
       if (!isNow(performance.now())) return;

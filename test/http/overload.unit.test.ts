@@ -213,6 +213,21 @@ it('serves others beside statements that wait for a lock', async () => {
   expect(p99(all)).toBeLessThan(50);
 });
 
+it.each([1_300, 5_000])(
+  'turns no more of 24 clients away that ask again and again, after a database that stopped for %d ms',
+  async (stops) => {
+    let until = 0;
+    const { loadInTurn } = open(
+      (running) => Math.max(until - performance.now(), 0) + 4 * Math.max(1, running / 2),
+    );
+    until = performance.now() + stops;
+    await loadInTurn(24, stops + 100);
+    const afterwards = await loadInTurn(24, 5_000);
+    expect(afterwards.length).toBeGreaterThan(0.9 * 5 * capacity);
+    expect(afterwards.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
+  },
+);
+
 it('is itself again after a database that stopped for a while', async () => {
   let until = 0;
   const { load } = open((running) => Math.max(until - performance.now(), 0) + 4 * Math.max(1, running / 2));
