@@ -1,4 +1,4 @@
-/** A client of WebSockets without any: a test says what comes. */
+/** A client of WebSockets without any: a test says what comes. As the real one, it says `complete` after every end. */
 
 import type { Client, Sink, SubscribePayload } from 'graphql-ws';
 
@@ -20,12 +20,16 @@ export function createFakeSocket() {
       isOver: false,
       // What the gateway sends has no types.
       next: (result) => sink.next(result as Parameters<typeof sink.next>[0]),
-      error: (problem) => sink.error(problem),
+      error(problem) {
+        sink.error(problem);
+        sink.complete();
+      },
       complete: () => sink.complete(),
     };
     all.push(subscription);
     return () => {
       subscription.isOver = true;
+      sink.complete();
     };
   };
   return {

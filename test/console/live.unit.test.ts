@@ -183,6 +183,7 @@ test('An error is followed by what comes after it', () => {
 
 test.each([
   ['TOO_MANY_REQUESTS', 12, 12],
+  ['TOO_MANY_REQUESTS', 10_000_000, 60],
   ['SERVICE_UNAVAILABLE', undefined, 5],
 ])('A subscription that gets %s is begun again when it may pass', async (code, retryAfter, seconds) => {
   const { socket, show } = createConsole();
@@ -234,6 +235,28 @@ test('Nothing is begun again for a query that is not shown any more', async () =
   shown.hide();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(socket.all).toHaveLength(1);
+});
+
+test('Going from view to view leaves nothing open, and nothing is begun later', async () => {
+  const { socket, show } = createConsole();
+  for (let round = 1; round <= 3; round++) {
+    const views = [show(active), show(lengths), show(program, { databaseId: round })];
+    await vi.advanceTimersByTimeAsync(100);
+    for (const view of views) view.hide();
+    expect(socket.open()).toHaveLength(0);
+  }
+  show(active);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.open()).toHaveLength(1);
+  expect(socket.all).toHaveLength(10);
+});
+
+test('What has failed for now is asked again once', async () => {
+  const { socket, show } = createConsole();
+  show(active);
+  socket.all[0]?.error(refused('SERVICE_UNAVAILABLE'));
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.all).toHaveLength(2);
 });
 
 test('What the cache misses is on its way: nothing is asked again, and the last result stays until then', async () => {

@@ -63,7 +63,10 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
       },
     },
   });
-  const { before, behind } = liveExchanges(socket);
+  // What is closed would connect once more to subscribe, with a token that was forgotten.
+  const subscribe: typeof socket.subscribe = (payload, sink) =>
+    isClosed ? () => {} : socket.subscribe(payload, sink);
+  const { before, behind } = liveExchanges({ subscribe });
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,

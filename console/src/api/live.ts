@@ -22,6 +22,9 @@ export const live = { live: true, requestPolicy: 'cache-and-network' } as const;
 /** In seconds: how long to wait before what has failed for now, or has ended, is asked for again. */
 const pause = 5;
 
+/** In seconds: how long to wait at most, whatever the gateway says. */
+const longestPause = 60;
+
 /** The codes of errors that may pass by themselves. */
 const passing = new Set(['TOO_MANY_REQUESTS', 'SERVICE_UNAVAILABLE', 'BAD_GATEWAY', 'INTERNAL_SERVER_ERROR']);
 
@@ -88,30 +91,40 @@ function follow(socket: Pick<Client, 'subscribe'>, followed: Set<number>): Excha
 function resultsOf(operation: Operation, socket: Pick<Client, 'subscribe'>, followed: Set<number>) {
   return make<OperationResult>(({ next }) => {
     const payload = { query: subscriptionOf(operation), variables: { ...operation.variables } };
-    let unsubscribe = () => {};
+    let stop = () => {};
     let timer: ReturnType<typeof setTimeout> | undefined;
 
-    function beginAfter(seconds: number) {
-      timer = setTimeout(begin, seconds * 1_000);
-    }
     function begin() {
-      unsubscribe = socket.subscribe(payload, {
-        next: ({ data = null, errors }) => next(makeResult(operation, { data, ...(errors && { errors }) })),
-        error(problem) {
-          const result = resultOfFailure(operation, problem);
-          next(result);
-          const wait = untilItPasses(result);
-          if (wait !== undefined) beginAfter(wait);
+      // The client says `complete` after an error, and also when nobody wants it any more: only the first end counts.
+      let isOver = false;
+      function end(seconds: number | undefined) {
+        if (isOver) return;
+        isOver = true;
+        if (seconds !== undefined) timer = setTimeout(begin, seconds * 1_000);
+      }
+      const unsubscribe = socket.subscribe(payload, {
+        next({ data = null, errors }) {
+          if (!isOver) next(makeResult(operation, { data, ...(errors && { errors }) }));
         },
-        complete: () => beginAfter(pause),
+        error(problem) {
+          if (isOver) return;
+          const result = resultOfFailure(operation, problem);
+          end(untilItPasses(result));
+          next(result);
+        },
+        complete: () => end(pause),
       });
+      stop = () => {
+        isOver = true;
+        unsubscribe();
+      };
     }
     followed.add(operation.key);
     begin();
     return () => {
       followed.delete(operation.key);
       clearTimeout(timer);
-      unsubscribe();
+      stop();
     };
   });
 }
@@ -130,7 +143,7 @@ function untilItPasses({ error }: OperationResult): number | undefined {
   const { graphQLErrors = [], networkError } = error ?? {};
   if (networkError) return pause;
   const all = graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
-    passing.has(String(code)) ? Math.max(Number(retryAfter) || 0, pause) : undefined,
+    passing.has(String(code)) ? Math.min(Math.max(Number(retryAfter) || 0, pause), longestPause) : undefined,
   );
   return all.includes(undefined) ? undefined : Math.max(...all.map((wait) => wait ?? 0));
 }
