@@ -9,7 +9,7 @@ import 'uplot/dist/uPlot.min.css';
 import type { FigureName } from './address.ts';
 import { type Day, lastDayOf, type Period } from './calendar.ts';
 import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
-import { type Figure, figures, number, orNothing } from './figures.ts';
+import { type Figure, figures, number, orNothing, unknownCountOf } from './figures.ts';
 import { periodName } from './periodName.ts';
 import type { Group } from './queries.ts';
 
@@ -61,7 +61,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
         ref={place}
         class="plot"
         role="img"
-        aria-label={`A chart of the sessions, the passed ones and ${label.toLowerCase()}. The table below has its numbers.`}
+        aria-label={`A chart of the sessions, by whether they were passed, and ${label.toLowerCase()}. The table below has its numbers.`}
         style={{ minHeight: `${chartHeight}px` }}
       />
     </div>
@@ -96,6 +96,7 @@ function draw(element: HTMLElement, { groups, by, figure, colours, onPoint, onSe
   const data: uPlot.AlignedData = [
     dates.map((_, index) => index),
     groups.map(({ sessionCount }) => sessionCount),
+    groups.map(({ passedSessionCount, failedSessionCount }) => passedSessionCount + failedSessionCount),
     groups.map(({ passedSessionCount }) => passedSessionCount),
     values,
   ];
@@ -125,8 +126,9 @@ function coloursOf(legend: HTMLElement | null): Colours {
     return element ? getComputedStyle(element).color : 'gray';
   };
   return {
-    sessions: colour('sessions'),
     passed: colour('passed'),
+    failed: colour('failed'),
+    unknown: colour('unknown'),
     figure: colour('figure'),
     text: colour('text'),
     line: colour('line'),
@@ -147,10 +149,13 @@ function Legend({ of, figure, group, by }: LegendProps) {
   return (
     <div ref={of} class="legend" aria-hidden="true">
       <span>
-        <i class="swatch sessions" /> Sessions {group && <b>{number(group.sessionCount)}</b>}
+        <i class="swatch passed" /> Passed {group && <b>{number(group.passedSessionCount)}</b>}
       </span>
       <span>
-        <i class="swatch passed" /> passed {group && <b>{number(group.passedSessionCount)}</b>}
+        <i class="swatch failed" /> Not passed {group && <b>{number(group.failedSessionCount)}</b>}
+      </span>
+      <span>
+        <i class="swatch unknown" /> Not known {group && <b>{number(unknownCountOf(group))}</b>}
       </span>
       <span>
         <i class="swatch figure" /> {label} {group && <b>{orNothing(figureOf(group), format)}</b>}

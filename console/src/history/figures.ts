@@ -27,6 +27,14 @@ export const asPercent = (value: number): string => percent.format(value / 100);
 export const asDistance = (value: number): string =>
   value < 10_000 ? metres.format(value) : kilometres.format(value / 1_000);
 
+/** Of how many sessions it is not known whether they were passed. */
+export const unknownCountOf = ({
+  sessionCount,
+  passedSessionCount,
+  failedSessionCount,
+}: Pick<Group, 'sessionCount' | 'passedSessionCount' | 'failedSessionCount'>): number =>
+  sessionCount - passedSessionCount - failedSessionCount;
+
 /** What stands where nothing was measured. */
 export const nothing = '–';
 

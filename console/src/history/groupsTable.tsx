@@ -2,7 +2,7 @@
 
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { lastDayOf, type Period } from './calendar.ts';
-import { figures, number, orNothing } from './figures.ts';
+import { figures, number, orNothing, unknownCountOf } from './figures.ts';
 import { periodName } from './periodName.ts';
 import type { Group } from './queries.ts';
 
@@ -24,7 +24,7 @@ export function GroupsTable({ groups, by, address }: GroupsTableProps) {
           <thead>
             <tr>
               <th scope="col">{{ DAY: 'Day', WEEK: 'Week', MONTH: 'Month' }[by]}</th>
-              {['Sessions', 'Passed', 'Not passed', ...columns.map(({ label }) => label)].map((name) => (
+              {['Sessions', 'Passed', 'Not passed', 'Not known', ...columns.map(({ label }) => label)].map((name) => (
                 <th key={name} scope="col" class="number">
                   {name}
                 </th>
@@ -55,7 +55,7 @@ function Row({ group, by, address }: Omit<GroupsTableProps, 'groups'> & { group:
           'Without a date'
         )}
       </th>
-      {[sessionCount, passedSessionCount, failedSessionCount].map((count, index) => (
+      {[sessionCount, passedSessionCount, failedSessionCount, unknownCountOf(group)].map((count, index) => (
         <td key={index} class="number">
           {number(count)}
         </td>

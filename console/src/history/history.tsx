@@ -34,10 +34,10 @@ export function History() {
   const where = filterOf(days, address);
   const by = length === undefined ? undefined : choosePeriod(length, address.by);
   const sources = [
-    ...(by
+    ...(by && length !== undefined
       ? [historyCounts, historyFigures].map((document) => ({
           document,
-          variables: statsVariables(where, by),
+          variables: statsVariables(where, by, length),
         }))
       : []),
     { document: historySessions, variables: pageVariables(where, address) },

@@ -45,7 +45,12 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
                 <SessionTable sessions={dttSessions.nodes} />
               )}
               <Paging of={dttSessions} what="sessions" heading={heading} isPending={result.isPending} />
-              <SessionsCsv where={where} page={dttSessions} fileName={fileName} />
+              <SessionsCsv
+                where={where}
+                page={dttSessions}
+                fileName={fileName}
+                isPending={result.isPending}
+              />
             </div>
           )
         }

@@ -15,6 +15,8 @@ interface SessionsCsvProps {
   page: SessionPage;
   /** Without its ending. */
   fileName: string;
+  /** Whether the page is not, or not yet, the one that is asked for. */
+  isPending: boolean;
 }
 
 /** As many as the gateway gives at once. */
@@ -25,20 +27,21 @@ interface Progress {
   readonly of: number;
 }
 
-export function SessionsCsv({ where, page: { nodes, totalCount }, fileName }: SessionsCsvProps) {
+export function SessionsCsv({ where, page: { nodes, totalCount }, fileName, isPending }: SessionsCsvProps) {
   const { progress, outcome, start, stop } = useExport(where, fileName);
   if (totalCount === 0) return null;
   return (
     <div class="history-csv">
       <button
         type="button"
+        disabled={isPending}
         onClick={() => download(`${fileName}-page.csv`, [sessionsAsCsv.head, sessionsAsCsv.lines(nodes)])}
       >
         Save this page as CSV ({number(nodes.length)})
       </button>
       {/* One button for both, so that who has pressed it with a keyboard is still there. */}
       {(totalCount > nodes.length || progress) && (
-        <button type="button" onClick={progress ? stop : start}>
+        <button type="button" disabled={isPending && !progress} onClick={progress ? stop : start}>
           {progress ? 'Stop' : `Save all as CSV (${number(totalCount)})`}
         </button>
       )}

@@ -24,17 +24,28 @@ export function passedText(segments: readonly Segment[]): string {
 
 /** The points of all; null where none has any. */
 export const pointsOf = (segments: readonly Segment[]): number | null =>
-  sumOf(segments.flatMap(({ points }) => points ?? []));
+  sumOf(segments, ({ points }) => points);
 
 export const pointsText = (segments: readonly Segment[]): string =>
   pointsOf(segments)?.toLocaleString() ?? nothing;
 
-/** The average of the grades that are known. */
-export function gradeText(segments: readonly Segment[]): string {
-  const grades = segments.flatMap(({ gradePercent }) => gradePercent ?? []);
-  const sum = sumOf(grades);
-  return sum === null ? nothing : percent.format(sum / grades.length / 100);
+/** The average of the grades that are known; null where none is. */
+export function averageGradeOf(segments: readonly Segment[]): number | null {
+  const sum = sumOf(segments, ({ gradePercent }) => gradePercent);
+  const count = segments.filter(({ gradePercent }) => gradePercent != null).length;
+  return sum === null ? null : sum / count;
 }
 
-const sumOf = (numbers: readonly number[]): number | null =>
-  numbers.length === 0 ? null : numbers.reduce((sum, number) => sum + number, 0);
+export function gradeText(segments: readonly Segment[]): string {
+  const average = averageGradeOf(segments);
+  return average === null ? nothing : percent.format(average / 100);
+}
+
+/** The sum of what is known; null where nothing is. */
+export function sumOf<Part>(
+  parts: readonly Part[],
+  valueOf: (part: Part) => number | null | undefined,
+): number | null {
+  const values = parts.flatMap((part) => valueOf(part) ?? []);
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
+}

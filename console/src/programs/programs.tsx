@@ -6,6 +6,7 @@ import type { ProgramsQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
+import { counted } from '../parts/counted.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Paging, pageOf } from '../parts/paging.tsx';
 import { View } from '../parts/view.tsx';
@@ -70,21 +71,23 @@ export function Programs() {
       <NowActive />
       <Said done={done} />
       <h2 ref={heading} tabIndex={-1} class="count" aria-live="polite">
-        {count === undefined ? 'Programs' : count === 1 ? '1 program' : `${count.toLocaleString()} programs`}
+        {result.isPending || count === undefined ? 'Programs' : counted(count, 'program')}
       </h2>
-      <Loaded result={result}>
-        {({ dttTemplates }) =>
-          dttTemplates && (
-            <List
-              list={dttTemplates}
-              filters={filters}
-              heading={heading}
-              isPending={result.isPending}
-              onActivate={setChosen}
-            />
-          )
-        }
-      </Loaded>
+      <div aria-busy={result.isPending}>
+        <Loaded result={result}>
+          {({ dttTemplates }) =>
+            dttTemplates && (
+              <List
+                list={dttTemplates}
+                filters={filters}
+                heading={heading}
+                isPending={result.isPending}
+                onActivate={setChosen}
+              />
+            )
+          }
+        </Loaded>
+      </div>
       {chosen && (
         <Activation
           program={chosen}
