@@ -49,6 +49,15 @@ it('periods have a column for each figure, and those that were not measured are 
   );
 });
 
+const unknown = {
+  passed: null,
+  points: null,
+  gradePercent: null,
+  repsMeasured: null,
+  durationMeasuredSeconds: null,
+  distanceTravelledMetres: null,
+};
+
 it('sessions say what is known of them', () => {
   const session = {
     id: 'x',
@@ -61,8 +70,8 @@ it('sessions say what is known of them', () => {
     trainerId: 3,
     trainer: { id: 'y', serialNumber: '1001' },
     segments: [
-      { id: 'a', passed: true, points: 3, gradePercent: 80, repsMeasured: 20 },
-      { id: 'b', passed: null, points: null, gradePercent: 91, durationMeasuredSeconds: 60 },
+      { ...unknown, id: 'a', passed: true, points: 3, gradePercent: 80, repsMeasured: 20 },
+      { ...unknown, id: 'b', gradePercent: 91, durationMeasuredSeconds: 60 },
     ],
   };
   expect(sessionsAsCsv.lines([session, { ...session, segments: [] }])).toBe(

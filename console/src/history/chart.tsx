@@ -6,10 +6,11 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { unknownCountOf } from '../parts/sums.ts';
 import type { FigureName } from './address.ts';
 import { type Day, lastDayOf, type Period } from './calendar.ts';
 import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
-import { type Figure, figures, number, orNothing, unknownCountOf } from './figures.ts';
+import { type Figure, figures, number, orNothing } from './figures.ts';
 import { periodName } from './periodName.ts';
 import type { Group } from './queries.ts';
 

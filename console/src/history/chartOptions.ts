@@ -7,7 +7,9 @@ import { dotted, hatched } from './fills.ts';
 import { markName } from './periodName.ts';
 
 type Colour = () => string;
-export type Colours = Readonly<Record<'passed' | 'failed' | 'unknown' | 'figure' | 'text' | 'line' | 'card', Colour>>;
+export type Colours = Readonly<
+  Record<'passed' | 'failed' | 'unknown' | 'figure' | 'text' | 'line' | 'card', Colour>
+>;
 
 interface ChartParts {
   dates: readonly Day[];
@@ -88,8 +90,7 @@ function seriesOf(
   const ofSessions = { scale: 'sessions', width: 0, points: { show: false }, ...(bars && { paths: bars }) };
   const filled = (pattern: typeof hatched, colour: Colour) => ({
     ...ofSessions,
-    fill: (chart: uPlot) =>
-      chart.width / count < leastForPatterns ? colour() : pattern(colour(), card()),
+    fill: (chart: uPlot) => (chart.width / count < leastForPatterns ? colour() : pattern(colour(), card())),
   });
   const size = width / count < 14 ? 4 : 7;
   return [

@@ -1,8 +1,7 @@
 /** What is shown, as comma-separated values. The columns are named like the fields of the schema, and sums as those would be. */
 
-import { averageGradeOf, passedCountOf, pointsOf, sumOf } from '../parts/sums.ts';
+import { averageGradeOf, passedCountOf, pointsOf, sumOf, unknownCountOf } from '../parts/sums.ts';
 import { byteOrderMark, type Cell, csvLine } from './csv.ts';
-import { unknownCountOf } from './figures.ts';
 import type { Group, Session } from './queries.ts';
 
 type Column<Row> = readonly [name: string, cell: (row: Row) => Cell];

@@ -26,11 +26,7 @@ export function dotted(colour: string, ground: string): Fill {
 }
 
 /** The colour alone where the browser has no patterns. */
-function patternOf(
-  colour: string,
-  ground: string,
-  draw: (context: CanvasRenderingContext2D) => void,
-): Fill {
+function patternOf(colour: string, ground: string, draw: (context: CanvasRenderingContext2D) => void): Fill {
   const tile = document.createElement('canvas');
   tile.width = tile.height = Math.round(sizeOfTile * uPlot.pxRatio);
   const context = tile.getContext('2d');

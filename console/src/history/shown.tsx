@@ -3,11 +3,12 @@
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { counted } from '../parts/counted.ts';
 import { messageOf } from '../parts/loaded.tsx';
+import { unknownCountOf } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import type { Period } from './calendar.ts';
 import { ChartCard } from './chartCard.tsx';
-import { number, unknownCountOf } from './figures.ts';
+import { number } from './figures.ts';
 import { rangeName } from './periodName.ts';
 import type { Total } from './queries.ts';
 import type { Between } from './range.ts';

@@ -24,8 +24,8 @@ export function Totals({ total }: { total: Total | undefined }) {
       />
       {pending > 0 && (
         <p class="note">
-          Of {counted(pending, 'session')} not everything is here yet:
-          repetitions, durations and distances of these are missing above.
+          Of {counted(pending, 'session')} not everything is here yet: repetitions, durations and distances of
+          these are missing above.
         </p>
       )}
     </>

@@ -1,4 +1,4 @@
-/** What the segments of a training session come to together. */
+/** What training sessions, and the segments of one, come to together. */
 
 interface Segment {
   readonly passed?: boolean | null | undefined;
@@ -10,6 +10,16 @@ interface Segment {
 const nothing = '–';
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
+
+interface Counts {
+  readonly sessionCount: number;
+  readonly passedSessionCount: number;
+  readonly failedSessionCount: number;
+}
+
+/** Of how many sessions it is not known whether they were passed. */
+export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSessionCount }: Counts): number =>
+  sessionCount - passedSessionCount - failedSessionCount;
 
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
@@ -44,8 +54,8 @@ export function gradeText(segments: readonly Segment[]): string {
 /** The sum of what is known; null where nothing is. */
 export function sumOf<Part>(
   parts: readonly Part[],
-  valueOf: (part: Part) => number | null | undefined,
+  valueIn: (part: Part) => number | null | undefined,
 ): number | null {
-  const values = parts.flatMap((part) => valueOf(part) ?? []);
+  const values = parts.flatMap((part) => valueIn(part) ?? []);
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
 }
