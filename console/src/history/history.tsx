@@ -8,6 +8,7 @@ import { View } from '../parts/view.tsx';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
+import { remember } from './lastAddress.ts';
 import {
   historyCounts,
   historyFigures,
@@ -25,6 +26,7 @@ export function History() {
   const { query } = useLocation();
   const today = useToday();
   const address = useMemo(() => readAddress(query), [query]);
+  useEffect(() => remember(address), [address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
   const extent = programs.data?.dttSessionStats?.total;

@@ -44,7 +44,7 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
               ) : (
                 <SessionTable sessions={dttSessions.nodes} />
               )}
-              <Paging of={dttSessions} what="sessions" heading={heading} isPending={result.isPending} />
+              <Paging of={dttSessions} what="session" heading={heading} isPending={result.isPending} />
               <SessionsCsv
                 where={where}
                 page={dttSessions}

@@ -4,6 +4,7 @@ import { useClient } from '@urql/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { once } from '../api/once.ts';
+import { counted } from '../parts/counted.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { download } from './download.ts';
 import { sessionsAsCsv } from './exported.ts';
@@ -80,7 +81,7 @@ function useExport(where: DttSessionFilter, fileName: string) {
       }
       if (!ended.signal.aborted) download(`${fileName}.csv`, parts);
       setOutcome(
-        ended.signal.aborted ? 'Stopped: nothing was saved.' : `${number(read)} sessions were saved.`,
+        ended.signal.aborted ? 'Stopped: nothing was saved.' : `Saved: ${counted(read, 'session')}.`,
       );
     } catch (error) {
       setOutcome(`Nothing was saved: ${error instanceof Error ? error.message : String(error)}`);
