@@ -23,10 +23,13 @@ import { statsVariables } from './stats.ts';
 import './history.css';
 
 export function History() {
-  const { query } = useLocation();
+  const { path, query } = useLocation();
   const today = useToday();
   const address = useMemo(() => readAddress(query), [query]);
-  useEffect(() => remember(address), [address]);
+  // Gone already, it is drawn once more with the address of what comes after it.
+  useEffect(() => {
+    if (path === '/console/history') remember(address);
+  }, [path, address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
   const extent = programs.data?.dttSessionStats?.total;

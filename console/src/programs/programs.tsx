@@ -8,7 +8,7 @@ import { useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
 import { counted } from '../parts/counted.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
-import { Paging, pageOf } from '../parts/paging.tsx';
+import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { View } from '../parts/view.tsx';
 import { type Activatable, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
 import { ProgramCard } from './card.tsx';
@@ -91,6 +91,11 @@ export function Programs() {
           }
         </Loaded>
       </div>
+      {result.error && (query.after ?? query.before) !== undefined && (
+        <p>
+          <a href={hrefWith(firstPage)}>First page</a>
+        </p>
+      )}
       {chosen && (
         <Activation
           program={chosen}
