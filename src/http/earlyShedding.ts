@@ -27,8 +27,9 @@ export function createEarlyShedder({ shedder, onTurnedAway }: EarlySheddingOptio
   return {
     turnAway(request, response, last) {
       if (!shedder.isOverload() || !loop.isBehind() || !last || !isAskedAgain(request, last)) return false;
-      // A request that needed the database is mostly followed by another that does.
-      if (last.waitsAs === undefined || !shedder.refuses(last.waitsAs)) return false;
+      // A request that needed the database is mostly followed by another that does. An address may be that of a proxy, which
+      // sends what comes from others over the same connection.
+      if (typeof last.waitsAs !== 'number' || !shedder.refuses(last.waitsAs)) return false;
       const { endpoint } = last;
       const busy = tooBusy({ endpoint });
       const exchange = { headers: { 'X-Request-Id': idOf(request), 'X-Content-Type-Options': 'nosniff' } };

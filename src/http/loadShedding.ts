@@ -114,7 +114,9 @@ function createQueue(concurrency: Concurrency, maxWaiting: number) {
 
   /** Has no more wait than may; but what waits alone may, however many it counts as. */
   function shorten(now: number): void {
-    while (line.entries > 1 && overload.isTooLong(line, now)) turnAway(line.drop(), now);
+    if (line.entries < 2 || !overload.isTooLong(line, now)) return;
+    overload.begin(now);
+    for (const entry of line.drop(() => overload.isTooLong(line, now))) turnAway(entry, now);
   }
 
   return {

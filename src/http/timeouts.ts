@@ -1,6 +1,6 @@
 /** Connections: what each is busy with, and what becomes of those that are too slow or do not speak HTTP. */
 
-import { type Server, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
@@ -28,6 +28,8 @@ export interface Connections {
   begin(exchange: Exchange): void;
   /** The latest exchange of a connection. */
   latest(socket: Duplex): Exchange | undefined;
+  /** Must be told of each response that is sent without an exchange. */
+  sentEarly(request: IncomingMessage, response: ServerResponse): void;
   /**
    * Must be told of a connection that Node has let go of, since it is to speak something else.
    * @param next called once the responses to the requests before are sent, as far as the client is there to read them.
@@ -41,8 +43,7 @@ export function watchConnections(
   { head, request, silence, closing: grace }: Timeouts,
   closing: AbortSignal,
 ): Connections {
-  /** The latest exchange of each connection. */
-  const latest = new Map<Duplex, Exchange | undefined>();
+  const connections = new Map<Duplex, Connection>();
   server.headersTimeout = head;
   server.requestTimeout = request;
   server.timeout = silence;
@@ -50,25 +51,26 @@ export function watchConnections(
   server.on('connection', (socket) => {
     // Read once, it is still known when the client has left, whose requests count all the same.
     void socket.remoteAddress;
-    latest.set(socket, undefined);
-    socket.once('close', () => latest.delete(socket));
+    connections.set(socket, {});
+    socket.once('close', () => connections.delete(socket));
   });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
     const error = httpErrorOf(code);
-    const exchange = latest.get(socket);
-    if (exchange && !exchange.request.complete) cutShort(socket, exchange, error);
+    const { latest } = connections.get(socket) ?? {};
+    if (latest && !latest.request.complete) cutShort(socket, latest, error);
     // What came behind the request is at fault, so the request gets its response first.
-    else if (exchange && !exchange.response.writableFinished)
-      exchange.response.once('finish', () => endWith(socket, error));
+    else if (latest && !latest.response.writableFinished)
+      latest.response.once('finish', () => endWith(socket, error));
     else endWith(socket, error);
   });
+
   function letGo(socket: Duplex, next: () => void): void {
     // Nobody else listens any more, and an error without a listener would end the process.
     socket.on('error', () => {});
-    const response = latest.get(socket)?.response;
+    const response = connections.get(socket)?.latest?.response;
     const proceed = () => {
-      latest.delete(socket);
+      connections.delete(socket);
       if (socket.writable) next();
     };
     // Node has a response off its connection a moment after it is written.
@@ -81,29 +83,45 @@ export function watchConnections(
     letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
 
-  closing.addEventListener('abort', () => cutLaggards(server, latest, grace));
+  closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
 
   return {
-    begin: (exchange) => latest.set(exchange.request.socket, exchange),
-    latest: (socket) => latest.get(socket),
+    begin: (exchange) => connections.set(exchange.request.socket, { exchange, latest: exchange }),
+    latest: (socket) => connections.get(socket)?.exchange,
+    sentEarly(request, response) {
+      const { exchange } = connections.get(request.socket) ?? {};
+      connections.set(request.socket, { exchange, latest: { request, response } });
+    },
     letGo,
   };
+}
+
+interface Connection {
+  /** The latest exchange. */
+  readonly exchange?: Exchange | undefined;
+  /** The latest request and its response: of the latest exchange, or sent early since. */
+  readonly latest?: Exchange | Sent;
+}
+
+interface Sent {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
 }
 
 /** Cuts what still keeps connections open some time after the gateway began to close, until the server is closed. */
 function cutLaggards(
   server: Server,
-  latest: ReadonlyMap<Duplex, Exchange | undefined>,
+  connections: ReadonlyMap<Duplex, Connection>,
   grace: Timeouts['closing'],
 ): void {
   const end = performance.now() + grace;
   const sweep = setInterval(
     () => {
       if (performance.now() < end) return;
-      for (const [socket, exchange] of latest) {
-        if (!exchange) socket.destroy();
-        else if (!exchange.request.complete) cutShort(socket, exchange, httpErrors.tooSlow);
-        else if (exchange.response.writableEnded) socket.destroy();
+      for (const [socket, { latest }] of connections) {
+        if (!latest) socket.destroy();
+        else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
+        else if (latest.response.writableEnded) socket.destroy();
       }
     },
     Math.min(grace, 100),
@@ -117,10 +135,10 @@ function httpErrorOf(code: string | undefined): HttpError {
   return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
 }
 
-/** Ends an exchange whose request will never be whole. */
-function cutShort(socket: Duplex, exchange: Exchange, error: HttpError): void {
-  if (exchange.response.headersSent) socket.destroy();
-  else send(exchange, errorResponse(exchange.endpoint, error, { Connection: 'close' }));
+/** Ends an exchange whose request will never be whole. What was sent early has its head. */
+function cutShort(socket: Duplex, latest: Exchange | Sent, error: HttpError): void {
+  if (latest.response.headersSent || !('endpoint' in latest)) socket.destroy();
+  else send(latest, errorResponse(latest.endpoint, error, { Connection: 'close' }));
 }
 
 /** Responds on a connection without a request, in the envelope of the REST API, and ends it. */

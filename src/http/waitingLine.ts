@@ -20,8 +20,8 @@ export interface WaitingLine<Entry extends Waiting> {
   take(): Entry | undefined;
   /** Whether nobody would have more entries than whose this is, if it waited as well. */
   wouldHaveMost(entry: Pick<Waiting, 'key'>): boolean;
-  /** Takes out the newest entry of whoever has most of them. */
-  drop(): Entry | undefined;
+  /** Takes out the newest entries of whoever has most of them, as long as it says so, and more than one is there. */
+  drop(isTooLong: () => boolean): Entry[];
 }
 
 interface Line<Entry> {
@@ -78,16 +78,37 @@ export function createWaitingLine<Entry extends Waiting>(): WaitingLine<Entry> {
       return true;
     },
 
-    drop() {
-      const longest = longestOf(lines.values());
-      return longest && remove(longest, longest.entries.pop());
+    drop(isTooLong) {
+      const dropped: Entry[] = [];
+      for (const line of longestFirst(lines.values())) {
+        if (entries < 2 || !isTooLong()) break;
+        const entry = remove(line, line.entries.pop());
+        if (entry) dropped.push(entry);
+      }
+      return dropped;
     },
   };
 }
 
-/** The last of the longest, whose turn is latest. */
-function longestOf<Entry>(lines: Iterable<Line<Entry>>): Line<Entry> | undefined {
-  let longest: Line<Entry> | undefined;
-  for (const line of lines) if (!longest || line.entries.length >= longest.entries.length) longest = line;
-  return longest;
+/** Each time the one that has most, of several the one whose turn is latest. What it has may become less meanwhile. */
+function* longestFirst<Entry>(lines: Iterable<Line<Entry>>): Generator<Line<Entry>> {
+  const ranks: Line<Entry>[][] = [];
+  for (const line of lines) rank(ranks, line);
+  while (ranks.length > 0) {
+    const line = ranks.at(-1)?.pop();
+    if (line) {
+      yield line;
+      rank(ranks, line);
+    } else {
+      ranks.pop();
+    }
+  }
+}
+
+/** @param ranks the lines by how many entries they have. */
+function rank<Entry>(ranks: Line<Entry>[][], line: Line<Entry>): void {
+  const { length } = line.entries;
+  if (length === 0) return;
+  while (ranks.length <= length) ranks.push([]);
+  ranks[length]?.push(line);
 }

@@ -96,7 +96,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   const pipeline = createPipeline(options, open, shed);
 
   const handle: RequestListener = (request, response) => {
-    if (turnAway(request, response, connections.latest(request.socket))) return;
+    if (turnAway(request, response, connections.latest(request.socket)))
+      return connections.sentEarly(request, response);
     const exchange = openExchange(request, response, listener);
     connections.begin(exchange);
     metrics?.begin(exchange);

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
 import { findUpgradeError } from '../graphql/transports/upgradeError.ts';
 import type { WebSockets, WebSocketsOptions } from '../graphql/transports/webSockets.ts';
 import type { Cors } from '../http/cors.ts';
@@ -14,13 +15,14 @@ import type { Metrics } from '../telemetry/metrics.ts';
 export interface UpgradesOptions extends WebSocketsOptions {
   readonly cors: Cors;
   readonly listener: ExchangeListener;
+  readonly logger: Logger;
   readonly metrics?: Metrics | undefined;
 }
 
 /** Handles the `upgrade` event of a server. */
 export type Upgrades = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-export function createUpgrades({ cors, listener, metrics, ...options }: UpgradesOptions): Upgrades {
+export function createUpgrades({ cors, listener, logger, metrics, ...options }: UpgradesOptions): Upgrades {
   let loading: Promise<WebSockets> | undefined;
 
   async function load(): Promise<WebSockets> {
@@ -34,7 +36,7 @@ export function createUpgrades({ cors, listener, metrics, ...options }: Upgrades
     return findUpgradeError(exchange) ?? cors.refuseSocket(exchange);
   }
 
-  return (request, socket, head) => {
+  const take: Upgrades = (request, socket, head) => {
     const exchange = openExchange(request, responseOn(request, socket), listener);
     metrics?.begin(exchange);
     const error = findError(exchange);
@@ -48,5 +50,15 @@ export function createUpgrades({ cors, listener, metrics, ...options }: Upgrades
         exchange.report(failure);
         socket.destroy();
       });
+  };
+
+  return (request, socket, head) => {
+    try {
+      take(request, socket, head);
+    } catch (error) {
+      // Nobody else would catch it: one connection ends, and not the process.
+      logger.error({ err: error }, 'upgrade failed');
+      socket.destroy();
+    }
   };
 }

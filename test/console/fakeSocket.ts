@@ -1,4 +1,4 @@
-/** A client of WebSockets without any: a test says what comes. As the real one, it says `complete` after every end. */
+/** A client of WebSockets without any: a test says what comes. */
 
 import type { Client, Sink, SubscribePayload } from 'graphql-ws';
 
@@ -20,16 +20,14 @@ export function createFakeSocket() {
       isOver: false,
       // What the gateway sends has no types.
       next: (result) => sink.next(result as Parameters<typeof sink.next>[0]),
-      error(problem) {
-        sink.error(problem);
-        sink.complete();
-      },
+      error: (problem) => sink.error(problem),
       complete: () => sink.complete(),
     };
     all.push(subscription);
     return () => {
       subscription.isOver = true;
-      sink.complete();
+      // As the real one does, a moment later.
+      queueMicrotask(() => sink.complete());
     };
   };
   return {

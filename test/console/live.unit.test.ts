@@ -183,7 +183,6 @@ test('An error is followed by what comes after it', () => {
 
 test.each([
   ['TOO_MANY_REQUESTS', 12, 12],
-  ['TOO_MANY_REQUESTS', 10_000_000, 60],
   ['SERVICE_UNAVAILABLE', undefined, 5],
 ])('A subscription that gets %s is begun again when it may pass', async (code, retryAfter, seconds) => {
   const { socket, show } = createConsole();
@@ -251,11 +250,27 @@ test('Going from view to view leaves nothing open, and nothing is begun later', 
   expect(socket.all).toHaveLength(10);
 });
 
-test('What has failed for now is asked again once', async () => {
+test('A query that is hidden ends its one subscription, and begins none, however often it is shown and hidden', async () => {
+  const { socket, show } = createConsole();
+  for (let time = 1; time <= 3; time++) {
+    const { hide } = show(active);
+    await settle();
+    socket.all.at(-1)?.next(one);
+    hide();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect([socket.all.length, socket.open().length]).toEqual([time, 0]);
+  }
+});
+
+test('Whatever is said of when to ask again, it is within minutes', async () => {
   const { socket, show } = createConsole();
   show(active);
-  socket.all[0]?.error(refused('SERVICE_UNAVAILABLE'));
-  await vi.advanceTimersByTimeAsync(60_000);
+  await settle();
+  // Beyond what a timer can wait.
+  socket.all.at(-1)?.error(refused('TOO_MANY_REQUESTS', 10_000_000));
+  await vi.advanceTimersByTimeAsync(290_000);
+  expect(socket.all).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(20_000);
   expect(socket.all).toHaveLength(2);
 });
 

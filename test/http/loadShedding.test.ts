@@ -138,6 +138,17 @@ describe('while as many requests wait as may', () => {
 });
 
 describe('while there is too much to do', () => {
+  const upgrade = [
+    'GET /graphql HTTP/1.1',
+    'Host: a',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Protocol: graphql-transport-ws',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    '\r\n',
+  ].join('\r\n');
+
   it('a request is turned away before anything is made of it, and is counted', async () => {
     const counted = { begin: 0, turnedAway: 0 };
     const metrics = {
@@ -168,6 +179,7 @@ describe('while there is too much to do', () => {
     await expect.poll(() => pool.idleCount).toBe(0);
     await sleep(150);
     const connection = await openRaw(gateway.url);
+    const other = await openRaw(gateway.url);
     requestSpans.start.subscribe(keepBusy);
     try {
       // One after the other by the same connection.
@@ -177,17 +189,30 @@ describe('while there is too much to do', () => {
         );
         await expect.poll(() => connection.received().split('Too busy').length).toBe(count + 1);
       }
+      // What comes behind such a request begins when that has its response, also where Node lets go of the connection.
+      other.socket.write(
+        `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
+      );
+      await expect.poll(() => other.received()).toContain('Too busy');
+      const before = counted.turnedAway;
+      other.socket.write(
+        `GET /api/v1/dtt/sessions?offset=${asked++} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${alice.token}\r\n\r\n${upgrade}`,
+      );
+      await expect.poll(() => other.received()).toContain('101 Switching Protocols');
+      expect(other.received().split('Too busy')).toHaveLength(3);
+      expect(counted.turnedAway).toBe(before + 1);
     } finally {
       requestSpans.start.unsubscribe(keepBusy);
     }
     const responses = parseResponses(connection.received());
     expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 503));
     connection.socket.destroy();
+    other.socket.destroy();
     await release();
     for (const response of running) expect((await response).status).toBe(200);
     // All but the first, or but the first two.
     expect(counted.turnedAway).toBeGreaterThanOrEqual(8);
-    expect(counted.begin + counted.turnedAway).toBe(1 + running.length + 10);
+    expect(counted.begin + counted.turnedAway).toBe(1 + running.length + 13);
     await gateway.close();
     const lines = gateway.log.map((line) => JSON.parse(line));
     const [summary, ...more] = lines.filter(({ msg }) => msg === 'turned requests away');
@@ -195,7 +220,7 @@ describe('while there is too much to do', () => {
     expect(more).toEqual([]);
     // The others have theirs, as ever.
     const status503 = lines.filter(({ status }) => status === 503);
-    expect(status503).toHaveLength(10 - counted.turnedAway);
+    expect(status503).toHaveLength(12 - counted.turnedAway);
   });
 });
 

@@ -41,7 +41,7 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
     lazy: false,
     keepAlive: heartbeat.every,
     retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: (problem) => !isRefusal(problem),
+    shouldRetry: (problem) => !isClosed && !isRefusal(problem),
     retryWait: (attempts) => untilNextAttempt(Math.min(250 * 2 ** attempts, longestWait)),
     // Whoever listens has been told by `closed`.
     onNonLazyError: () => {},

@@ -22,8 +22,8 @@ export const live = { live: true, requestPolicy: 'cache-and-network' } as const;
 /** In seconds: how long to wait before what has failed for now, or has ended, is asked for again. */
 const pause = 5;
 
-/** In seconds: how long to wait at most, whatever the gateway says. */
-const longestPause = 60;
+/** In seconds: whatever it says, it is asked for again after so long. */
+const longestPause = 300;
 
 /** The codes of errors that may pass by themselves. */
 const passing = new Set(['TOO_MANY_REQUESTS', 'SERVICE_UNAVAILABLE', 'BAD_GATEWAY', 'INTERNAL_SERVER_ERROR']);
@@ -91,40 +91,35 @@ function follow(socket: Pick<Client, 'subscribe'>, followed: Set<number>): Excha
 function resultsOf(operation: Operation, socket: Pick<Client, 'subscribe'>, followed: Set<number>) {
   return make<OperationResult>(({ next }) => {
     const payload = { query: subscriptionOf(operation), variables: { ...operation.variables } };
-    let stop = () => {};
+    let unsubscribe = () => {};
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
 
+    function beginAfter(seconds: number) {
+      // A subscription is told that it is complete also when it was ended from here.
+      if (isOver) return;
+      clearTimeout(timer);
+      timer = setTimeout(begin, Math.min(seconds, longestPause) * 1_000);
+    }
     function begin() {
-      // The client says `complete` after an error, and also when nobody wants it any more: only the first end counts.
-      let isOver = false;
-      function end(seconds: number | undefined) {
-        if (isOver) return;
-        isOver = true;
-        if (seconds !== undefined) timer = setTimeout(begin, seconds * 1_000);
-      }
-      const unsubscribe = socket.subscribe(payload, {
-        next({ data = null, errors }) {
-          if (!isOver) next(makeResult(operation, { data, ...(errors && { errors }) }));
-        },
+      unsubscribe = socket.subscribe(payload, {
+        next: ({ data = null, errors }) => next(makeResult(operation, { data, ...(errors && { errors }) })),
         error(problem) {
-          if (isOver) return;
           const result = resultOfFailure(operation, problem);
-          end(untilItPasses(result));
           next(result);
+          const wait = untilItPasses(result);
+          if (wait !== undefined) beginAfter(wait);
         },
-        complete: () => end(pause),
+        complete: () => beginAfter(pause),
       });
-      stop = () => {
-        isOver = true;
-        unsubscribe();
-      };
     }
     followed.add(operation.key);
     begin();
     return () => {
+      isOver = true;
       followed.delete(operation.key);
       clearTimeout(timer);
-      stop();
+      unsubscribe();
     };
   });
 }
@@ -143,7 +138,7 @@ function untilItPasses({ error }: OperationResult): number | undefined {
   const { graphQLErrors = [], networkError } = error ?? {};
   if (networkError) return pause;
   const all = graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
-    passing.has(String(code)) ? Math.min(Math.max(Number(retryAfter) || 0, pause), longestPause) : undefined,
+    passing.has(String(code)) ? Math.max(Number(retryAfter) || 0, pause) : undefined,
   );
   return all.includes(undefined) ? undefined : Math.max(...all.map((wait) => wait ?? 0));
 }
