@@ -28,21 +28,19 @@ export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
 async function render(demoToken: string | undefined): Promise<HttpResponse> {
   // Many megabytes, so it is loaded for the first request only.
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
-  const headers = demoToken === undefined ? ownToken : otherToken;
-  const options: GraphiQLOptions & { variables: string } = {
+  const headers = demoToken === undefined ? ownToken : otherToken("The demo account's token");
+  const options: GraphiQLOptions = {
     title: 'Dovetail',
     defaultTabs: examples.map((query) => ({ query, headers })),
     defaultHeaders: headers,
     defaultEditorToolsVisibility: 'headers',
-    // GraphiQL takes them, though the type of its options has none.
-    variables: placeOfVariables,
     // Not in the tabs, which the browser remembers for longer than a demo account may live.
     ...(demoToken !== undefined && { additionalHeaders: { Authorization: `Bearer ${demoToken}` } }),
   };
   const html = renderGraphiQL(options)
     .trimStart()
     .replace('</head>', `<style>${stillTabs}</style></head>`)
-    .replace(JSON.stringify(placeOfVariables), variablesOfAddress);
+    .replace(JSON.stringify(options), (written) => `(${asOpened})(${written})`);
   return pageResponse(html, {
     'script-src': `'sha256-${hash('sha256', scriptIn(html), 'base64')}'`,
     'style-src': "'unsafe-inline'",
@@ -52,10 +50,6 @@ async function render(demoToken: string | undefined): Promise<HttpResponse> {
     'connect-src': "'self'",
   });
 }
-
-/** GraphiQL takes the query from its address by itself, and not the variables, which a link from the console has as well. */
-const variablesOfAddress = "new URLSearchParams(location.search).get('variables') ?? undefined";
-const placeOfVariables = 'VARIABLES_OF_ADDRESS';
 
 /**
  * Until they are dragged, GraphiQL's tabs move to another place when they are pressed, away from under the pointer, and
@@ -70,10 +64,32 @@ const ownToken = `// Your API token goes here, in place of
   "Authorization": "Bearer YOUR_API_TOKEN"
 }
 `;
-const otherToken = `// The demo account's token is sent unless
+const otherToken = (whose: string) => `// ${whose} is sent unless
 // there is another one here, such as
 // { "Authorization": "Bearer YOUR_API_TOKEN" }
 `;
+
+/**
+ * Changes the options as the page is opened: from the console, of which a link has a query with its variables, and which
+ * keeps the token of who is signed in there in this tab (`console/src/session.ts`). GraphiQL takes only the query of an
+ * address by itself, and calls it like the first of its tabs.
+ */
+const asOpened = `(options) => {
+  const address = new URLSearchParams(location.search);
+  if (address.has('query')) {
+    delete options.defaultTabs;
+    const variables = address.get('variables');
+    if (variables) Object.assign(options, { variables, defaultEditorToolsVisibility: 'variables' });
+  }
+  let token = null;
+  try { token = sessionStorage.getItem('dovetail-token') } catch {}
+  if (token) {
+    options.additionalHeaders = { Authorization: 'Bearer ' + token };
+    options.defaultHeaders = ${JSON.stringify(otherToken("The console's token in this tab"))};
+    for (const tab of options.defaultTabs ?? []) tab.headers = options.defaultHeaders;
+  }
+  return options;
+}`;
 
 /** The one script of the page, exactly as it stands there: its hash goes into the policy. */
 function scriptIn(html: string): string {

@@ -50,7 +50,7 @@ const question = '{ viewer { username } }';
 const unknownToken = 'YOUR_API_TOKEN';
 
 /**
- * How to get a token where there is none to show. The command names no database: whoever looks at the page need not know
+ * How to get a token of one's own. The command names no database: whoever looks at the page need not know
  * where it is.
  */
 function howToGetToken(onServer: boolean): { command: string; where: string } {
@@ -100,8 +100,7 @@ const headers = { Vary: 'Accept, Host' };
 
 function asText({ here, address, demoToken, howTo }: Content): HttpResponse {
   const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
-  const token =
-    demoToken === undefined ? [`A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''] : [];
+  const token = [`A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''];
   const commands = commandsFor(address, demoToken ?? unknownToken);
   const lines = [`Dovetail ${release}`, summary, '', ...list, '', ...token, ...commands];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
@@ -154,9 +153,11 @@ ${copyable(snippetFor(address, token))}
 }
 
 function tokenSection(demoToken: string | undefined, { command, where }: Content['howTo']): string {
+  const own = `<p>Every request needs one. For a user of this database, ${where}:</p>\n${copyable(command)}`;
   return demoToken === undefined
-    ? `<h2>A token</h2>\n<p>Every request needs one. For a user of this database, ${where}:</p>\n${copyable(command)}`
-    : `<h2>The token of the demo account</h2>\n${copyable(demoToken)}\n<p id="account" data-token="${demoToken}"></p>`;
+    ? `<h2>A token</h2>\n${own}`
+    : `<h2>The token of the demo account</h2>\n${copyable(demoToken)}\n<p id="account" data-token="${demoToken}"></p>
+<h2>A token of your own</h2>\n${own}`;
 }
 
 const escapes = new Map([

@@ -147,6 +147,40 @@ it('opens the query behind a view in GraphiQL, with its variables, where it give
   await page.locator('.graphiql-query-editor').getByText('Programs').first().waitFor();
   await page.getByRole('button', { name: 'Execute query' }).click();
   await page.locator('.result-window').getByText('"Intervals"').first().waitFor();
+  expect(await page.locator('.graphiql-tab').allInnerTexts()).toEqual([expect.stringContaining('Programs')]);
+  expect(complaints).toEqual([]);
+
+  // It asks as whoever is signed in in this tab, not as the demo account.
+  await page.evaluate(() => sessionStorage.setItem('dovetail-token', 'of-somebody-else'));
+  await page.reload();
+  const [asked] = await Promise.all([
+    page.waitForRequest((request) => request.method() === 'POST'),
+    page.getByRole('button', { name: 'Execute query' }).click(),
+  ]);
+  expect(asked.headers().authorization).toBe('Bearer of-somebody-else');
+});
+
+it('opens the subscription behind a view in GraphiQL', async () => {
+  const { page, complaints } = await openView(views.overview);
+  await page.locator('.sources summary').click();
+  await page.getByRole('link', { name: 'as a subscription' }).first().click();
+  await page.getByRole('button', { name: 'Execute query' }).click();
+  await page.locator('.result-window').getByText('"Beginner Program"').first().waitFor();
+  expect(complaints).toEqual([]);
+});
+
+it('says that one date is after the other, and comes back from a session to what was chosen', async () => {
+  const { page, complaints } = await openView(views.history);
+  await page.getByLabel('Result').selectOption('Passed');
+  const { href } = new URL(page.url());
+  await page.getByLabel('From').fill('2999-01-01');
+  await page.getByText('From is after To.').waitFor();
+  expect(page.url()).toBe(href);
+  expect(await page.getByLabel('To', { exact: true }).inputValue()).not.toBe('');
+  await page.getByRole('region', { name: 'Sessions' }).getByRole('link').first().click();
+  await page.getByRole('link', { name: 'All sessions' }).click();
+  await expectView(page, views.history);
+  expect(page.url()).toBe(href);
   expect(complaints).toEqual([]);
 });
 

@@ -90,6 +90,34 @@ it('shows in every tab what was activated in one, without loading anything anew'
   for (const { complaints } of [overview, programs, here]) expect(complaints).toEqual([]);
 });
 
+it('leaves no subscription behind where one goes on, and no connection when one signs out', async () => {
+  const tab = await browser.open(`${gateway.url}/console`);
+  const { page } = tab;
+  const open = new Set<string>();
+  const sockets: string[] = [];
+  page.on('websocket', (socket) => {
+    sockets.push(socket.url());
+    socket.on('framesent', ({ payload }) => {
+      const { type, id } = JSON.parse(String(payload));
+      if (type === 'subscribe') open.add(id);
+      if (type === 'complete') open.delete(id);
+    });
+  });
+  await signIn(page, alice.token);
+  for (const name of ['Locks', 'Programs', 'Overview']) {
+    await page.getByRole('link', { name, exact: true }).click();
+    await expectView(page, { title: name, shows: /\w/ });
+  }
+  // Longer than the console waits until it asks again for what has ended.
+  await page.waitForTimeout(6_000);
+  expect(open.size).toBe(1);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('API token').waitFor();
+  await page.waitForTimeout(6_000);
+  expect(sockets).toHaveLength(1);
+  expect(tab.complaints).toEqual([]);
+});
+
 it('shows what somebody else has changed: a new session, and a lock that ends', async () => {
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks');
   await page.getByText('Lock session 0 of alice').waitFor();
@@ -156,6 +184,8 @@ it('says that the gateway is gone, comes back with it, and shows what has change
   const { page, complaints } = await browser.open(`${first.url}/console`);
   await signIn(page, alice.token);
   await page.getByText('No program is active').waitFor();
+  // The other views are loaded ahead.
+  await page.waitForLoadState('networkidle');
   const marker = await page.evaluate(() => Object.assign(globalThis, { isTheSame: true }).isTheSame);
   expect(marker).toBe(true);
 

@@ -43,11 +43,20 @@ it('periods have a column for each figure, and those that were not measured are 
     totalPoints: 12.5,
   };
   expect(groupsAsCsv.head + groupsAsCsv.lines([group])).toBe(
-    'date,from,to,sessionCount,passedSessionCount,failedSessionCount,averageGradePercent,totalPoints,totalRepsMeasured,' +
+    '\uFEFFdate,from,to,sessionCount,passedSessionCount,failedSessionCount,unknownSessionCount,averageGradePercent,totalPoints,totalRepsMeasured,' +
       'totalDurationMeasuredSeconds,totalDistanceTravelledMetres\r\n' +
-      '2026-03-01,2026-02-28T23:00:00.000Z,2026-03-01T23:00:00.000Z,2,1,0,,12.5,,,\r\n',
+      '2026-03-01,2026-02-28T23:00:00.000Z,2026-03-01T23:00:00.000Z,2,1,0,1,,12.5,,,\r\n',
   );
 });
+
+const unknown = {
+  passed: null,
+  points: null,
+  gradePercent: null,
+  repsMeasured: null,
+  durationMeasuredSeconds: null,
+  distanceTravelledMetres: null,
+};
 
 it('sessions say what is known of them', () => {
   const session = {
@@ -61,11 +70,11 @@ it('sessions say what is known of them', () => {
     trainerId: 3,
     trainer: { id: 'y', serialNumber: '1001' },
     segments: [
-      { id: 'a', passed: true, points: 3 },
-      { id: 'b', passed: null, points: null },
+      { ...unknown, id: 'a', passed: true, points: 3, gradePercent: 80, repsMeasured: 20 },
+      { ...unknown, id: 'b', gradePercent: 91, durationMeasuredSeconds: 60 },
     ],
   };
   expect(sessionsAsCsv.lines([session, { ...session, segments: [] }])).toBe(
-    "7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,2,1,3\r\n7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,0,0,\r\n",
+    "7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,2,1,3,85.5,20,60,\r\n7,2026-03-01T10:00:00.000Z,'=1,5,,3,1001,,0,0,,,,,\r\n",
   );
 });

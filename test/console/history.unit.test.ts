@@ -111,7 +111,7 @@ describe('the range', () => {
     [{ from: '2021-01-01', to: undefined }, extent, 1],
     [{ from: undefined, to: '2020-01-31' }, extent, 31],
     [{ from: undefined, to: undefined }, {}, undefined],
-    [{ from: undefined, to: undefined }, { ...extent, lastSessionAt: 'infinity' }, undefined],
+    [{ from: undefined, to: undefined }, { ...extent, lastSessionAt: 'infinity' }, Number.POSITIVE_INFINITY],
   ])('%j of sessions %j has %s days', (days, sessions, length) => {
     expect(lengthOf(days, sessions)).toBe(length);
   });

@@ -236,6 +236,20 @@ test('Nothing is begun again for a query that is not shown any more', async () =
   expect(socket.all).toHaveLength(1);
 });
 
+test('Going from view to view leaves nothing open, and nothing is begun later', async () => {
+  const { socket, show } = createConsole();
+  for (let round = 1; round <= 3; round++) {
+    const views = [show(active), show(lengths), show(program, { databaseId: round })];
+    await vi.advanceTimersByTimeAsync(100);
+    for (const view of views) view.hide();
+    expect(socket.open()).toHaveLength(0);
+  }
+  show(active);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.open()).toHaveLength(1);
+  expect(socket.all).toHaveLength(10);
+});
+
 test('A query that is hidden ends its one subscription, and begins none, however often it is shown and hidden', async () => {
   const { socket, show } = createConsole();
   for (let time = 1; time <= 3; time++) {

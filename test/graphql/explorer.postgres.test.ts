@@ -110,7 +110,7 @@ describe('the page', () => {
     const own = await optionsAt(deployed);
     expect(own).toContain('Bearer YOUR_API_TOKEN');
     expect(own).not.toContain(gateway.token);
-    expect(own).not.toContain('additionalHeaders');
+    expect(own).not.toContain('"additionalHeaders"');
     for (const options of [demo, own]) {
       expect(options).toContain('"title":"Dovetail"');
       expect(options).toContain('"defaultEditorToolsVisibility":"headers"');

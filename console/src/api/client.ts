@@ -33,6 +33,7 @@ const heartbeat = { every: 10_000, within: 5_000 };
 export function createApiClient(token: string, { connectionChanged, refused }: ApiListener): ApiClient {
   const Authorization = `Bearer ${token}`;
   let isClosed = false;
+  let wasOpen = false;
   let untilDead: ReturnType<typeof setTimeout> | undefined;
   const socket = createSocket({
     url: new URL('/graphql', location.href).href.replace(/^http/, 'ws'),
@@ -48,7 +49,10 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
       connecting: (isRetry) => {
         if (!isRetry) connectionChanged({ state: 'connecting' });
       },
-      connected: () => connectionChanged({ state: 'open' }),
+      connected() {
+        wasOpen = true;
+        connectionChanged({ state: 'open' });
+      },
       ping: (isReceived) => {
         if (!isReceived) untilDead = setTimeout(() => socket.terminate(), heartbeat.within);
       },
@@ -58,12 +62,15 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
       closed: (event) => {
         clearTimeout(untilDead);
         if (isClosed) return;
-        if (isRefusal(event)) refused(event.reason);
+        if (isRefusal(event) || (!wasOpen && isMalformed(event))) refused(event.reason);
         else connectionChanged(stateAfter(event));
       },
     },
   });
-  const { before, behind } = liveExchanges(socket);
+  // What is closed would connect once more to subscribe, with a token that was forgotten.
+  const subscribe: typeof socket.subscribe = (payload, sink) =>
+    isClosed ? () => {} : socket.subscribe(payload, sink);
+  const { before, behind } = liveExchanges({ subscribe });
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,
@@ -94,6 +101,10 @@ function untilNextAttempt(time: number): Promise<void> {
 
 const isRefusal = (problem: unknown): problem is CloseEvent =>
   problem instanceof CloseEvent && problem.code === CloseCode.Forbidden;
+
+/** What the gateway cannot read, such as a token that is far too long. */
+const isMalformed = (problem: unknown): problem is CloseEvent =>
+  problem instanceof CloseEvent && problem.code === CloseCode.BadRequest;
 
 /** The code of the registry that RFC 6455 opens (section 11.7) for too many requests or connections. */
 const tryAgainLater = 1013;

@@ -6,6 +6,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { unknownCountOf } from '../parts/sums.ts';
 import type { FigureName } from './address.ts';
 import { type Day, lastDayOf, type Period } from './calendar.ts';
 import { type Colours, chartHeight, chartOptions } from './chartOptions.ts';
@@ -61,7 +62,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
         ref={place}
         class="plot"
         role="img"
-        aria-label={`A chart of the sessions, the passed ones and ${label.toLowerCase()}. The table below has its numbers.`}
+        aria-label={`A chart of the sessions, by whether they were passed, and ${label.toLowerCase()}. The table below has its numbers.`}
         style={{ minHeight: `${chartHeight}px` }}
       />
     </div>
@@ -96,6 +97,7 @@ function draw(element: HTMLElement, { groups, by, figure, colours, onPoint, onSe
   const data: uPlot.AlignedData = [
     dates.map((_, index) => index),
     groups.map(({ sessionCount }) => sessionCount),
+    groups.map(({ passedSessionCount, failedSessionCount }) => passedSessionCount + failedSessionCount),
     groups.map(({ passedSessionCount }) => passedSessionCount),
     values,
   ];
@@ -125,8 +127,9 @@ function coloursOf(legend: HTMLElement | null): Colours {
     return element ? getComputedStyle(element).color : 'gray';
   };
   return {
-    sessions: colour('sessions'),
     passed: colour('passed'),
+    failed: colour('failed'),
+    unknown: colour('unknown'),
     figure: colour('figure'),
     text: colour('text'),
     line: colour('line'),
@@ -147,10 +150,13 @@ function Legend({ of, figure, group, by }: LegendProps) {
   return (
     <div ref={of} class="legend" aria-hidden="true">
       <span>
-        <i class="swatch sessions" /> Sessions {group && <b>{number(group.sessionCount)}</b>}
+        <i class="swatch passed" /> Passed {group && <b>{number(group.passedSessionCount)}</b>}
       </span>
       <span>
-        <i class="swatch passed" /> passed {group && <b>{number(group.passedSessionCount)}</b>}
+        <i class="swatch failed" /> Not passed {group && <b>{number(group.failedSessionCount)}</b>}
+      </span>
+      <span>
+        <i class="swatch unknown" /> Not known {group && <b>{number(unknownCountOf(group))}</b>}
       </span>
       <span>
         <i class="swatch figure" /> {label} {group && <b>{orNothing(figureOf(group), format)}</b>}

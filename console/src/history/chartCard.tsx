@@ -20,11 +20,13 @@ interface ChartCardProps {
   length: number;
   /** Without its ending. */
   fileName: string;
+  /** Whether the statistics are not, or not yet, those of the address. */
+  isPending: boolean;
 }
 
 const periodNames = { DAY: 'Day', WEEK: 'Week', MONTH: 'Month' } as const;
 
-export function ChartCard({ stats: { groups, by }, address, length, fileName }: ChartCardProps) {
+export function ChartCard({ stats: { groups, by }, address, length, fileName, isPending }: ChartCardProps) {
   const { route } = useLocation();
   // Sessions whose time is infinite have no place in the chart.
   const dated = useMemo(() => groups.filter(({ period }) => period), [groups]);
@@ -45,6 +47,7 @@ export function ChartCard({ stats: { groups, by }, address, length, fileName }: 
       <div class="history-csv">
         <button
           type="button"
+          disabled={isPending}
           onClick={() =>
             download(`${fileName}-by-${by.toLowerCase()}.csv`, [groupsAsCsv.head, groupsAsCsv.lines(groups)])
           }
@@ -77,7 +80,7 @@ function FigureChoice({ address }: Pick<ChartCardProps, 'address'>) {
   );
 }
 
-function PeriodChoice({ by, address, length }: Omit<ChartCardProps, 'stats' | 'fileName'> & { by: Period }) {
+function PeriodChoice({ by, address, length }: Pick<ChartCardProps, 'address' | 'length'> & { by: Period }) {
   return (
     <nav class="history-choices" aria-label="Periods">
       {periods.map((period) =>

@@ -2,12 +2,14 @@
 
 import uPlot from 'uplot';
 import type { Day, Period } from './calendar.ts';
-import type { Figure } from './figures.ts';
-import { number } from './figures.ts';
+import { type Figure, number } from './figures.ts';
+import { dotted, hatched } from './fills.ts';
 import { markName } from './periodName.ts';
 
 type Colour = () => string;
-export type Colours = Readonly<Record<'sessions' | 'passed' | 'figure' | 'text' | 'line' | 'card', Colour>>;
+export type Colours = Readonly<
+  Record<'passed' | 'failed' | 'unknown' | 'figure' | 'text' | 'line' | 'card', Colour>
+>;
 
 interface ChartParts {
   dates: readonly Day[];
@@ -50,7 +52,7 @@ export function chartOptions({
       sessions: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] },
       figure: { range: (_, __, most) => [0, Math.max(most, figure.reaches ?? 0) * 1.05 || 1] },
     },
-    series: seriesOf(width / dates.length, colours),
+    series: seriesOf(dates.length, width, colours),
     axes: [
       periodAxis(dates, by, colours),
       countAxis(colours),
@@ -75,14 +77,26 @@ export function chartOptions({
   };
 }
 
-/** @param room how wide a period is, in pixels. */
-function seriesOf(room: number, { sessions, passed, figure, card }: Colours): uPlot.Series[] {
+/** In pixels: a period that is narrower has a bar that no pattern can be seen in. */
+const leastForPatterns = 14;
+
+/** Of the bars each is drawn over the one before: all sessions, those that are known, those that were passed. */
+function seriesOf(
+  count: number,
+  width: number,
+  { passed, failed, unknown, figure, card }: Colours,
+): uPlot.Series[] {
   const bars = uPlot.paths.bars?.({ size: [0.7, 48] });
-  const ofSessions = { scale: 'sessions', points: { show: false }, ...(bars && { paths: bars }) };
-  const size = room < 14 ? 4 : 7;
+  const ofSessions = { scale: 'sessions', width: 0, points: { show: false }, ...(bars && { paths: bars }) };
+  const filled = (pattern: typeof hatched, colour: Colour) => ({
+    ...ofSessions,
+    fill: (chart: uPlot) => (chart.width / count < leastForPatterns ? colour() : pattern(colour(), card())),
+  });
+  const size = width / count < 14 ? 4 : 7;
   return [
     {},
-    { ...ofSessions, stroke: sessions, width: 1 },
+    filled(dotted, unknown),
+    filled(hatched, failed),
     { ...ofSessions, fill: passed },
     {
       scale: 'figure',

@@ -2,6 +2,9 @@
 
 export type Cell = string | number | boolean | null | undefined;
 
+/** What a file begins with, so that spreadsheets read it as UTF-8. */
+export const byteOrderMark = '\uFEFF';
+
 /** A line, with what ends it. */
 export const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 

@@ -1,7 +1,7 @@
-/** What is shown, as comma-separated values. The columns are named like the fields of the schema. */
+/** What is shown, as comma-separated values. The columns are named like the fields of the schema, and sums as those would be. */
 
-import { passedCountOf, pointsOf } from '../parts/sums.ts';
-import { type Cell, csvLine } from './csv.ts';
+import { averageGradeOf, passedCountOf, pointsOf, sumOf, unknownCountOf } from '../parts/sums.ts';
+import { byteOrderMark, type Cell, csvLine } from './csv.ts';
 import type { Group, Session } from './queries.ts';
 
 type Column<Row> = readonly [name: string, cell: (row: Row) => Cell];
@@ -13,6 +13,7 @@ const groupColumns: readonly Column<Group>[] = [
   ['sessionCount', ({ sessionCount }) => sessionCount],
   ['passedSessionCount', ({ passedSessionCount }) => passedSessionCount],
   ['failedSessionCount', ({ failedSessionCount }) => failedSessionCount],
+  ['unknownSessionCount', unknownCountOf],
   ['averageGradePercent', ({ averageGradePercent }) => averageGradePercent],
   ['totalPoints', ({ totalPoints }) => totalPoints],
   ['totalRepsMeasured', ({ totalRepsMeasured }) => totalRepsMeasured],
@@ -32,6 +33,16 @@ const sessionColumns: readonly Column<Session>[] = [
   ['segmentCount', ({ segments }) => segments.length],
   ['passedSegmentCount', ({ segments }) => passedCountOf(segments)],
   ['points', ({ segments }) => pointsOf(segments)],
+  ['averageGradePercent', ({ segments }) => averageGradeOf(segments)],
+  ['repsMeasured', ({ segments }) => sumOf(segments, ({ repsMeasured }) => repsMeasured)],
+  [
+    'durationMeasuredSeconds',
+    ({ segments }) => sumOf(segments, ({ durationMeasuredSeconds }) => durationMeasuredSeconds),
+  ],
+  [
+    'distanceTravelledMetres',
+    ({ segments }) => sumOf(segments, ({ distanceTravelledMetres }) => distanceTravelledMetres),
+  ],
 ];
 
 export const groupsAsCsv = linesOf(groupColumns);
@@ -39,7 +50,7 @@ export const sessionsAsCsv = linesOf(sessionColumns);
 
 function linesOf<Row>(columns: readonly Column<Row>[]) {
   return {
-    head: csvLine(columns.map(([name]) => name)),
+    head: byteOrderMark + csvLine(columns.map(([name]) => name)),
     lines: (rows: readonly Row[]): string =>
       rows.map((row) => csvLine(columns.map(([, cell]) => cell(row)))).join(''),
   };

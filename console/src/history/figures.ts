@@ -16,16 +16,13 @@ export interface Figure {
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
-const inUnit = (unit: string) =>
-  new Intl.NumberFormat(undefined, { style: 'unit', unit, maximumFractionDigits: 1 });
-const [metres, kilometres] = [inUnit('meter'), inUnit('kilometer')];
 
 export const number = (value: number): string => decimal.format(value);
 export const share = (part: number, whole: number): string => percent.format(part / whole);
 export const asPercent = (value: number): string => percent.format(value / 100);
 /** Metres, or kilometres where there are many. */
 export const asDistance = (value: number): string =>
-  value < 10_000 ? metres.format(value) : kilometres.format(value / 1_000);
+  value < 10_000 ? `${number(value)}\u00a0m` : `${number(value / 1_000)}\u00a0km`;
 
 /** What stands where nothing was measured. */
 export const nothing = '–';

@@ -1,6 +1,6 @@
 /** Which sessions are shown. Whatever is chosen becomes the address. */
 
-import { useRef } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { HistoryProgramsQuery, HistoryTrainersQuery } from '../../generated/graphql.ts';
 import { databaseIdOf } from '../parts/address.ts';
@@ -84,6 +84,10 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
   const { route } = useLocation();
   // While a date is typed it becomes several: one step back leads to what was shown before it was begun.
   const isBegun = useRef(false);
+  // What cannot be shown stays as it was typed, until it can.
+  const [typed, setTyped] = useState<Between>();
+  useEffect(() => setTyped(undefined), [days.from, days.to]);
+  const problem = useId();
   const input = (side: keyof Between, label: string) => (
     <label>
       {label}{' '}
@@ -91,17 +95,19 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
         type="date"
         min="1900-01-01"
         max="2999-12-31"
-        value={days[side] ?? ''}
+        value={(typed ?? days)[side] ?? ''}
+        aria-invalid={typed !== undefined}
+        aria-describedby={typed && problem}
         onFocus={() => {
           isBegun.current = false;
         }}
         onChange={({ currentTarget: { value } }) => {
           const day = parseDay(value);
           if (day === undefined && value !== '') return;
-          const other = side === 'from' ? days.to : days.from;
-          const fits =
-            day === undefined || other === undefined || (side === 'from' ? day <= other : day >= other);
-          const range = { from: undefined, to: undefined, ...(fits && days), [side]: day };
+          const range = { ...(typed ?? days), [side]: day };
+          const isBackwards = range.from !== undefined && range.to !== undefined && range.from > range.to;
+          setTyped(isBackwards ? range : undefined);
+          if (isBackwards) return;
           const isOpen = range.from === undefined && range.to === undefined;
           route(hrefOf(change(address, { range: isOpen ? 'all' : range })), isBegun.current);
           isBegun.current = true;
@@ -113,6 +119,9 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
     <fieldset class="dates">
       <legend class="hidden">Between two days</legend>
       {input('from', 'From')} {input('to', 'To')}
+      <p id={problem} role="status" class={typed ? 'note bad' : 'hidden'}>
+        {typed && 'From is after To.'}
+      </p>
     </fieldset>
   );
 }

@@ -1,5 +1,6 @@
 /** The numbers of the chart as a table. Its periods lead closer, as dragging over the chart does. */
 
+import { unknownCountOf } from '../parts/sums.ts';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { lastDayOf, type Period } from './calendar.ts';
 import { figures, number, orNothing } from './figures.ts';
@@ -24,11 +25,13 @@ export function GroupsTable({ groups, by, address }: GroupsTableProps) {
           <thead>
             <tr>
               <th scope="col">{{ DAY: 'Day', WEEK: 'Week', MONTH: 'Month' }[by]}</th>
-              {['Sessions', 'Passed', 'Not passed', ...columns.map(({ label }) => label)].map((name) => (
-                <th key={name} scope="col" class="number">
-                  {name}
-                </th>
-              ))}
+              {['Sessions', 'Passed', 'Not passed', 'Not known', ...columns.map(({ label }) => label)].map(
+                (name) => (
+                  <th key={name} scope="col" class="number">
+                    {name}
+                  </th>
+                ),
+              )}
             </tr>
           </thead>
           <tbody>
@@ -55,7 +58,7 @@ function Row({ group, by, address }: Omit<GroupsTableProps, 'groups'> & { group:
           'Without a date'
         )}
       </th>
-      {[sessionCount, passedSessionCount, failedSessionCount].map((count, index) => (
+      {[sessionCount, passedSessionCount, failedSessionCount, unknownCountOf(group)].map((count, index) => (
         <td key={index} class="number">
           {number(count)}
         </td>

@@ -8,6 +8,7 @@ import { View } from '../parts/view.tsx';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
+import { remember } from './lastAddress.ts';
 import {
   historyCounts,
   historyFigures,
@@ -22,9 +23,13 @@ import { statsVariables } from './stats.ts';
 import './history.css';
 
 export function History() {
-  const { query } = useLocation();
+  const { path, query } = useLocation();
   const today = useToday();
   const address = useMemo(() => readAddress(query), [query]);
+  // Gone already, it is drawn once more with the address of what comes after it.
+  useEffect(() => {
+    if (path === '/console/history') remember(address);
+  }, [path, address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
   const extent = programs.data?.dttSessionStats?.total;
@@ -34,10 +39,10 @@ export function History() {
   const where = filterOf(days, address);
   const by = length === undefined ? undefined : choosePeriod(length, address.by);
   const sources = [
-    ...(by
+    ...(by && length !== undefined
       ? [historyCounts, historyFigures].map((document) => ({
           document,
-          variables: statsVariables(where, by),
+          variables: statsVariables(where, by, length),
         }))
       : []),
     { document: historySessions, variables: pageVariables(where, address) },

@@ -1,9 +1,10 @@
 /** Periods as people say them. Their dates are days of the calendar, which no time zone moves: so they are written in UTC. */
 
+import { language } from '../parts/language.ts';
 import { addDays, type Day, type Period } from './calendar.ts';
 
 const format = (options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat(undefined, { ...options, timeZone: 'UTC' });
+  new Intl.DateTimeFormat(language, { ...options, timeZone: 'UTC' });
 
 const day = format({ dateStyle: 'medium' });
 const weekday = format({ weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' });
@@ -31,7 +32,7 @@ export function markName(date: Day, period: Period, before: Day | undefined): st
   return before?.slice(0, 4) === date.slice(0, 4) ? name : `${name}\n${year.format(timeOf(date))}`;
 }
 
-const dayAndHour = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const dayAndHour = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
 
 /** An instant by the clocks of the browser; one that is infinite as the gateway has it. */
 export function timeName(instant: string): string {

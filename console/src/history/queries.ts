@@ -9,8 +9,8 @@ import { graphql } from '../api/graphql.ts';
 
 /** How many sessions there are in each period. */
 export const historyCounts = graphql(`
-  query HistoryCounts($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
-    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: true) {
+  query HistoryCounts($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
+    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill, maxGroups: 1000) {
       total {
         sessionCount
         passedSessionCount
@@ -33,8 +33,8 @@ export const historyCounts = graphql(`
 
 /** What was measured in each period. Of very many sessions it takes longer than how many they are, so it is asked by itself. */
 export const historyFigures = graphql(`
-  query HistoryFigures($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String) {
-    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: true) {
+  query HistoryFigures($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
+    dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill, maxGroups: 1000) {
       total {
         averageGradePercent
         totalPoints
@@ -81,6 +81,10 @@ export const historySessions = graphql(`
           id
           passed
           points
+          gradePercent
+          repsMeasured
+          durationMeasuredSeconds
+          distanceTravelledMetres
         }
       }
       pageInfo {

@@ -31,14 +31,24 @@ export function lengthOf(
   { firstSessionAt, lastSessionAt }: Extent,
 ): number | undefined {
   const [first, last] = [from ?? dayAt(firstSessionAt), to ?? dayAt(lastSessionAt)];
-  return first === undefined || last === undefined ? undefined : Math.max(countDays(first, last), 1);
+  if (first === undefined || last === undefined) return undefined;
+  return first === beyond || last === beyond ? Number.POSITIVE_INFINITY : Math.max(countDays(first, last), 1);
 }
 
-const dayAt = (time: string | null | undefined): Day | undefined =>
-  time == null ? undefined : dayOf(new Date(time));
+/** What no calendar has, such as a time that is infinite. */
+const beyond = 'beyond';
 
-/** How many groups the statistics have at most, unless more are asked for. */
+const dayAt = (time: string | null | undefined): Day | undefined =>
+  time == null ? undefined : (dayOf(new Date(time)) ?? beyond);
+
+/** How many periods there are at most in a chart that has all of them. */
 const mostGroups = 366;
+
+/** In days: a month more begins and ends outside. */
+const mostMonths = (mostGroups - 1) * 30;
+
+/** Whether the periods without sessions are shown as well: not where a clock was wrong, and there are centuries of them. */
+export const isFilled = (days: number): boolean => days <= mostMonths;
 
 /** Whether so many days are few enough for a chart by these periods. A week or a month more begins and ends outside. */
 export function isPossible(period: Period, days: number): boolean {

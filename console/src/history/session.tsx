@@ -8,9 +8,11 @@ import { databaseIdOf } from '../parts/address.ts';
 import { Passed } from '../parts/badge.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, messageOf } from '../parts/loaded.tsx';
+import { Missing } from '../parts/missing.tsx';
 import { gradeText, passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
+import { lastHref } from './lastAddress.ts';
 import { programName, trainerName } from './names.ts';
 import { timeName } from './periodName.ts';
 import { Segments } from './segments.tsx';
@@ -61,9 +63,7 @@ export function Session() {
   const { id } = useRoute().params;
   const databaseId = databaseIdOf(id);
   return databaseId === undefined ? (
-    <View title="Session" sources={[]}>
-      <NotThere id={id} />
-    </View>
+    <Missing what="session" href={lastHref()} />
   ) : (
     <KnownSession databaseId={databaseId} />
   );
@@ -74,13 +74,14 @@ function KnownSession({ databaseId }: { databaseId: number }) {
   const result = useLive(session, variables);
   // What was read last may be of another session.
   const found = result.data?.dttSession?.databaseId === databaseId ? result.data.dttSession : undefined;
+  if (!found && !result.isPending && !result.error) return <Missing what="session" href={lastHref()} />;
   return (
     <View
       title={found ? found.name || `Session of ${timeName(found.createdAt)}` : 'Session'}
       sources={[{ document: session, variables }]}
     >
       <p>
-        <a href="/console/history">All sessions</a>
+        <a href={lastHref()}>All sessions</a>
       </p>
       {result.error && (
         <p class="note bad" role="alert">
@@ -89,21 +90,12 @@ function KnownSession({ databaseId }: { databaseId: number }) {
       )}
       {found ? (
         <SessionFacts session={found} />
-      ) : result.isPending ? (
-        <p class="hint history-wait">Loading…</p>
       ) : (
-        !result.error && <NotThere id={String(databaseId)} />
+        result.isPending && <p class="hint history-wait">Loading…</p>
       )}
     </View>
   );
 }
-
-const NotThere = ({ id }: { id: string | undefined }) => (
-  <Empty>
-    There is no session {id} of yours. It may have been removed, or belong to somebody else; what there is, is
-    in the <a href="/console/history">history</a>.
-  </Empty>
-);
 
 type Found = NonNullable<SessionQuery['dttSession']>;
 

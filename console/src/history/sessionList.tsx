@@ -44,8 +44,13 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
               ) : (
                 <SessionTable sessions={dttSessions.nodes} />
               )}
-              <Paging of={dttSessions} what="sessions" heading={heading} isPending={result.isPending} />
-              <SessionsCsv where={where} page={dttSessions} fileName={fileName} />
+              <Paging of={dttSessions} what="session" heading={heading} isPending={result.isPending} />
+              <SessionsCsv
+                where={where}
+                page={dttSessions}
+                fileName={fileName}
+                isPending={result.isPending}
+              />
             </div>
           )
         }

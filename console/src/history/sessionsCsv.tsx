@@ -4,6 +4,7 @@ import { useClient } from '@urql/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { once } from '../api/once.ts';
+import { counted } from '../parts/counted.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { download } from './download.ts';
 import { sessionsAsCsv } from './exported.ts';
@@ -15,6 +16,8 @@ interface SessionsCsvProps {
   page: SessionPage;
   /** Without its ending. */
   fileName: string;
+  /** Whether the page is not, or not yet, the one that is asked for. */
+  isPending: boolean;
 }
 
 /** As many as the gateway gives at once. */
@@ -25,20 +28,21 @@ interface Progress {
   readonly of: number;
 }
 
-export function SessionsCsv({ where, page: { nodes, totalCount }, fileName }: SessionsCsvProps) {
+export function SessionsCsv({ where, page: { nodes, totalCount }, fileName, isPending }: SessionsCsvProps) {
   const { progress, outcome, start, stop } = useExport(where, fileName);
   if (totalCount === 0) return null;
   return (
     <div class="history-csv">
       <button
         type="button"
+        disabled={isPending}
         onClick={() => download(`${fileName}-page.csv`, [sessionsAsCsv.head, sessionsAsCsv.lines(nodes)])}
       >
         Save this page as CSV ({number(nodes.length)})
       </button>
       {/* One button for both, so that who has pressed it with a keyboard is still there. */}
       {(totalCount > nodes.length || progress) && (
-        <button type="button" onClick={progress ? stop : start}>
+        <button type="button" disabled={isPending && !progress} onClick={progress ? stop : start}>
           {progress ? 'Stop' : `Save all as CSV (${number(totalCount)})`}
         </button>
       )}
@@ -77,7 +81,7 @@ function useExport(where: DttSessionFilter, fileName: string) {
       }
       if (!ended.signal.aborted) download(`${fileName}.csv`, parts);
       setOutcome(
-        ended.signal.aborted ? 'Stopped: nothing was saved.' : `${number(read)} sessions were saved.`,
+        ended.signal.aborted ? 'Stopped: nothing was saved.' : `Saved: ${counted(read, 'session')}.`,
       );
     } catch (error) {
       setOutcome(`Nothing was saved: ${error instanceof Error ? error.message : String(error)}`);

@@ -1,7 +1,9 @@
 /** What there is of the days and filters that are chosen. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
+import { counted } from '../parts/counted.ts';
 import { messageOf } from '../parts/loaded.tsx';
+import { unknownCountOf } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import type { Period } from './calendar.ts';
@@ -26,7 +28,7 @@ interface ShownProps {
 }
 
 export function Shown({ address, days, length, by, where, latest }: ShownProps) {
-  const result = useStats(where, by);
+  const result = useStats(where, by, length);
   const total = result.data?.total;
   const count = total?.sessionCount;
   const fileName = ['sessions', days.from, days.to].filter((part) => part !== undefined).join('-');
@@ -49,6 +51,7 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
             address={address}
             length={length}
             fileName={fileName}
+            isPending={result.isPending}
           />
         </div>
       )}
@@ -58,10 +61,11 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
 }
 
 /** For example `34 sessions, 29 passed, 2 not passed, 3 not known`. */
-function saidOf({ sessionCount, passedSessionCount, failedSessionCount }: Total): string {
-  const unknown = sessionCount - passedSessionCount - failedSessionCount;
+function saidOf(total: Total): string {
+  const { sessionCount, passedSessionCount, failedSessionCount } = total;
+  const unknown = unknownCountOf(total);
   const parts = [
-    `${number(sessionCount)} ${sessionCount === 1 ? 'session' : 'sessions'}`,
+    counted(sessionCount, 'session'),
     ...(sessionCount === 0
       ? []
       : [`${number(passedSessionCount)} passed`, `${number(failedSessionCount)} not passed`]),

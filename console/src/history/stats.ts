@@ -13,6 +13,7 @@ import {
   historyFigures,
   type Total,
 } from './queries.ts';
+import { isFilled } from './range.ts';
 
 export interface Stats {
   readonly total: Total;
@@ -21,12 +22,17 @@ export interface Stats {
   readonly by: Period;
 }
 
-/** What statistics are asked with. */
-export const statsVariables = (where: DttSessionFilter, by: Period) => ({ where, by: [by], timeZone });
+/** What statistics are asked with. @param days how many are shown. */
+export const statsVariables = (where: DttSessionFilter, by: Period, days: number) => ({
+  where,
+  by: [by],
+  timeZone,
+  fill: isFilled(days),
+});
 
 /** The statistics now and after every change; those of before while others are on their way. */
-export function useStats(where: DttSessionFilter, by: Period): LiveResult<Stats> {
-  const variables = statsVariables(where, by);
+export function useStats(where: DttSessionFilter, by: Period, days: number): LiveResult<Stats> {
+  const variables = statsVariables(where, by, days);
   const counts = useLive(historyCounts, variables);
   const figures = useLive(historyFigures, variables);
   const last = useRef<Stats | undefined>(undefined);

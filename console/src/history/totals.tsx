@@ -1,5 +1,6 @@
 /** The figures of all sessions that are shown. They have their places before they are known, so that nothing moves. */
 
+import { counted } from '../parts/counted.ts';
 import { Figures } from '../parts/facts.tsx';
 import { duration } from '../parts/time.tsx';
 import { asDistance, asPercent, nothing, number, orNothing, share } from './figures.ts';
@@ -13,7 +14,7 @@ export function Totals({ total }: { total: Total | undefined }) {
         label="In all"
         of={[
           ['Sessions', orNothing(total?.sessionCount, number)],
-          ['Passed', total ? passedShare(total) : '…'],
+          ['Passed, of those known', total ? passedShare(total) : '…'],
           ['Average grade', orNothing(total?.averageGradePercent, asPercent)],
           ['Points', orNothing(total?.totalPoints, number)],
           ['Repetitions', orNothing(total?.totalRepsMeasured, number)],
@@ -23,16 +24,18 @@ export function Totals({ total }: { total: Total | undefined }) {
       />
       {pending > 0 && (
         <p class="note">
-          Of {number(pending)} {pending === 1 ? 'session' : 'sessions'} not everything is here yet:
-          repetitions, durations and distances of these are missing above.
+          Of {counted(pending, 'session')} not everything is here yet: repetitions, durations and distances of
+          these are missing above.
         </p>
       )}
     </>
   );
 }
 
-/** Of those of which it is known. */
+/** Of those of which it is known: `29 of 31, 93.5%`. */
 function passedShare({ passedSessionCount, failedSessionCount }: Total): string {
   const known = passedSessionCount + failedSessionCount;
-  return known === 0 ? nothing : share(passedSessionCount, known);
+  return known === 0
+    ? nothing
+    : `${number(passedSessionCount)} of ${number(known)}, ${share(passedSessionCount, known)}`;
 }

@@ -7,6 +7,7 @@ import { databaseIdOf } from '../parts/address.ts';
 import { Countdown } from '../parts/countdown.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Missing } from '../parts/missing.tsx';
 import { duration, Time, useNow } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
 import { type Course, courseOf } from './course.ts';
@@ -53,18 +54,15 @@ const lockSession = graphql(`
 export function Lock() {
   const { id } = useRoute().params;
   const databaseId = databaseIdOf(id);
-  if (databaseId === undefined)
-    return (
-      <View title="Lock session" sources={[]}>
-        <NotThere />
-      </View>
-    );
+  if (databaseId === undefined) return <Missing what="lock session" href="/console/locks" />;
   return <LockOf key={databaseId} databaseId={databaseId} />;
 }
 
 function LockOf({ databaseId }: { databaseId: number }) {
   const result = useLive(lockSession, { databaseId });
   const session = result.data?.lockSession;
+  if (session === null && !result.isPending && !result.error)
+    return <Missing what="lock session" href="/console/locks" />;
   return (
     <View
       title={session ? nameOf(session) : 'Lock session'}
@@ -75,7 +73,7 @@ function LockOf({ databaseId }: { databaseId: number }) {
       </p>
       <Loaded result={result}>
         {({ lockSession }) =>
-          lockSession ? (
+          lockSession && (
             <div class="lock-details">
               <SessionDetails session={lockSession} />
               {lockSession.template && (
@@ -86,20 +84,12 @@ function LockOf({ databaseId }: { databaseId: number }) {
                 </section>
               )}
             </div>
-          ) : (
-            result.error === undefined && <NotThere />
           )
         }
       </Loaded>
     </View>
   );
 }
-
-const NotThere = () => (
-  <Empty>
-    There is no such lock session, or it is somebody else’s. Here are <a href="/console/locks">yours</a>.
-  </Empty>
-);
 
 interface SessionDetailsProps {
   session: Session & { readonly publicId: string; readonly createdAt?: string | null | undefined };

@@ -1,6 +1,7 @@
 /** The course of a lock session as a bar, as wide as there is room. */
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { language } from '../parts/language.ts';
 import { duration } from '../parts/time.tsx';
 import { type Course, type StretchKind, sumOf } from './course.ts';
 import { marksBetween } from './scale.ts';
@@ -86,6 +87,6 @@ function useWidth() {
   return [element, width] as const;
 }
 
-const range = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
-const date = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' });
+const range = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+const clock = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit' });
+const date = new Intl.DateTimeFormat(language, { month: 'short', day: 'numeric' });

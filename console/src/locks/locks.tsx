@@ -5,6 +5,7 @@ import { useRef } from 'preact/hooks';
 import { graphql } from '../api/graphql.ts';
 import { type LiveResult, useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
+import { counted } from '../parts/counted.ts';
 import { Figures } from '../parts/facts.tsx';
 import { Empty, Loaded, messageOf } from '../parts/loaded.tsx';
 import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
@@ -133,7 +134,7 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
         Sessions
       </h2>
       <p role="status" class="hidden">
-        {found && !result.isPending && `${found.totalCount.toLocaleString()} sessions`}
+        {found && !result.isPending && counted(found.totalCount, 'session')}
       </p>
       <Loaded result={result}>
         {({ lockSessions }) =>
@@ -150,7 +151,7 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
                   </li>
                 ))}
               </ul>
-              <Paging of={lockSessions} what="sessions" heading={heading} isPending={result.isPending} />
+              <Paging of={lockSessions} what="session" heading={heading} isPending={result.isPending} />
             </div>
           ))
         }

@@ -9,7 +9,7 @@ import type { Viewer } from './query.ts';
 export const Trainers = ({ devices }: { devices: Viewer['dttDevices'] }) => (
   <Devices devices={devices} kind="trainer">
     {({ serialNumber, softwareVersion }) => ({
-      name: serialNumber || 'Trainer without a serial number',
+      name: serialNumber ? `Trainer ${serialNumber}` : 'Trainer without a serial number',
       more: softwareVersion && `Software ${softwareVersion}`,
     })}
   </Devices>

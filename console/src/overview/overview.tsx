@@ -18,6 +18,7 @@ export function Overview() {
   const result = useLive(overview, {});
   // What is null may be none, or what the gateway failed to read.
   const isKnown = (field: keyof Viewer) =>
+    result.data?.viewer?.[field] != null ||
     !result.error?.graphQLErrors.some(({ path }) => path?.[1] === field);
   return (
     <View title="Overview" sources={sources}>

@@ -3,6 +3,7 @@
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { type Address, useAddress } from './address.ts';
+import { counted } from './counted.ts';
 
 const pageSize = 20;
 
@@ -24,7 +25,7 @@ interface PagingProps {
       readonly endCursor?: string | null | undefined;
     };
   };
-  /** What the list has, such as `sessions`. */
+  /** What one of the list is, such as `session`. */
   what: string;
   /** The heading of the list (with a `tabIndex` of -1), at which one goes on after turning a page. */
   heading: RefObject<HTMLElement | null>;
@@ -46,7 +47,7 @@ export function Paging({ of: { totalCount, pageInfo }, what, heading, isPending 
   const goOn = () => heading.current?.focus();
   if (isFirst && !pageInfo.hasNextPage) return null;
   return (
-    <nav class="paging" aria-label={`Pages of ${what}`}>
+    <nav class="paging" aria-label={`Pages of ${what}s`}>
       {!isFirst && (
         <a href={hrefWith(firstPage)} onClick={goOn}>
           First page
@@ -62,9 +63,7 @@ export function Paging({ of: { totalCount, pageInfo }, what, heading, isPending 
           Next →
         </a>
       )}
-      <span class="hint">
-        {totalCount.toLocaleString()} {what} in all
-      </span>
+      <span class="hint">{counted(totalCount, what)} in all</span>
     </nav>
   );
 }

@@ -1,4 +1,4 @@
-/** What the segments of a training session come to together. */
+/** What training sessions, and the segments of one, come to together. */
 
 interface Segment {
   readonly passed?: boolean | null | undefined;
@@ -10,6 +10,16 @@ interface Segment {
 const nothing = '–';
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
+
+interface Counts {
+  readonly sessionCount: number;
+  readonly passedSessionCount: number;
+  readonly failedSessionCount: number;
+}
+
+/** Of how many sessions it is not known whether they were passed. */
+export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSessionCount }: Counts): number =>
+  sessionCount - passedSessionCount - failedSessionCount;
 
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
@@ -24,17 +34,28 @@ export function passedText(segments: readonly Segment[]): string {
 
 /** The points of all; null where none has any. */
 export const pointsOf = (segments: readonly Segment[]): number | null =>
-  sumOf(segments.flatMap(({ points }) => points ?? []));
+  sumOf(segments, ({ points }) => points);
 
 export const pointsText = (segments: readonly Segment[]): string =>
   pointsOf(segments)?.toLocaleString() ?? nothing;
 
-/** The average of the grades that are known. */
-export function gradeText(segments: readonly Segment[]): string {
-  const grades = segments.flatMap(({ gradePercent }) => gradePercent ?? []);
-  const sum = sumOf(grades);
-  return sum === null ? nothing : percent.format(sum / grades.length / 100);
+/** The average of the grades that are known; null where none is. */
+export function averageGradeOf(segments: readonly Segment[]): number | null {
+  const sum = sumOf(segments, ({ gradePercent }) => gradePercent);
+  const count = segments.filter(({ gradePercent }) => gradePercent != null).length;
+  return sum === null ? null : sum / count;
 }
 
-const sumOf = (numbers: readonly number[]): number | null =>
-  numbers.length === 0 ? null : numbers.reduce((sum, number) => sum + number, 0);
+export function gradeText(segments: readonly Segment[]): string {
+  const average = averageGradeOf(segments);
+  return average === null ? nothing : percent.format(average / 100);
+}
+
+/** The sum of what is known; null where nothing is. */
+export function sumOf<Part>(
+  parts: readonly Part[],
+  valueIn: (part: Part) => number | null | undefined,
+): number | null {
+  const values = parts.flatMap((part) => valueIn(part) ?? []);
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
+}

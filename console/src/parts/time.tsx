@@ -1,13 +1,14 @@
-/** Times and durations as people say them, by the clocks and the language of the browser. */
+/** Times and durations as people say them, by the clocks of the browser. */
 
 import { useEffect, useState } from 'preact/hooks';
+import { language } from './language.ts';
 
 /** The time zone of the browser, such as `Europe/Berlin`. */
 export const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
-const short = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const full = new Intl.DateTimeFormat(language, { dateStyle: 'full', timeStyle: 'long' });
+const short = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
 
 /** The largest first, in seconds. */
 const units = [

@@ -4,6 +4,7 @@ import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { textOf } from '../api/graphql.ts';
+import { subscriptionOf } from '../api/live.ts';
 import { hasGraphiql } from '../page.ts';
 
 /** A query with the variables that the view asks it with. */
@@ -59,18 +60,30 @@ function Sources({ sources }: Pick<ViewProps, 'sources'>) {
             )}
             {hasGraphiql && (
               <p>
-                <a href={`/graphql?${new URLSearchParams({ query: text, variables: values })}`}>
-                  Open in GraphiQL
-                </a>
+                <a href={hrefOfGraphiql(text, values)}>Open in GraphiQL</a>
+                {isQuery(document) && (
+                  <>
+                    {', or '}
+                    <a href={hrefOfGraphiql(subscriptionOf({ query: document }), values)}>
+                      as a subscription
+                    </a>
+                  </>
+                )}
               </p>
             )}
           </section>
         );
       })}
       <p class="hint">
-        Each is kept live: asked as a <code>subscription</code> instead of a <code>query</code>, it delivers
-        how things are now and after every change.
+        Each query is kept live: asked as a <code>subscription</code>, it delivers how things are now and
+        after every change. Opened in this tab, GraphiQL asks with your token.
       </p>
     </details>
   );
 }
+
+const hrefOfGraphiql = (query: string, variables: string): string =>
+  `/graphql?${new URLSearchParams({ query, ...(variables !== '{}' && { variables }) })}`;
+
+const isQuery = ({ definitions }: Source['document']): boolean =>
+  definitions.some((each) => each.kind === 'OperationDefinition' && each.operation === 'query');

@@ -2,10 +2,11 @@
 
 import type { ProgramFieldsFragment } from '../../generated/graphql.ts';
 import { Badge } from '../parts/badge.tsx';
+import { counted } from '../parts/counted.ts';
 import { duration } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { ActivateButton } from './activation.tsx';
-import { isAtLeast, lengthOf, partsOf } from './fields.ts';
+import { countOf, isAtLeast, lengthOf, partsOf } from './fields.ts';
 
 interface ProgramCardProps {
   program: ProgramFieldsFragment;
@@ -38,10 +39,14 @@ export const Badges = ({ of: { isPublic, isImported } }: { of: ProgramFieldsFrag
 
 export function Length({ segments }: Pick<ProgramFieldsFragment, 'segments'>) {
   if (segments.length === 0) return <p class="hint">It has no segments.</p>;
+  const [count, inAll] = [segments.length, countOf(segments)];
   return (
     <p class="hint">
       {isAtLeast(segments) && 'At least '}
-      {duration(lengthOf(segments))} in {segments.length === 1 ? '1 segment' : `${segments.length} segments`}
+      {duration(lengthOf(segments))} in{' '}
+      {inAll === count
+        ? counted(count, 'segment')
+        : `${counted(inAll, 'part')} of ${counted(count, 'segment')}`}
     </p>
   );
 }

@@ -42,6 +42,10 @@ export const partsOf = (segments: readonly Segment[]): TimelinePart[] =>
 export const lengthOf = (segments: readonly Segment[]): number =>
   segments.reduce((sum, { durationSeconds, repeat }) => sum + durationSeconds * (repeat ?? 1), 0);
 
+/** How many parts it has, each segment as often as it is done. */
+export const countOf = (segments: readonly Segment[]): number =>
+  segments.reduce((sum, { repeat }) => sum + Math.max(repeat ?? 1, 1), 0);
+
 /** Whether it is not known how often some part is done, so that the program may take longer. */
 export const isAtLeast = (segments: readonly Segment[]): boolean =>
   segments.some(({ repeat }) => repeat == null);

@@ -59,7 +59,7 @@ function Row({ session }: { session: List['nodes'][number] }) {
       <td>
         <Passed passed={passed} />
       </td>
-      <td data-label="Trainer">{trainer?.serialNumber ?? '–'}</td>
+      <td>{trainer?.serialNumber ? `Trainer ${trainer.serialNumber}` : '–'}</td>
       <td class="number" data-label="Segments">
         {passedText(segments)}
       </td>

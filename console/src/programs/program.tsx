@@ -7,6 +7,7 @@ import { useLive } from '../api/useLive.ts';
 import { databaseIdOf } from '../parts/address.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
+import { Missing } from '../parts/missing.tsx';
 import { Time } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { View } from '../parts/view.tsx';
@@ -55,7 +56,7 @@ type Found = NonNullable<ProgramQuery['dttTemplate']>;
 /** @param params the program, as the address names it. */
 export function Program({ params: { id } }: { params: { id: string } }) {
   const databaseId = databaseIdOf(id);
-  if (databaseId === undefined) return <Missing />;
+  if (databaseId === undefined) return <Missing what="program" href="/console/programs" />;
   return <ProgramById key={databaseId} databaseId={databaseId} />;
 }
 
@@ -63,7 +64,7 @@ function ProgramById({ databaseId }: { databaseId: number }) {
   const variables = { databaseId };
   const result = useLive(program, variables);
   const found = result.data?.dttTemplate;
-  if (found === null && !result.error) return <Missing />;
+  if (found === null && !result.error) return <Missing what="program" href="/console/programs" />;
   return (
     <View
       title={found?.name ?? 'Program'}
@@ -80,15 +81,6 @@ function ProgramById({ databaseId }: { databaseId: number }) {
     </View>
   );
 }
-
-const Missing = () => (
-  <View title="No such program" sources={[]}>
-    <p>
-      There is none with this number, or none that you can see. It may have been deleted.{' '}
-      <a href="/console/programs">All programs</a>
-    </p>
-  </View>
-);
 
 function Whole({ program }: { program: Found }) {
   const { id, name, databaseId, tagline, description, message, segments, sessions } = program;

@@ -1,13 +1,14 @@
 /** All programs: to look through, to search and to activate. */
 
 import type { RefObject } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ProgramsQuery } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 import { useLive } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
+import { counted } from '../parts/counted.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
-import { Paging, pageOf } from '../parts/paging.tsx';
+import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { View } from '../parts/view.tsx';
 import { type Activatable, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
 import { ProgramCard } from './card.tsx';
@@ -48,13 +49,16 @@ const programs = graphql(`
 `);
 
 export function Programs() {
-  const { query } = useAddress();
+  const { query, hrefWith } = useAddress();
   const filters = filtersOf(query);
   const variables = { ...pageOf(query), ...argumentsFor(filters) };
   const result = useLive(programs, variables);
   const heading = useRef<HTMLHeadingElement>(null);
   const [chosen, setChosen] = useState<Activatable>();
   const [done, setDone] = useState<Done>();
+  // What was done is said until one looks for something else.
+  const address = hrefWith({});
+  useEffect(() => setDone(undefined), [address]);
   const count = result.data?.dttTemplates?.totalCount;
 
   return (
@@ -70,21 +74,28 @@ export function Programs() {
       <NowActive />
       <Said done={done} />
       <h2 ref={heading} tabIndex={-1} class="count" aria-live="polite">
-        {count === undefined ? 'Programs' : count === 1 ? '1 program' : `${count.toLocaleString()} programs`}
+        {result.isPending || count === undefined ? 'Programs' : counted(count, 'program')}
       </h2>
-      <Loaded result={result}>
-        {({ dttTemplates }) =>
-          dttTemplates && (
-            <List
-              list={dttTemplates}
-              filters={filters}
-              heading={heading}
-              isPending={result.isPending}
-              onActivate={setChosen}
-            />
-          )
-        }
-      </Loaded>
+      <div aria-busy={result.isPending}>
+        <Loaded result={result}>
+          {({ dttTemplates }) =>
+            dttTemplates && (
+              <List
+                list={dttTemplates}
+                filters={filters}
+                heading={heading}
+                isPending={result.isPending}
+                onActivate={setChosen}
+              />
+            )
+          }
+        </Loaded>
+      </div>
+      {result.error && (query.after ?? query.before) !== undefined && (
+        <p>
+          <a href={hrefWith(firstPage)}>First page</a>
+        </p>
+      )}
       {chosen && (
         <Activation
           program={chosen}
@@ -133,9 +144,14 @@ function List({ list, filters, heading, isPending, onActivate }: ListProps) {
           <ProgramCard key={program.id} program={program} onActivate={() => onActivate(program)} />
         ))}
       </ul>
-      <Paging of={list} what="programs" heading={heading} isPending={isPending} />
+      <Paging of={list} what="program" heading={heading} isPending={isPending} />
     </>
   );
+}
+
+function noneOf(show: string, search: string): string {
+  const kind = show === 'all' ? 'program' : `${show} program`;
+  return search === '' ? `There is no ${kind}.` : `No ${kind}’s name has “${search}” in it.`;
 }
 
 function Nothing({ filters: { show, search } }: { filters: Filters }) {
@@ -150,7 +166,7 @@ function Nothing({ filters: { show, search } }: { filters: Filters }) {
     <Empty>
       {show === 'active' && search === ''
         ? 'No program is active. Activate one, and it appears here.'
-        : 'No program is like that.'}{' '}
+        : noneOf(show, search)}{' '}
       <a href="/console/programs">Show all programs</a>
     </Empty>
   );
