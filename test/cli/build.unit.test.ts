@@ -26,6 +26,12 @@ beforeAll(async () => {
   await write('prisma/migrations/1/migration.sql', '');
   await write('prisma/pack.mjs', '');
   await write('.ci/bundle.mjs', '');
+  await write('console/src/main.tsx', 'one');
+  await write(
+    'node_modules/.bin/vite',
+    '#!/bin/sh\nmkdir -p dist/console && cp console/src/main.tsx dist/console/main.js',
+  );
+  await chmod(at('node_modules/.bin/vite'), 0o755);
   await write('node_modules/.package-lock.json', '1');
   // In place of npm, which takes a third of a second to find out that there is nothing to generate.
   await write('node_modules/.bin/npm', '#!/bin/sh\n[ "$*" = "run --silent generate" ]');
@@ -72,6 +78,7 @@ it.each<[string, string[], () => Promise<unknown>]>([
   ['added', ['run'], () => write('src/cli/more.ts', '')],
   ['renamed', ['run'], () => rename(at('src/cli/more.ts'), at('src/cli/other.ts'))],
   ['removed', ['run'], () => rm(at('src/cli/other.ts'))],
+  ['of the console', ['run'], () => write('console/src/main.tsx', 'two')],
   ['of a migration', ['run'], () => write('prisma/migrations/1/migration.sql', 'SELECT 1')],
   ['of the compiler’s settings', ['run'], () => write('tsconfig.build.json', '{}')],
   ['of the packages that are installed', ['run'], () => write('node_modules/.package-lock.json', '2')],
