@@ -245,9 +245,9 @@ function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: num
     isNow,
     begin,
     hasWaited(milliseconds: number, now: number): void {
-      if (milliseconds <= tooLong.waited) lateSince = undefined;
+      lateSince = milliseconds > tooLong.waited ? (lateSince ?? now) : undefined;
       // What had to wait for one slow statement, or a lock, is soon done.
-      else if (now - (lateSince ??= now) > tooLong.lasts) begin(now);
+      if (lateSince !== undefined && now - lateSince > tooLong.lasts) begin(now);
     },
     lineIsEmpty(): void {
       if (!isNow(performance.now())) return;
