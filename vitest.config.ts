@@ -4,7 +4,7 @@ import { quickEngine } from './test/support/quickEngine.ts';
 import { foldersWithoutPackages } from './test/support/setup/folders.ts';
 import { useMemory } from './test/support/setup/memory.ts';
 import { LongestFirst } from './test/support/setup/order.ts';
-import { tellSkipped } from './test/support/setup/skipped.ts';
+import { summarise } from './test/support/setup/summary.ts';
 
 useMemory();
 
@@ -29,7 +29,7 @@ export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    reporters: ['default', tellSkipped(leftOut)],
+    reporters: ['default', summarise(leftOut)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     execArgv: quickEngine,

@@ -1,0 +1,33 @@
+/**
+ * Says at the end which tests were skipped, and why, which the default reporter only counts, and once more what failed:
+ * of a long log, the end is what is kept.
+ */
+
+import type { Reporter, SerializedError, TestModule } from 'vitest/node';
+
+/** @param leftOut folders of tests whose packages are not installed. */
+export const summarise = (leftOut: readonly string[]): Reporter => ({
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
+    for (const module of modules) {
+      for (const test of module.children.allTests('skipped')) {
+        const result = test.result();
+        const reason = result.state === 'skipped' ? result.note : undefined;
+        process.stdout.write(
+          `skipped on ${module.project.name}: ${test.fullName}: ${reason ?? 'without a reason'}\n`,
+        );
+      }
+    }
+    for (const folder of leftOut)
+      process.stdout.write(
+        `not run: ${folder}, which has packages of its own: npm run packages -- ${folder}\n`,
+      );
+    for (const module of modules) {
+      const name = `failed on ${module.project.name}: ${module.relativeModuleId}`;
+      for (const error of module.errors()) process.stdout.write(`${name}: ${error.message}\n`);
+      for (const test of module.children.allTests('failed'))
+        for (const error of test.result().errors ?? [])
+          process.stdout.write(`${name}: ${test.fullName}: ${error.message}\n`);
+    }
+    for (const { message, stack } of errors) process.stdout.write(`not caught: ${stack ?? message}\n`);
+  },
+});
