@@ -305,7 +305,10 @@ async function run(program: readonly Step[]): Promise<Seen[]> {
     if (next.pause === 'turn') await new Promise(setImmediate);
     if (next.pause === 'moment') await new Promise((settle) => setTimeout(settle, 3));
     if (next.pause === 'all') await Promise.all(underWay.splice(0));
-    underWay.push(take(next, seen));
+    const taken = take(next, seen);
+    // What fails while others are waited for is told when its turn comes.
+    taken.catch(() => {});
+    underWay.push(taken);
     // A bound for what is in flight: the machine has to get through it.
     if (underWay.length >= 16) underWay = [Promise.all(underWay)];
     if (underWay.length === 1 && next.pause === 'all') await underWay[0];
