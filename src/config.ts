@@ -1,6 +1,7 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
+import { complaintAboutHosts, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
@@ -27,6 +28,15 @@ const integer = (min: number, max: number) =>
 const limit = (description: string, usual: number, max: number) =>
   setting(description, `an integer from 1 to ${max}`, integer(1, max).default(usual));
 
+const server = (description: string) => ({
+  ...setting(
+    description,
+    'a URL such as postgresql://user:password@host:5432/database',
+    z.string().refine(isDatabaseUrl).optional(),
+  ),
+  advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutHosts(value)),
+});
+
 const onOff = z.enum(['on', 'off']);
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -42,17 +52,12 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: {
-    ...setting(
-      'PostgreSQL (15 or later) to use instead of the embedded one',
-      'a URL such as postgresql://user:password@host:5432/database',
-      z
-        .url()
-        .regex(/^postgres(ql)?:\/\//)
-        .optional(),
-    ),
-    advice: (value: string) => (hasCutPassword(value) ? encodedPassword : undefined),
-  },
+  DATABASE_URL: server(
+    'PostgreSQL (15 or later) to use instead of the embedded one; several hosts, separated by commas, of which the one is used that takes writes',
+  ),
+  DATABASE_DIRECT_URL: server(
+    'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
+  ),
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',
     'a path',
@@ -280,6 +285,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (complaint !== undefined) complaints.push(complaint);
     return [name, settings[name].schema.safeParse(given).data];
   });
+  if (env.DATABASE_DIRECT_URL && !env.DATABASE_URL)
+    complaints.push('DATABASE_DIRECT_URL is set without DATABASE_URL, which it goes with.');
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
