@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { checkDirect } from './connection/direct.ts';
+import { carriesNames } from './connection/namedStatements.ts';
 import { serverOf } from './connection/server.ts';
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
@@ -103,6 +104,7 @@ async function openServer(
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled } = await findServer(urls);
+  const named = !pooled || (await carriesNames(server));
   const database = connectTo(
     {
       ...server,
@@ -111,9 +113,9 @@ async function openServer(
       ...(pooled ? {} : sessionOfOurOwn(bounds)),
     },
     async () => {},
-    pooled ? undefined : createStatementNames(),
+    named ? createStatementNames() : undefined,
   );
-  if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
+  if (named) database.pool.on('connect', (client) => boundStatements(client));
   try {
     await migrate(direct, undefined, listener);
     return {
