@@ -10,7 +10,7 @@ import { createSession, type Session } from '../session.ts';
 import type { ServerConfig } from './client.ts';
 
 /** How many sessions are kept from the client that tries, at most, for it to get another. */
-const others = 5;
+const others = 8;
 
 /** How long, in milliseconds, it may take to get another: where all are in use it is left at that. */
 const longestWait = 1_000;
@@ -30,14 +30,21 @@ export async function carriesNames(server: ServerConfig): Promise<boolean> {
   try {
     const client = await connect();
     const first = await sessionOf(client, name);
+    let isCarried: boolean | undefined;
     for (let taken = 0; taken < others; taken++) {
       const other = await connect();
       await other.query('BEGIN');
       const isItsOwn = (await sessionOf(other)) === first;
-      const found = await sessionOf(client, name).catch(() => undefined);
+      if (isCarried === undefined) {
+        const found = await sessionOf(client, name).catch(() => undefined);
+        if (found !== first) isCarried = found !== undefined;
+      }
+      if (isCarried) return true;
       // Nothing is to be left in a session that others use.
-      if (isItsOwn) await other.query(`DEALLOCATE "${name}"`).catch(() => {});
-      if (found !== first) return found !== undefined;
+      if (isItsOwn) {
+        await other.query(`DEALLOCATE "${name}"`).catch(() => {});
+        return false;
+      }
     }
     // As with a session for each client: it may be, but nobody knows for how long.
     return false;
