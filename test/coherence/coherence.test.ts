@@ -12,8 +12,9 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
-import { type Change, listenToServer } from '../../src/database/changeFeed.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import type { Change } from '../../src/database/feed/changeFeed.ts';
+import { listenToServer } from '../../src/database/feed/notify.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   needsEngine,
