@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { checkDirect } from './connection/direct.ts';
+import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { serverOf } from './connection/server.ts';
 import { connectionError } from './connectionError.ts';
@@ -38,6 +39,8 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** How a session of one's own is made, past any pooler that the pool goes through. */
   readonly direct: ServerConfig;
+  /** Of several hosts, which the pool connects to. */
+  readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
@@ -105,7 +108,8 @@ async function openServer(
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled } = await findServer(urls);
-  const named = !pooled || (await carriesNames(server));
+  // Commands have few statements, and are soon done.
+  const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
     {
       ...server,
@@ -123,6 +127,7 @@ async function openServer(
       ...database,
       embedded: false,
       direct,
+      hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
       openChangeFeed: () => listenToServer(direct, server),
