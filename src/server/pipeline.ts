@@ -126,7 +126,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     ...pipeline,
     ...options,
     listener,
-    operations: createOperations(pipeline, open),
+    operations: createOperations(pipeline, open, deadlines.end),
     timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
   });
