@@ -66,6 +66,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** The same for the clients of WebSockets. */
   socketTimeouts?: Partial<SocketTimeouts>;
+  /** How long, in milliseconds, it may take until it is anybody's turn, before there is overload, if not as long as usual. */
+  longestWait?: number;
   /** How many WebSockets may not have said who they are, if not as many as usual. */
   mostUnknown?: number;
   /** For a database that mirrors accounts. */
@@ -126,7 +128,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     ...pipeline,
     ...options,
     listener,
-    operations: createOperations(pipeline, open),
+    operations: createOperations(pipeline, open, deadlines.end),
     timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
   });

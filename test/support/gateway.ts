@@ -128,6 +128,8 @@ export async function openTestGateway(
     mirror,
     demoToken: undefined,
     closing: closing.signal,
+    // A machine that tests keep busy is no overload.
+    longestWait: 20_000,
     ...options,
   });
   const responses = watchResponses(server);
