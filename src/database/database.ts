@@ -4,21 +4,20 @@ import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
-import { checkDirect } from './connection/direct.ts';
+import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
-import { serverOf } from './connection/server.ts';
-import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import { listenToServer } from './feed/server.ts';
-import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
+import type { Way } from './feed/ways.ts';
+import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
-import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
+import { sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
-import { createSession, longestConnecting } from './session.ts';
+import { longestConnecting } from './session.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;
@@ -34,6 +33,13 @@ export interface Bounds {
   readonly statement: number;
 }
 
+/** How changes are to be told of. */
+export interface FeedChoice {
+  readonly wanted: Config['CHANGE_FEED'];
+  /** Told which way it is, where there was a choice. */
+  chosen(outcome: { readonly way: Way; readonly why?: string }): void;
+}
+
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
@@ -43,12 +49,15 @@ export interface Database extends Connected {
   readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
-  openChangeFeed(): Promise<ChangeFeed>;
+  /**
+   * Begins to listen to the changes that anybody makes, in the way that is chosen or else in which they are announced. The
+   * feed is the caller's to close, before the database.
+   */
+  openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
 
-/** The oldest PostgreSQL that the migrations and the tests are written for. */
-export const oldestServer = 15;
+const engineNotifies =
+  'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
 
 /** What of the settings says which database it is, and how it is reached. */
 export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
@@ -75,7 +84,10 @@ export async function openDatabase(
       embedded: true,
       direct: connection,
       failure: postgres.failure,
-      openChangeFeed: () => listenToEngine(postgres),
+      async openChangeFeed(choice) {
+        if (choice?.wanted === 'logical') throw new SetupError(engineNotifies);
+        return listenToEngine(postgres);
+      },
     };
   } catch (error) {
     await postgres.close();
@@ -97,17 +109,12 @@ export async function joinDatabase(
     : openDatabase(config, undefined, listener);
 }
 
-interface ServerUrls {
-  readonly url: string;
-  readonly directUrl?: string | undefined;
-}
-
 async function openServer(
   urls: ServerUrls,
   bounds?: Bounds,
   listener?: MigrationListener,
 ): Promise<Database> {
-  const { server, direct, pooled } = await findServer(urls);
+  const { server, direct, pooled, decodes } = await findServer(urls);
   // Commands have few statements, and are soon done.
   const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
@@ -130,7 +137,10 @@ async function openServer(
       hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      openChangeFeed: () => listenToServer(direct, server),
+      async openChangeFeed(choice) {
+        if (choice) await chooseFeed(choice, direct, decodes);
+        return listenToServer(direct, server);
+      },
     };
   } catch (error) {
     await database.close();
@@ -138,49 +148,18 @@ async function openServer(
   }
 }
 
-export interface FoundServer {
-  readonly server: ServerConfig;
-  readonly direct: ServerConfig;
-  /** Whether the server stands behind a pooler. */
-  readonly pooled: boolean;
-}
-
 /**
- * Looks at the server before it is used.
- * @throws {SetupError} when it cannot be reached, or not be used.
+ * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
+ * logical decoding, and asks nothing.
  */
-export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
-  rejectSchemaParameter(url);
-  const server = serverOf(url);
-  const pooled = await checkServer(server, url);
-  if (directUrl === undefined) return { server, direct: server, pooled };
-  rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
-  const direct = serverOf(directUrl);
-  await checkDirect({ server, direct, url, directUrl });
-  return { server, direct, pooled };
-}
-
-/** Whether the server stands behind a pooler. */
-async function checkServer(server: ServerConfig, url: string): Promise<boolean> {
-  const { client, close } = createSession(server);
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ version: string }>(
-      `SELECT current_setting('server_version_num') AS version`,
-    );
-    const version = Math.trunc(Number(rows[0]?.version) / 10_000);
-    if (version < oldestServer) {
-      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
-    }
-    const pooled = await isPooled(client);
-    if (pooled) await checkPooler(client);
-    return pooled;
-  } catch (error) {
-    if (error instanceof SetupError) throw error;
-    throw connectionError(url, client, error);
-  } finally {
-    await close();
-  }
+async function chooseFeed(
+  { wanted, chosen }: FeedChoice,
+  direct: ServerConfig,
+  decodes: boolean,
+): Promise<void> {
+  if (wanted === 'auto' && !decodes) return;
+  const { chooseWay } = await import('./feed/choose.ts');
+  chosen(await chooseWay(wanted, direct));
 }
 
 /** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
