@@ -5,6 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
+import { directOf } from '../database/connection/server.ts';
 import { shareMessages } from '../database/feed/sharing.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
@@ -100,7 +101,7 @@ async function open(config: Config): Promise<Serving | undefined> {
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
   // Which they ask for where changes are announced by messages.
-  const sharing = shareMessages({ connectionString: config.DATABASE_URL });
+  const sharing = shareMessages(directOf(config));
   const workers = await startWorkers(count, createLogger(config.LOG_LEVEL), sharing.serve);
   if (!workers) return undefined;
   // Each of them has read the file.

@@ -99,6 +99,9 @@ beforeAll(async () => {
   if (pooler) {
     const pooled = await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() });
     gateways.push(watch(await openTestGateway(withClient(pooled)), false));
+    // Hears past it, and so stores what it read through it.
+    const past = { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: address, DATA_DIR: tmpdir() };
+    gateways.push(watch(await openTestGateway(withClient(await openDatabase(past)))));
   }
 });
 afterAll(async () => {
