@@ -78,6 +78,7 @@ beforeAll(async () => {
   await database.pool.query(preparation);
   await importTemplate(database.client, bob, alice.dttTemplates[0]);
   own = new pg.Pool({ ...database.pool.options, max: 20 });
+  own.on('error', () => {});
   slowDown();
   const { connectionString: address = '' } = database.pool.options;
   if (isServer) line = await openLine(database);
