@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
+import { placeText } from '../database/connection/hosts.ts';
 import { type Database, type FeedChoice, openDatabase } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
@@ -63,6 +64,10 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   };
   const database = parts.add(await openDatabase(config, bounds, listener));
   const { pool, embedded } = database;
+  database.hosts?.onMoved((place) =>
+    logger.warn({ host: placeText(place) }, 'another server of the database has taken over'),
+  );
+  const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
@@ -72,7 +77,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   });
   const { sql } = database;
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { ...times, pool, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { ...times, pool, direct, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);
