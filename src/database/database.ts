@@ -3,11 +3,14 @@
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
+import { clientsOf, type ServerConfig } from './connection/client.ts';
+import { checkDirect } from './connection/direct.ts';
+import { serverOf } from './connection/server.ts';
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer } from './feed/notify.ts';
-import { type MigrationListener, migrate } from './migrate.ts';
+import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
@@ -31,6 +34,8 @@ export interface Bounds {
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
+  /** How a session of one's own is made, past any pooler that the pool goes through. */
+  readonly direct: ServerConfig;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
@@ -40,17 +45,22 @@ export interface Database extends Connected {
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
 
+/** What of the settings says which database it is, and how it is reached. */
+export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
+  Partial<Pick<Config, 'DATABASE_DIRECT_URL'>>;
+
 /**
  * Opens the database that the settings name and applies pending migrations.
  * @param listener told of those, and of what they repaired.
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
-  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  config: DatabaseSettings,
   bounds?: Bounds,
   listener?: MigrationListener,
 ): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, listener);
+  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
+  if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR, { packed: await newDatabaseFile() });
   const { connection } = postgres;
   try {
@@ -58,6 +68,7 @@ export async function openDatabase(
     return {
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
+      direct: connection,
       failure: postgres.failure,
       openChangeFeed: () => listenToEngine(postgres),
     };
@@ -72,7 +83,7 @@ export async function openDatabase(
  * process that has it open, and opened here only if none has.
  */
 export async function joinDatabase(
-  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  config: DatabaseSettings,
   listener?: MigrationListener,
 ): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
@@ -81,23 +92,37 @@ export async function joinDatabase(
     : openDatabase(config, undefined, listener);
 }
 
-async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
-  const connection = { connectionString: url };
-  const pooled = await checkServer(url);
+interface ServerUrls {
+  readonly url: string;
+  readonly directUrl?: string | undefined;
+}
+
+async function openServer(
+  urls: ServerUrls,
+  bounds?: Bounds,
+  listener?: MigrationListener,
+): Promise<Database> {
+  const { server, direct, pooled } = await findServer(urls);
   const database = connectTo(
-    { ...connection, ...boundsOnClient(bounds), ...(pooled ? {} : sessionOfOurOwn(bounds)) },
+    {
+      ...server,
+      ...clientsOf(server),
+      ...boundsOnClient(bounds),
+      ...(pooled ? {} : sessionOfOurOwn(bounds)),
+    },
     async () => {},
     pooled ? undefined : createStatementNames(),
   );
   if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    await migrate(connection, undefined, listener);
+    await migrate(direct, undefined, listener);
     return {
       ...database,
       embedded: false,
+      direct,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      openChangeFeed: () => listenToServer(connection),
+      openChangeFeed: () => listenToServer(direct, server),
     };
   } catch (error) {
     await database.close();
@@ -105,12 +130,31 @@ async function openServer(url: string, bounds?: Bounds, listener?: MigrationList
   }
 }
 
+export interface FoundServer {
+  readonly server: ServerConfig;
+  readonly direct: ServerConfig;
+  /** Whether the server stands behind a pooler. */
+  readonly pooled: boolean;
+}
+
 /**
- * Whether the server stands behind a pooler.
+ * Looks at the server before it is used.
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
-export async function checkServer(url: string): Promise<boolean> {
-  const { client, close } = createSession({ connectionString: url });
+export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
+  rejectSchemaParameter(url);
+  const server = serverOf(url);
+  const pooled = await checkServer(server, url);
+  if (directUrl === undefined) return { server, direct: server, pooled };
+  rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
+  const direct = serverOf(directUrl);
+  await checkDirect({ server, direct, url, directUrl });
+  return { server, direct, pooled };
+}
+
+/** Whether the server stands behind a pooler. */
+async function checkServer(server: ServerConfig, url: string): Promise<boolean> {
+  const { client, close } = createSession(server);
   try {
     await client.connect();
     const { rows } = await client.query<{ version: string }>(

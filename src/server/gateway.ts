@@ -63,6 +63,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   };
   const database = parts.add(await openDatabase(config, bounds, listener));
   const { pool, embedded } = database;
+  const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed());
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
@@ -72,7 +73,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   });
   const { sql } = database;
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { ...times, pool, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { ...times, pool, direct, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);

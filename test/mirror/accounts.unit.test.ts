@@ -15,6 +15,7 @@ beforeEach(() => {
   accounts = createAccounts({
     // Nothing here asks it.
     pool: new pg.Pool({ connectionString: 'postgres://127.0.0.1:9/none' }),
+    direct: { connectionString: 'postgres://127.0.0.1:9/none' },
     feed: { listening: true, reconnects: 0, subscribe: () => () => {}, close: async () => {} },
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},

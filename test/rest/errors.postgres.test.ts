@@ -533,6 +533,7 @@ describe('when something unexpected happens', () => {
       pool,
       sql: createSql(pool),
       embedded: false,
+      direct: gateway.database.direct,
       failure: new Promise(() => {}),
       openChangeFeed: async () => deaf,
       close: () => client.$disconnect(),

@@ -44,7 +44,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
 /** What a start says of a URL before it connects, if it rejects it. */
 function findUnusable(url: string): Verdict | undefined {
   try {
-    rejectSchemaParameter({ connectionString: url });
+    rejectSchemaParameter(url);
     return undefined;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;

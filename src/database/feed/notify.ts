@@ -1,7 +1,8 @@
 /** Listening by LISTEN, in one way for both engines. */
 
 import { Socket } from 'node:net';
-import pg from 'pg';
+import type pg from 'pg';
+import { createClient, type ServerConfig } from '../connection/client.ts';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { isPooled, shareSessions } from '../pooler.ts';
 import type { ChangeFeed } from './changeFeed.ts';
@@ -32,29 +33,32 @@ export function listenToEngine({ connection, listeners }: EmbeddedPostgres): Pro
  * what arrived for somebody else. Heartbeats go over a connection of their own, made like those of the pool, where
  * they would have to wait in overload. It is made anew now and then: when the address has come to lead to another
  * server, connections to the one before go on hearing each other there, while the pool's leave it.
+ * @param server how the pool reaches it, which may be through a pooler: where the two ways part, nothing is heard.
  * @param beats how many heartbeats go over one connection.
  */
-export function listenToServer(connection: pg.ClientConfig, beats = 15): Promise<ChangeFeed> {
-  const bounded = { ...connection, connectionTimeoutMillis: heartbeat, query_timeout: heartbeat };
+export function listenToServer(
+  direct: ServerConfig,
+  server: ServerConfig = direct,
+  beats = 15,
+): Promise<ChangeFeed> {
+  const bounds = { connectionTimeoutMillis: heartbeat, query_timeout: heartbeat };
   return keepListening(async (hear, lost) => {
     let announcing = new AbortController();
     lost.signal.addEventListener('abort', () => announcing.abort(), { once: true });
     let beatsLeft = beats;
     const [listener, firstAnnouncer] = await Promise.all([
-      openConnection(bounded, lost),
-      openConnection(bounded, announcing),
+      openConnection({ ...direct, ...bounds }, lost),
+      openConnection({ ...server, ...bounds }, announcing),
     ]);
     let announcer = firstAnnouncer;
-    // A LISTEN would stay in a session that other clients use, to whom its announcements would go.
-    if ((await isPooled(listener)) && (await shareSessions(listener, announcer)))
-      throw new Error('the pooler does not give each connection a session of its own');
+    await rejectShared(listener, { ...direct, ...bounds });
     listener.on('notification', ({ payload = '' }) => hear(payload));
     await listener.query(`LISTEN ${channel}`);
     return async (payload) => {
       if (beatsLeft-- === 0) {
         announcing.abort();
         announcing = new AbortController();
-        announcer = await openConnection(bounded, announcing);
+        announcer = await openConnection({ ...server, ...bounds }, announcing);
         beatsLeft = beats - 1;
       }
       return announcer.query(`NOTIFY ${channel}, '${payload}'`);
@@ -62,9 +66,21 @@ export function listenToServer(connection: pg.ClientConfig, beats = 15): Promise
   });
 }
 
-async function openConnection(connection: pg.ClientConfig, lost: AbortController): Promise<pg.Client> {
+/** Rejects a listener whose LISTEN would stay in a session that other clients use, to whom announcements would go. */
+async function rejectShared(listener: pg.Client, direct: ServerConfig): Promise<void> {
+  if (!(await isPooled(listener))) return;
+  const ended = new AbortController();
+  try {
+    if (!(await shareSessions(listener, await openConnection(direct, ended)))) return;
+  } finally {
+    ended.abort();
+  }
+  throw new Error('the pooler does not give each connection a session of its own');
+}
+
+async function openConnection(connection: ServerConfig, lost: AbortController): Promise<pg.Client> {
   const socket = new Socket();
-  const client = new pg.Client({ ...connection, stream: () => socket });
+  const client = createClient({ ...connection, stream: () => socket });
   const lose = () => lost.abort();
   client.on('error', lose).once('end', lose);
   // Not `client.end()`, which waits for what a dead connection never says.

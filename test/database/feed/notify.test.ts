@@ -621,7 +621,11 @@ describe('a lost connection', () => {
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
     const name = 'following';
-    const following = await listenToServer({ connectionString: line.url, application_name: name }, 1);
+    const following = await listenToServer(
+      { connectionString: line.url, application_name: name },
+      undefined,
+      1,
+    );
     test.onTestFinished(() => following.close());
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));
