@@ -36,6 +36,7 @@ export const messages = {
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
+  primaryBehind: 'The database does not show everything yet that was read before; try again',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   accountArriving: 'The account is being read from the upstream',
   accountUnread:

@@ -41,6 +41,12 @@ export interface Sql {
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
+/** A statement that goes to the server behind each read, and what looks at what it gives: an error is one of the read. */
+export interface Companion {
+  readonly statement: RowStatement;
+  check(rows: object[]): void;
+}
+
 /** @param name the name of the statement, empty for none. */
 type Ask<Result> = (name: string) => Promise<Result>;
 
@@ -55,8 +61,15 @@ function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Re
   return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
 }
 
-/** @param nameOf the name under which a connection is to remember a statement, where it may. */
-export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
+/**
+ * @param nameOf the name under which a connection is to remember a statement, where it may.
+ * @param companion of everything that is read; whatever has one is for reading alone.
+ */
+export function createSql(
+  pool: pg.Pool,
+  nameOf: (text: string) => string = () => '',
+  companion?: Companion,
+): Sql {
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
@@ -77,6 +90,17 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
     const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
     const { rows } = await ask(nameOf(text), text, query);
+    if (companion) companion.check(await rowsOf(pool, accompanying(companion)));
+    return rows;
+  }
+
+  const accompanying = ({ statement }: Companion) =>
+    new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
+
+  async function find(read: RowQuery): Promise<object[]> {
+    if (!companion) return rowsOf(pool, read);
+    const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, accompanying(companion)]));
+    companion.check(others);
     return rows;
   }
 
@@ -99,7 +123,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
     async findMany(model: Model, query: Query, given?: Given) {
       const { name, text, values, columns } = given ? writeOnce(model, query) : write(model, query);
       const all = filled(values, given);
-      return ask(name, text, (as) => rowsOf(pool, new RowQuery({ name: as, text, values: all }, columns)));
+      return ask(name, text, (as) => find(new RowQuery({ name: as, text, values: all }, columns)));
     },
     writeAndFind,
     async count(model, where, given) {
