@@ -196,7 +196,9 @@ export function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-export function sessionOfOurOwn(bounds: Bounds | undefined): { onConnect(client: pg.ClientBase): Promise<unknown> } {
+export function sessionOfOurOwn(bounds: Bounds | undefined): {
+  onConnect(client: pg.ClientBase): Promise<unknown>;
+} {
   const text = sessionSettings(
     bounds && {
       statement_timeout: String(bounds.statement),

@@ -79,7 +79,11 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   if (mirror) parts.add(mirror);
   const replicas = await openStandbys(config, { database, bounds, feed, logger }, parts);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror, replicas }, parts);
+  const { metrics, metricsUrl } = await openMetrics(
+    config,
+    { pool, responseCache, feed, mirror, replicas },
+    parts,
+  );
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -159,12 +163,19 @@ async function openTraces(
 /** Loaded only where the settings ask for them. */
 async function openStandbys(
   { DATABASE_REPLICA_URLS: urls, DATABASE_URL: primary, UPSTREAM_URL: upstream }: Config,
-  { database, bounds, feed, logger }: { database: Database; bounds: Bounds; feed: ChangeFeed; logger: Logger },
+  {
+    database,
+    bounds,
+    feed,
+    logger,
+  }: { database: Database; bounds: Bounds; feed: ChangeFeed; logger: Logger },
   parts: Parts,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;
   if (primary === undefined)
-    throw new SetupError('DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.');
+    throw new SetupError(
+      'DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.',
+    );
   // What a mirror has just brought here is read at once.
   if (upstream !== undefined)
     throw new SetupError('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');

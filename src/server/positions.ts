@@ -5,9 +5,10 @@
 
 import { LRUCache } from 'lru-cache';
 import type { Viewer } from '../auth/viewer.ts';
-import { type Position, formatPosition, parsePosition } from '../database/position/lsn.ts';
+import { formatPosition, type Position, parsePosition } from '../database/position/lsn.ts';
 import { createTakePosition } from '../database/position/primary.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
@@ -44,7 +45,7 @@ export function createPositions(sql: Pick<Sql, 'run'>, onKnown: (viewerId: numbe
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
       const position = parsePosition(String(given));
-      if (position === undefined) return Promise.resolve(wrong(exchange, String(given)));
+      if (position === undefined) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
       const known = reached.get(viewer.id);
       return known && position <= known.position ? undefined : reach(viewer.id, position);
     },
@@ -59,7 +60,4 @@ export function createPositions(sql: Pick<Sql, 'run'>, onKnown: (viewerId: numbe
   };
 }
 
-function wrong({ endpoint }: Exchange, given: string): HttpResponse {
-  const message = `${positionHeader} is ${JSON.stringify(given.slice(0, 40))}, but takes what the response to a write had, such as 0/16B3748`;
-  return errorResponse(endpoint, { code: 'BAD_USER_INPUT', message });
-}
+const wrong = { code: 'BAD_USER_INPUT', message: messages.wrongPosition } as const;

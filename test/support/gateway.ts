@@ -14,6 +14,7 @@ import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { openReplicas, type Replicas } from '../../src/database/replicas/replicas.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
@@ -26,6 +27,7 @@ export interface TestGateway {
   readonly database: TestDatabase;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
+  readonly replicas: Replicas | undefined;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
   /** How many connections it has. */
@@ -100,6 +102,8 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly openMirror?: (
     parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
   ) => Promise<ServerOptions['mirror']>;
+  /** Standbys of the database, by their URLs. */
+  readonly standbys?: readonly string[];
 }
 
 /**
@@ -123,9 +127,14 @@ export async function openTestGateway(
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
   const mirror = await options.openMirror?.(parts);
+  const bounds = { connections: 5, statement: 10_000 };
+  const replicas =
+    options.standbys &&
+    (await openReplicas({ ...database, feed, bounds, urls: options.standbys, onChange() {} }));
   const server = createGatewayServer({
     ...parts,
     mirror,
+    replicas,
     demoToken: undefined,
     closing: closing.signal,
     ...options,
@@ -139,6 +148,7 @@ export async function openTestGateway(
     database,
     feed,
     responseCache,
+    replicas,
     log,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
@@ -148,6 +158,7 @@ export async function openTestGateway(
       server.closeAllConnections();
       await closed;
       await mirror?.close();
+      await replicas?.close();
       await feed.close();
       await database.close();
       // What is relayed is the upstream's to document.

@@ -47,8 +47,7 @@ export async function catchUp(primary: Pick<Sql, 'run'>, standby: Standby): Prom
   while (left.length > 0) {
     const waited = performance.now() - began;
     if (!shown && waited > longestUnknown && !(await hasWaiting(primary))) return;
-    if (waited > longest)
-      throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
+    if (waited > longest) throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
     await sleep(pause);
     left = await idsOf(stillOpen, left);
   }

@@ -1,31 +1,26 @@
 /**
- * What the gateway knows of each viewer that a server has to have, before the viewer may read there.
- *
- * Everything that happens has a number, in the order in which it does: a change that was heard of, a write, a read. A
- * position that was taken on the primary after something happened covers it: whoever has replayed so much has it. So a
- * position is taken after the change is known of here, and not where the change is made: before its commit the position
- * would be too early.
+ * What the gateway knows of each viewer that a server has to have, before the viewer may read there: a position that was
+ * taken on the primary after it was known here. Whoever has replayed so much has it. Where the change is made, before its
+ * commit, the position would be too early.
  */
 
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import type { Position } from '../position/lsn.ts';
-import type { Taken, TakePosition } from '../position/primary.ts';
+import type { TakePosition } from '../position/primary.ts';
+import { createMarks, type Mark } from './marks.ts';
 
-/** How many viewers there is something of their own known of. */
+/** Of how many viewers there is something of their own known. */
 const maxViewers = 100_000;
 
 interface Viewer<Server> {
-  /** When something last happened that every server has to have: a change, a write, a read on the primary. */
-  changed: number;
-  /** When they last read on the standby that they read from. To that one it is nothing new. */
-  read: number;
+  /** After what happened to them last that every server has to have: a change, a write, a read on the primary. */
+  changed: Mark | undefined;
   /** The standby that they read from, where they were not sent to the primary since. */
   server: Server | undefined;
+  /** Whether they have read there since the mark. To that one it is nothing new. */
+  hasRead: boolean;
   /** The standbys that may have shown what the primary does not show yet, and when they last did. */
   readonly shown: Map<Server, number>;
-  /** The position that was last taken for them, and until when it covers what happened. */
-  position: Position;
-  covered: number;
 }
 
 export interface Known<Server> {
@@ -41,7 +36,7 @@ export interface Known<Server> {
   hasRead(viewerId: number, server: Server | undefined): void;
   /** The standbys from which the viewer may know more than the primary shows. */
   shownBy(viewerId: number): readonly Server[];
-  /** The number of what happened last. */
+  /** The number of the read that ended last. */
   now(): number;
   /** Must be called when the primary shows what the standby has shown until then. */
   caughtUp(viewerId: number, server: Server, until: number): void;
@@ -55,72 +50,64 @@ export function createKnown<Server>(
   servers: () => readonly Server[],
 ): Known<Server> {
   const viewers = new Map<number, Viewer<Server>>();
+  const marks = createMarks(take);
   let clock = 0;
-  /** When something last happened to everybody. */
-  let everybody = 0;
+  /** After what happened last to everybody, and to those of whom nothing is known. */
+  let everybody = marks.add();
   /** When what was known of viewers was last forgotten. */
   let forgotten: number | undefined;
-  let latest: { readonly taken: Taken; readonly covers: number } | undefined;
 
   function find(viewerId: number): Viewer<Server> {
     const known = viewers.get(viewerId);
     if (known) return known;
     if (viewers.size >= maxViewers) {
       viewers.clear();
+      everybody = marks.add();
       forgotten = ++clock;
     }
     const at = forgotten;
     const shown = new Map(at === undefined ? [] : servers().map((server) => [server, at] as const));
-    // What has happened to them until now is not known any more, or never was.
-    const made: Viewer<Server> = { changed: clock, read: 0, server: undefined, shown, position: 0n, covered: -1 };
+    const made = { changed: undefined, server: undefined, hasRead: false, shown };
     viewers.set(viewerId, made);
     return made;
   }
 
-  function changed(viewerId: number): void {
-    find(viewerId).changed = ++clock;
+  function mark(viewer: Viewer<Server>): void {
+    viewer.changed = marks.add();
+    viewer.hasRead = false;
   }
+
+  const changed = (viewerId: number) => mark(find(viewerId));
 
   const unsubscribe = feed.subscribe((change) => {
-    if (change.kind === 'all') everybody = ++clock;
-    else if (viewers.has(change.userId)) changed(change.userId);
-    // Somebody of whom nothing is known is given what is taken when they ask.
-    else clock++;
+    if (change.kind === 'user') changed(change.userId);
+    else everybody = marks.add();
   });
-
-  async function takeNow(): Promise<void> {
-    // What happens while it is under way may have come too late for it.
-    const covers = clock;
-    const taken = await take();
-    if (!latest || covers >= latest.covers) latest = { taken, covers };
-  }
 
   return {
     changed,
     async neededOf(viewerId, server) {
       const viewer = find(viewerId);
-      const since = Math.max(everybody, viewer.changed, viewer.server === server ? 0 : viewer.read);
-      if (viewer.covered >= since) return viewer.position;
-      if (!latest || latest.covers < since) await takeNow();
-      if (!latest) throw new Error('no position was taken');
-      viewer.position = latest.taken.position;
-      viewer.covered = latest.covers;
-      return viewer.position;
+      if (viewer.server !== server && viewer.hasRead) mark(viewer);
+      const all = everybody;
+      const own = viewer.changed ?? all;
+      const [one, other] = await Promise.all([marks.positionOf(own), marks.positionOf(all)]);
+      return one > other ? one : other;
     },
     serverOf: (viewerId) => find(viewerId).server,
     sent(viewerId, server) {
       const viewer = find(viewerId);
       if (viewer.server === server) return;
+      // A read that was under way elsewhere may have ended meanwhile.
+      if (viewer.hasRead) mark(viewer);
       viewer.server = server;
-      viewer.changed = Math.max(viewer.changed, viewer.read);
     },
     hasRead(viewerId, server) {
       const viewer = find(viewerId);
-      const at = ++clock;
-      if (server) viewer.shown.set(server, at);
-      if (server && viewer.server === server) viewer.read = at;
+      if (server) viewer.shown.set(server, ++clock);
+      if (server && viewer.server === server) viewer.hasRead = true;
       // Where they read from now need not have what they have seen elsewhere.
-      else viewer.changed = at;
+      else mark(viewer);
     },
     shownBy: (viewerId) => [...find(viewerId).shown.keys()],
     now: () => clock,
@@ -128,6 +115,9 @@ export function createKnown<Server>(
       const { shown } = find(viewerId);
       if ((shown.get(server) ?? 0) <= until) shown.delete(server);
     },
-    close: unsubscribe,
+    close() {
+      unsubscribe();
+      marks.close();
+    },
   };
 }

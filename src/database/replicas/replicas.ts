@@ -12,10 +12,12 @@
  * shows what the standby has shown (`catchUp.ts`).
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SetupError, withoutPassword } from '../../errors.ts';
 import type { Bounds } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import { inBatches } from '../position/inBatches.ts';
+import type { Position } from '../position/lsn.ts';
 import { createTakePosition } from '../position/primary.ts';
 import type { Sql } from '../reader/sql.ts';
 import { catchUp } from './catchUp.ts';
@@ -111,6 +113,7 @@ function nameOf(url: string): string {
 
 /** Chooses where a viewer reads; undefined for the primary. */
 function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, feed: ChangeFeed) {
+  const hasReplayed = createReplayed();
   return async (viewerId: number): Promise<Standby | undefined> => {
     // Who may have missed something does not know what is needed.
     if (!feed.listening) return undefined;
@@ -118,8 +121,7 @@ function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, f
     if (!standby || standby.isBusy) return undefined;
     try {
       const needed = await known.neededOf(viewerId, standby);
-      if (standby.replayed < needed) await standby.ask();
-      if (standby.replayed < needed || !standby.isWell) return undefined;
+      if (!(await hasReplayed(standby, needed)) || !standby.isWell) return undefined;
     } catch {
       return undefined;
     }
@@ -134,6 +136,30 @@ function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, f
     const well = standbys.flatMap(({ current }) => current() ?? []);
     return well[viewerId % well.length];
   }
+}
+
+/** How long, in milliseconds, it is waited for a standby that is hardly behind, and how long between two looks. */
+const longestWait = 10;
+const pause = 2;
+
+/** How long, in milliseconds, nobody waits for a standby that was waited for in vain. */
+const rest = 1_000;
+
+/** Whether the standby has replayed so much, or does so at once. */
+function createReplayed() {
+  const inVain = new WeakMap<Standby, number>();
+  return async (standby: Standby, needed: Position): Promise<boolean> => {
+    if (standby.replayed >= needed) return true;
+    const began = performance.now();
+    await standby.ask();
+    if (began - (inVain.get(standby) ?? Number.NEGATIVE_INFINITY) < rest) return standby.replayed >= needed;
+    while (standby.replayed < needed && performance.now() - began < longestWait) {
+      await sleep(pause);
+      await standby.ask();
+    }
+    if (standby.replayed < needed) inVain.set(standby, performance.now());
+    return standby.replayed >= needed;
+  };
 }
 
 /** Waits until the primary shows what a viewer has seen elsewhere: once for all who come from the same standby. */

@@ -7,12 +7,12 @@ import pg from 'pg';
 import type { Bounds } from '../database.ts';
 import { boundsOnClient, sessionOfOurOwn } from '../database.ts';
 import { isPooled } from '../pooler.ts';
-import { type Position, parsePosition } from '../position/lsn.ts';
 import { inBatches } from '../position/inBatches.ts';
+import { type Position, parsePosition } from '../position/lsn.ts';
 import type { TakePosition } from '../position/primary.ts';
 import { boundStatements, createStatementNames } from '../preparedStatements.ts';
-import type { RowStatement } from '../reader/statement.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
+import type { RowStatement } from '../reader/statement.ts';
 
 /** What a server is a copy of. */
 export interface Identity {
