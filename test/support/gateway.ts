@@ -102,6 +102,8 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly openMirror?: (
     parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
   ) => Promise<ServerOptions['mirror']>;
+  /** How much memory cached responses may take, if not as much as is usual in tests. */
+  readonly cacheBytes?: number;
   /** Standbys of the database, by their URLs. */
   readonly standbys?: readonly string[];
 }
@@ -117,7 +119,10 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.openChangeFeed();
-  const responseCache = createResponseCache(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
+  const responseCache = createResponseCache(feed, {
+    maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
+    maxAge: 300,
+  });
   const closing = new AbortController();
   const parts = {
     config: readConfig({ ...highLimits, ...options.settings }),
