@@ -61,10 +61,10 @@ export const settings = {
   DATABASE_REPLICA_URLS: {
     ...setting(
       'streaming standbys of DATABASE_URL to read from, each a server of its own; see deployment',
-      'URLs such as postgresql://user:password@host:5432/database, separated by commas',
+      'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
       z
         .string()
-        .transform((text) => [...new Set(text.split(',').map((url) => url.trim()))])
+        .transform((text) => [...new Set(text.trim().split(/[\s,]+/))])
         .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
         .optional(),
     ),

@@ -58,12 +58,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     connections: config.DATABASE_CONNECTIONS,
     statement: config.STATEMENT_TIMEOUT * 1_000,
   };
-  const listener: MigrationListener = {
-    waiting: () => logger.info('waiting for another process that migrates the database'),
-    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
-    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
-  };
-  const database = parts.add(await openDatabase(config, bounds, listener));
+  const database = parts.add(await openDatabase(config, bounds, logMigrations(logger)));
   const { pool, embedded } = database;
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
@@ -112,6 +107,14 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
       await parts.close();
       logger.info('closed');
     },
+  };
+}
+
+function logMigrations(logger: Logger): MigrationListener {
+  return {
+    waiting: () => logger.info('waiting for another process that migrates the database'),
+    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
+    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
   };
 }
 

@@ -161,7 +161,7 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
 }
 
 function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
-  const { config, database, feed, responseCache, logger, mirror } = options;
+  const { config, database, feed, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
@@ -169,12 +169,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
-  const onChanged = (viewerId: number) => {
-    responseCache.invalidate(viewerId);
-    options.replicas?.changed(viewerId);
-  };
-  const positions = database.embedded ? undefined : createPositions(database.sql, onChanged);
-  const runTask = createTaskRunner({ responseCache, shed, onChanged, positions });
+  const { runTask, ready } = createRunning(options, shed);
   const enter = createEntry({ identify, limitRate });
 
   // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
@@ -190,11 +185,9 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
     const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
     const { viewer } = entered;
-    const early = viewer && mirror ? await mirror.admit(exchange, viewer) : undefined;
+    const readying = viewer ? ready(exchange, viewer) : undefined;
+    const early = readying && (await readying);
     if (early) return early;
-    const reaching = viewer ? positions?.receive(exchange, viewer) : undefined;
-    const wrong = reaching && (await reaching);
-    if (wrong) return wrong;
     // An operation whose client wants it no more is not begun.
     if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
@@ -226,6 +219,34 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   }
 
   return { respond, enter, watch, cors, places };
+}
+
+/** What is to be told of a viewer whose data has changed. */
+function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId: number) => void {
+  if (!replicas) return responseCache.invalidate;
+  return (viewerId) => {
+    responseCache.invalidate(viewerId);
+    replicas.changed(viewerId);
+  };
+}
+
+/** What runs tasks, and what has to be so before a request becomes one. */
+function createRunning(options: ServerOptions, shed: Shed) {
+  const { database, responseCache, mirror } = options;
+  const onChanged = createOnChanged(options);
+  const positions = database.embedded ? undefined : createPositions(database.sql, onChanged);
+  return {
+    runTask: createTaskRunner({ responseCache, shed, onChanged, positions }),
+    ready: createReady(mirror, positions),
+  };
+}
+
+/** Waits until what is here is as new as the request needs it, or responds to one for which it is not. */
+function createReady(mirror: MirrorService | undefined, positions: Positions | undefined) {
+  return (exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined => {
+    const receive = () => positions?.receive(exchange, viewer);
+    return mirror ? mirror.admit(exchange, viewer).then((early) => early ?? receive()) : receive();
+  };
 }
 
 interface TaskRunnerOptions {

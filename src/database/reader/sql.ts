@@ -70,6 +70,7 @@ export function createSql(
   nameOf: (text: string) => string = () => '',
   companion?: Companion,
 ): Sql {
+  const { find, follow } = createFind(pool, nameOf, companion);
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
@@ -90,17 +91,7 @@ export function createSql(
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
     const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
     const { rows } = await ask(nameOf(text), text, query);
-    if (companion) companion.check(await rowsOf(pool, accompanying(companion)));
-    return rows;
-  }
-
-  const accompanying = ({ statement }: Companion) =>
-    new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
-
-  async function find(read: RowQuery): Promise<object[]> {
-    if (!companion) return rowsOf(pool, read);
-    const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, accompanying(companion)]));
-    companion.check(others);
+    await follow();
     return rows;
   }
 
@@ -130,6 +121,24 @@ export function createSql(
       const { text, values } = countStatement(model, where);
       const [row] = await run<{ count: number }>(text, filled(values, given));
       return row?.count ?? 0;
+    },
+  };
+}
+
+/** Reads rows, and has the companion go along. */
+function createFind(pool: pg.Pool, nameOf: (text: string) => string, companion: Companion | undefined) {
+  const accompanying = ({ statement }: Companion) =>
+    new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
+  return {
+    async find(read: RowQuery): Promise<object[]> {
+      if (!companion) return rowsOf(pool, read);
+      const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, accompanying(companion)]));
+      companion.check(others);
+      return rows;
+    },
+    /** What is not read by its columns is followed by the companion. */
+    async follow(): Promise<void> {
+      if (companion) companion.check(await rowsOf(pool, accompanying(companion)));
     },
   };
 }

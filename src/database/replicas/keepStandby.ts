@@ -34,10 +34,7 @@ export function keepStandby(
   let current: Standby | undefined;
   let lives: readonly Standby[] = [];
   let status = '';
-  let settle = () => {};
-  const tried = new Promise<void>((resolve) => {
-    settle = resolve;
-  });
+  const { promise: tried, settle } = createSignal();
 
   function say(now: string): void {
     if (now === status) return;
@@ -54,9 +51,7 @@ export function keepStandby(
     lives = [standby, ...lives].slice(0, 2);
     say('well');
     settle();
-    const asking = (async () => {
-      while (standby.isWell && (await pause(heartbeat, signal))) await standby.ask().catch(() => {});
-    })();
+    const asking = askAgain(standby, signal);
     const reason = await standby.end;
     signal.removeEventListener('abort', stop);
     say(reason.message);
@@ -64,7 +59,7 @@ export function keepStandby(
     await asking;
   }
 
-  const living = (async () => {
+  async function liveAgain(): Promise<void> {
     let delay = shortestDelay;
     while (!signal.aborted) {
       const began = performance.now();
@@ -74,8 +69,9 @@ export function keepStandby(
       await pause(delay, signal);
       delay = Math.min(delay * 2, longestDelay);
     }
-  })();
+  }
 
+  const living = liveAgain();
   return {
     name,
     current: () => (current?.isWell ? current : undefined),
@@ -87,4 +83,18 @@ export function keepStandby(
       await living;
     },
   };
+}
+
+/** Nobody else may ask for a while, and find out that it is gone. */
+async function askAgain(standby: Standby, signal: AbortSignal): Promise<void> {
+  while (standby.isWell && (await pause(heartbeat, signal))) await standby.ask().catch(() => {});
+}
+
+/** A promise, and the function that settles it. */
+function createSignal() {
+  let settle = () => {};
+  const promise = new Promise<void>((resolve) => {
+    settle = resolve;
+  });
+  return { promise, settle };
 }

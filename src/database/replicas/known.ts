@@ -49,47 +49,15 @@ export function createKnown<Server>(
   take: TakePosition,
   servers: () => readonly Server[],
 ): Known<Server> {
-  const viewers = new Map<number, Viewer<Server>>();
-  const marks = createMarks(take);
+  const { marks, find, mark, everybody, close } = followViewers(feed, take, servers);
   let clock = 0;
-  /** After what happened last to everybody, and to those of whom nothing is known. */
-  let everybody = marks.add();
-  /** When what was known of viewers was last forgotten. */
-  let forgotten: number | undefined;
-
-  function find(viewerId: number): Viewer<Server> {
-    const known = viewers.get(viewerId);
-    if (known) return known;
-    if (viewers.size >= maxViewers) {
-      viewers.clear();
-      everybody = marks.add();
-      forgotten = ++clock;
-    }
-    const at = forgotten;
-    const shown = new Map(at === undefined ? [] : servers().map((server) => [server, at] as const));
-    const made = { changed: undefined, server: undefined, hasRead: false, shown };
-    viewers.set(viewerId, made);
-    return made;
-  }
-
-  function mark(viewer: Viewer<Server>): void {
-    viewer.changed = marks.add();
-    viewer.hasRead = false;
-  }
-
-  const changed = (viewerId: number) => mark(find(viewerId));
-
-  const unsubscribe = feed.subscribe((change) => {
-    if (change.kind === 'user') changed(change.userId);
-    else everybody = marks.add();
-  });
 
   return {
-    changed,
+    changed: (viewerId) => mark(find(viewerId)),
     async neededOf(viewerId, server) {
       const viewer = find(viewerId);
       if (viewer.server !== server && viewer.hasRead) mark(viewer);
-      const all = everybody;
+      const all = everybody();
       const own = viewer.changed ?? all;
       const [one, other] = await Promise.all([marks.positionOf(own), marks.positionOf(all)]);
       return one > other ? one : other;
@@ -115,6 +83,48 @@ export function createKnown<Server>(
       const { shown } = find(viewerId);
       if ((shown.get(server) ?? 0) <= until) shown.delete(server);
     },
+    close,
+  };
+}
+
+/** The viewers of whom something of their own is known. */
+function followViewers<Server>(feed: ChangeFeed, take: TakePosition, servers: () => readonly Server[]) {
+  const viewers = new Map<number, Viewer<Server>>();
+  const marks = createMarks(take);
+  /** After what happened last to everybody, and to those of whom nothing is known. */
+  let everybody = marks.add();
+  /** The standbys that whoever was forgotten may have read from. */
+  let forgotten: readonly Server[] = [];
+
+  function find(viewerId: number): Viewer<Server> {
+    const known = viewers.get(viewerId);
+    if (known) return known;
+    if (viewers.size >= maxViewers) {
+      viewers.clear();
+      everybody = marks.add();
+      forgotten = servers();
+    }
+    const shown = new Map(forgotten.map((server) => [server, 0] as const));
+    const made = { changed: undefined, server: undefined, hasRead: false, shown };
+    viewers.set(viewerId, made);
+    return made;
+  }
+
+  function mark(viewer: Viewer<Server>): void {
+    viewer.changed = marks.add();
+    viewer.hasRead = false;
+  }
+
+  const unsubscribe = feed.subscribe((change) => {
+    if (change.kind === 'user') mark(find(change.userId));
+    else everybody = marks.add();
+  });
+
+  return {
+    marks,
+    find,
+    mark,
+    everybody: () => everybody,
     close() {
       unsubscribe();
       marks.close();

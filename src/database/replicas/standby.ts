@@ -144,14 +144,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         return pool.totalCount;
       },
       ask,
-      async committedOf(transactions) {
-        const { rows } = await watcher.query<{ id: string }>(
-          `SELECT id FROM unnest($1::text[]) AS id WHERE id::xid8 < pg_snapshot_xmax(pg_current_snapshot())
-             AND pg_xact_status(id::xid8) = 'committed'`,
-          [transactions],
-        );
-        return rows.map(({ id }) => id);
-      },
+      committedOf: (transactions) => committedOf(watcher, transactions),
       failed(error) {
         if (error instanceof Unwell || !isOfStatement(error)) life.lose(error);
       },
@@ -178,6 +171,15 @@ async function stateOf(watcher: pg.Client): Promise<State> {
   const [found] = rows;
   if (!found) throw new Error('it does not say how it is');
   return found;
+}
+
+async function committedOf(watcher: pg.Client, transactions: readonly string[]): Promise<string[]> {
+  const { rows } = await watcher.query<{ id: string }>(
+    `SELECT id FROM unnest($1::text[]) AS id WHERE id::xid8 < pg_snapshot_xmax(pg_current_snapshot())
+       AND pg_xact_status(id::xid8) = 'committed'`,
+    [transactions],
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** Makes sure that it is a copy of the primary. @returns when it was started. */
