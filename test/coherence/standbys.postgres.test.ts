@@ -89,11 +89,12 @@ beforeAll(async () => {
     watch(await openTestGateway(await open(), { standbys, ...options }), options.cacheBytes === 0);
   gateways = [await start(), await start({ cacheBytes: 0 }), await start()];
 });
+// To look whether all responses were as documented takes long after minutes.
 afterAll(async () => {
   await Promise.all((gateways ?? []).map(({ gateway }) => gateway.close()));
   await own?.end();
   await cluster?.stop();
-});
+}, 60_000 + timeLimit);
 
 function watch(gateway: TestGateway, remembers: boolean): Watched {
   const floor = new Floor();
