@@ -68,6 +68,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** The same for the clients of WebSockets. */
   socketTimeouts?: Partial<SocketTimeouts>;
+  /** How long, in milliseconds, it may take until it is anybody's turn, before there is overload, if not as long as usual. */
+  longestWait?: number;
   /** How many WebSockets may not have said who they are, if not as many as usual. */
   mostUnknown?: number;
   /** For a database that mirrors accounts. */

@@ -1,6 +1,5 @@
 /** The reads under test, through both APIs, each beside what its response shows. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Account } from '../support/accounts.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import type { Register, Sight } from './floor.ts';
@@ -99,25 +98,15 @@ export async function ask(
   };
   const response =
     by === 'REST'
-      ? await request(`${url}/api/v1${ask}`, { headers })
+      ? await fetch(`${url}/api/v1${ask}`, { headers })
       : by === 'GET'
-        ? await request(`${url}/graphql?${new URLSearchParams({ query: ask })}`, { headers })
-        : await request(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
+        ? await fetch(`${url}/graphql?${new URLSearchParams({ query: ask })}`, { headers })
+        : await fetch(`${url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: ask }) });
   const body = await response.json();
   if (response.status === 401) return rejected;
   if (response.status !== 200 || 'errors' in body)
     throw new Error(`${ask} got ${response.status}: ${JSON.stringify(body)} ${log.at(-1)}`);
   return body.data;
-}
-
-/** As clients do, comes again when there was no time: on a busy machine, all that is asked at once takes a while. */
-async function request(url: string, init: RequestInit): Promise<Response> {
-  for (;;) {
-    const response = await fetch(url, init);
-    if (response.status !== 503) return response;
-    await response.arrayBuffer();
-    await sleep(200);
-  }
 }
 
 export const rejected = Symbol('rejected');
@@ -140,7 +129,7 @@ export async function activate(
           { query: `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }` },
         ];
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const response = await request(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
   const reply = await response.json();
   if (response.status !== 200 || 'errors' in reply)
     throw new Error(`the activation got ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);

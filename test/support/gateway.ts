@@ -142,6 +142,8 @@ export async function openTestGateway(
     replicas,
     demoToken: undefined,
     closing: closing.signal,
+    // A machine that tests keep busy is no overload.
+    longestWait: 20_000,
     ...options,
   });
   const responses = watchResponses(server);
