@@ -1,7 +1,7 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
-import { complaintAboutHosts, isDatabaseUrl } from './databaseUrl.ts';
+import { complaintAboutHosts, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
@@ -56,6 +56,18 @@ export const settings = {
   DATABASE_DIRECT_URL: server(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
+  DATABASE_REPLICA_URLS: {
+    ...setting(
+      'streaming standbys of DATABASE_URL to read from, each a server of its own; see deployment',
+      'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
+      z
+        .string()
+        .transform((text) => [...new Set(text.trim().split(/[\s,]+/))])
+        .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
+        .optional(),
+    ),
+    secret: true,
+  },
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',
     'a path',

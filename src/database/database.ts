@@ -172,7 +172,7 @@ const longestIdle = 60_000;
 const longestOfCommand = 60_000;
 
 /** What holds also where the server is gone without a word. */
-function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
+export function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
   return bounds
     ? { max: bounds.connections, query_timeout: bounds.statement + lateness }
     : { query_timeout: longestOfCommand };
@@ -183,7 +183,9 @@ function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-function sessionOfOurOwn(bounds: Bounds | undefined): pg.PoolConfig {
+export function sessionOfOurOwn(bounds: Bounds | undefined): {
+  onConnect(client: pg.ClientBase): Promise<unknown>;
+} {
   const text = sessionSettings(
     bounds && {
       statement_timeout: String(bounds.statement),
