@@ -12,6 +12,7 @@ import { findMissingRights, lackOfSchema, type MissingRight } from '../../databa
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { checkWay } from './way.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
@@ -54,6 +55,7 @@ export async function askDatabase(
         check: 'change feed',
         ...(isServer ? await checkFeed(client, connection) : skipped('the gateway hears its own database')),
       },
+      ...(isServer ? [{ check: 'announcements', ...(await checkWay(client, connection, progress)) }] : []),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
