@@ -340,6 +340,13 @@ function describeFeed(registry: Registry, feed: ChangeFeed): void {
     () => Number(feed.listening),
     'min',
   );
+  addGauge(
+    registry,
+    'dovetail_feed_logical',
+    'Whether announcements come as messages in the log (1) or by NOTIFY (0)',
+    () => Number(feed.kind === 'logical'),
+    'min',
+  );
   new Counter({
     name: 'dovetail_feed_reconnects_total',
     help: 'How often announcements were lost and heard again',

@@ -11,7 +11,8 @@ import { findMissingRights, lackOfSchema, type MissingRight } from '../../databa
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
-import { checkHosts, checkWays } from './ways.ts';
+import { checkWay } from './way.ts';
+import { checkHosts, checkWays, directOf } from './ways.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
@@ -53,6 +54,7 @@ export async function askDatabase(
       { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
       ...(await checkHosts(connection)),
       ...(await checkWays(client, connection, ways)),
+      ...(ways ? [{ check: 'announcements', ...(await checkWay(client, directOf(ways), progress)) }] : []),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
