@@ -8,6 +8,9 @@ import { parseArgs } from 'node:util';
 import { compare } from './compare.ts';
 import { type Contestant, contestantsNode, dovetail, listContestants } from './contestants.ts';
 import { startDatabase } from './database.ts';
+import { measureDelays } from './feedDelays.ts';
+import { type FeedOptions, feedServer } from './feeds.ts';
+import { measureWriters } from './feedWriters.ts';
 import { measureGrowth } from './growth.ts';
 import { startLoadGenerator } from './load.ts';
 import { measureOverload, pinToOtherCores } from './overload.ts';
@@ -27,6 +30,7 @@ const usage = `npm run bench -- [options]
   --growth           measures growth, memory and start-up instead
   --against FOLDER   with --growth: measures the start of another clone as well, which has been built
   --overload         measures what becomes of more load than can be borne instead; takes workloads such as sessions-rest
+  --feed             measures what it costs to announce changes, and how soon they are heard of, instead
   --profile          shows where Dovetail's time goes instead
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
@@ -43,6 +47,7 @@ const { values: options } = parseArgs({
     growth: { type: 'boolean', default: false },
     against: { type: 'string' },
     overload: { type: 'boolean', default: false },
+    feed: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -76,7 +81,7 @@ async function main(): Promise<void> {
 
   const began = Date.now();
   const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
-  const database = await startDatabase();
+  const database = await startDatabase(options.feed ? feedServer : {});
   const generator = startLoadGenerator();
   const env = { DATABASE_URL: database.url, LOG_LEVEL: 'error' };
   try {
@@ -107,9 +112,11 @@ async function main(): Promise<void> {
             },
             pinned,
           )
-        : options.profile
-          ? await profile({ generator, node, env, workloads: asked, settings, progress })
-          : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
+        : options.feed
+          ? await measureFeeds({ database, node, env, settings, quick: options.quick, progress })
+          : options.profile
+            ? await profile({ generator, node, env, workloads: asked, settings, progress })
+            : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
     print(conditions(settings, node, elapsed()));
@@ -118,6 +125,10 @@ async function main(): Promise<void> {
     await generator.stop();
     await database.close();
   }
+}
+
+async function measureFeeds(options: FeedOptions) {
+  return [await measureWriters(options), ...(await measureDelays(options))];
 }
 
 /** The entries that the option names, in their own order; all without it. */
@@ -141,7 +152,7 @@ function conditions(
   const { rounds, seconds, connections } = settings;
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
   return `Medians of ${rounds} rounds of ${seconds} s, ${connections} connections, all on one machine with ${cpus().length} cores
-(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync off. ${time} in all.`;
+(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync ${options.feed ? 'on' : 'off'}. ${time} in all.`;
 }
 
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
