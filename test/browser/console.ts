@@ -15,7 +15,7 @@ export const signInToDemo = (page: Page): Promise<void> =>
   page.getByRole('button', { name: /demo account/ }).click();
 
 /** In milliseconds: more than any view takes, on a busy machine as well. */
-const timeout = 15_000;
+const timeout = 25_000;
 
 /** Waits until a view shows what it has to show. */
 export async function expectView(page: Page, { title, shows }: Omit<ConsoleView, 'path'>): Promise<void> {
