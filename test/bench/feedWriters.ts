@@ -3,7 +3,8 @@
 import { median } from './compare.ts';
 import type { BenchDatabase } from './database.ts';
 import { type Feed, type FeedOptions, feeds, startListening } from './feeds.ts';
-import { processorTime, type ServerProcess } from './processes.ts';
+import type { ServerProcess } from './processes.ts';
+import { serverProcesses, usedBy } from './serverTime.ts';
 import type { Table } from './table.ts';
 import { openWriters, type Writers } from './writers.ts';
 
@@ -120,11 +121,7 @@ async function write(
   gateways: readonly ServerProcess[],
 ): Promise<Omit<Round, 'ratio'>> {
   await database.query('VACUUM "DttDevice"');
-  const processes = await database.query<{ pid: number; decodes: boolean }>(
-    `SELECT pid, backend_type = 'walsender' AS decodes FROM pg_stat_activity WHERE pid <> pg_backend_pid()`,
-  );
-  const all = processes.map(({ pid }) => pid);
-  const decoding = processes.filter(({ decodes }) => decodes).map(({ pid }) => pid);
+  const { all, decoding } = await serverProcesses(database);
   const listening = gateways.map(({ pid }) => pid);
   const before = await Promise.all([all, decoding, listening].map(usedBy));
   const { commits, seconds } = await writers.run(settings.seconds);
@@ -138,10 +135,4 @@ async function write(
     decoding: decoders,
     gateway: own / Math.max(gateways.length, 1),
   };
-}
-
-/** Processor time of all of these until now, in microseconds. */
-async function usedBy(pids: readonly number[]): Promise<number> {
-  const times = await Promise.all(pids.map(processorTime));
-  return times.reduce<number>((sum, time) => sum + (time ?? 0), 0);
 }
