@@ -1,7 +1,11 @@
 /** The tables of `--sizing`, as docs/scaling.md has them. */
 
 import { habits, type Measured, type Size } from './sizingModel.ts';
-import type { Table } from './table.ts';
+
+interface Rows {
+  readonly title: string;
+  readonly rows: readonly (readonly string[])[];
+}
 
 /** What was measured, as it is called, and how it is written. */
 export const labels: Readonly<Record<keyof Measured, string>> = {
@@ -23,7 +27,14 @@ export const labels: Readonly<Record<keyof Measured, string>> = {
   processMemory: 'memory of a process without these, bytes',
 };
 
-export function printMeasured(measured: Measured): Table {
+/** The figures as they are printed: the second table follows from the first, and not from what nobody sees. */
+export function roundAll(measured: Measured): Measured {
+  const round = (value: number) => Number(value.toPrecision(2));
+  const figures = Object.entries(measured).map(([key, value]) => [key, round(value)]);
+  return Object.fromEntries(figures) as Measured; // the same keys
+}
+
+export function printMeasured(measured: Measured): Rows {
   const rows = Object.entries(labels).map(([key, label]) => [
     label,
     rounded(measured[key as keyof Measured]),
@@ -48,11 +59,11 @@ const lines: readonly (readonly [label: string, of: (size: Size) => string])[] =
   ['until the numbers of segments are used up', ({ daysOfIds }) => time(daysOfIds)],
 ];
 
-export function printSizes(sizes: readonly Size[]): Table {
+export function printSizes(sizes: readonly Size[]): Rows {
   return {
     title: `so many users, each with ${habits.sessions} session and ${habits.requests} requests a day, in the busiest minutes`,
     rows: [
-      ['', ...sizes.map(({ users }) => users.toLocaleString('en'))],
+      ['users', ...sizes.map(({ users }) => users.toLocaleString('en'))],
       ...lines.map(([label, of]) => [label, ...sizes.map(of)]),
     ],
   };

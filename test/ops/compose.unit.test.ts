@@ -71,7 +71,7 @@ describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
       const filled = Object.entries(environment).map(([name, value]) => [name, withDefaults(String(value))]);
       expect(() => readConfig(Object.fromEntries(filled))).not.toThrow();
       const hosts = filled.flatMap(([, value = '']) =>
-        [...value.matchAll(/@([\w-]+):/g)].map(([, host = '']) => host),
+        [...value.matchAll(/([\w-]+):\d+/g)].map(([, host = '']) => host),
       );
       expect(hosts.length).toBeGreaterThan(0);
       expect(hosts.filter((host) => !(host in compose.services))).toEqual([]);
