@@ -1,7 +1,7 @@
 /** How soon after a commit those have it who wait for it, by each of the two feeds. */
 
 import { median } from './compare.ts';
-import { type Feed, type FeedOptions, feeds, startListening } from './feeds.ts';
+import { type Feed, type FeedOptions, feeds, startListening, switchTo } from './feeds.ts';
 import { type Listener, listen } from './listeners.ts';
 import type { ServerProcess } from './processes.ts';
 import type { Table } from './table.ts';
@@ -53,6 +53,7 @@ export async function measureDelays(options: FeedOptions): Promise<Table[]> {
   const measured = new Map<string, number[]>();
   for (let turn = 0; turn < turns; turn++) {
     for (const feed of turn % 2 === 0 ? feeds : [...feeds].reverse()) {
+      await switchTo(options.database, feed);
       const gateway = await startListening(
         { ...options, env: { ...options.env, MAX_SUBSCRIPTIONS: String(subscriptions) } },
         feed,

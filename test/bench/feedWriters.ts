@@ -2,7 +2,7 @@
 
 import { median } from './compare.ts';
 import type { BenchDatabase } from './database.ts';
-import { type Feed, type FeedOptions, feeds, startListening } from './feeds.ts';
+import { type Feed, type FeedOptions, feeds, startListening, switchTo } from './feeds.ts';
 import type { ServerProcess } from './processes.ts';
 import { serverProcesses, usedBy } from './serverTime.ts';
 import type { Table } from './table.ts';
@@ -85,8 +85,7 @@ async function measureRound(
   for (const feed of round % 2 === 0 ? feeds : [...feeds].reverse()) {
     const gateways: ServerProcess[] = [];
     try {
-      // The first one that starts switches the database to its feed, which it stays with when that is gone.
-      gateways.push(await startListening(options, feed));
+      await switchTo(options.database, feed);
       for (const count of [...listeners].sort((one, other) => other - one)) {
         while (gateways.length > count) await gateways.pop()?.stop();
         const missing = Array.from({ length: count - gateways.length }, () => startListening(options, feed));

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dovetail } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
+import { switchTo } from './feeds.ts';
 import { type Listener, listen } from './listeners.ts';
 import type { LoadGenerator } from './load.ts';
 import { processorTime, residentMemory, rest, type ServerProcess, startServer } from './processes.ts';
@@ -24,6 +25,7 @@ interface Options {
 export async function measureSizing(given: Options): Promise<Table[]> {
   const options = { ...given, env: { ...given.env, CHANGE_FEED: 'logical' } };
   const { database, progress } = options;
+  await switchTo(database, 'logical');
   // Of the one session that writes: to wait for the disk takes time, but no processor.
   await database.query('SET synchronous_commit = off');
   const storage = await measureStorage(database);
@@ -74,9 +76,9 @@ async function measureWrites({ database, quick }: Options) {
     const [after, ended] = [await usedBy(pids), await position(database)];
     return { wal: (ended - began) / writes, server: (after - before) / writes };
   };
-  await database.query(`SELECT announce_by('notify')`);
+  await switchTo(database, 'notify');
   const notified = await measure();
-  await database.query(`SELECT announce_by('logical')`);
+  await switchTo(database, 'logical');
   const { wal, server } = await measure();
   // NOTIFY leaves nothing in the log: the difference is what the two announcements take there.
   return { sessionWal: wal, sessionServer: server, messageWal: (wal - notified.wal) / 2 };
