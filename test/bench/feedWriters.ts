@@ -11,13 +11,14 @@ import { openWriters, type Writers } from './writers.ts';
 /** How many gateways listen. */
 const listeners = [0, 1, 8] as const;
 
-/** What was measured of one case in one round. */
+/** What was measured of one case, and what there was without triggers right before and after, with the same gateways idle. */
 interface Round {
   readonly perSecond: number;
-  /** The same divided by what the same round had without triggers. */
+  readonly silent: number;
   readonly ratio: number;
   /** Processor time for one commit, in microseconds: of all processes of PostgreSQL, of those among them that decode, and of one gateway. */
   readonly server: number;
+  readonly silentServer: number;
   readonly decoding: number;
   readonly gateway: number;
 }
@@ -30,8 +31,7 @@ export async function measureWriters(options: FeedOptions): Promise<Table> {
     await write(options, writers, []);
     for (let round = 0; round < settings.rounds; round++) {
       for (const [title, made] of await measureRound(options, writers, round)) {
-        const rounds = measured.get(title) ?? [];
-        measured.set(title, [...rounds, made]);
+        measured.set(title, [...(measured.get(title) ?? []), ...made]);
       }
       progress(`writers: round ${round + 1} of ${settings.rounds}`);
     }
@@ -39,16 +39,18 @@ export async function measureWriters(options: FeedOptions): Promise<Table> {
     writers.close();
   }
   return {
-    title: `${settings.connections} connections that update single rows, fsync on`,
+    title: `${settings.connections} connections that update single rows, fsync on: commits a second, and µs of processor time for each`,
     rows: [
       [
         '',
         'commits/s',
-        'of no triggers',
-        'least, most',
-        'PostgreSQL, µs',
-        'of which decoding',
-        'a gateway, µs',
+        'no triggers',
+        'ratio',
+        'middle half',
+        'PostgreSQL',
+        'no triggers',
+        'decoding',
+        'a gateway',
       ],
       ...[...measured].map(([title, rounds]) => rowOf(title, rounds)),
     ],
@@ -57,49 +59,74 @@ export async function measureWriters(options: FeedOptions): Promise<Table> {
 
 function rowOf(title: string, rounds: readonly Round[]): string[] {
   const of = (key: keyof Round) => median(rounds.map((round) => round[key]));
-  const ratios = rounds.map(({ ratio }) => ratio);
+  const ratios = rounds.map(({ ratio }) => ratio).sort((one, other) => one - other);
+  const at = (share: number) => (ratios[Math.round((ratios.length - 1) * share)] ?? Number.NaN).toFixed(2);
   return [
     title,
     Math.round(of('perSecond')).toLocaleString('en'),
+    Math.round(of('silent')).toLocaleString('en'),
     of('ratio').toFixed(2),
-    `${Math.min(...ratios).toFixed(2)}, ${Math.max(...ratios).toFixed(2)}`,
-    of('server').toFixed(1),
-    of('decoding').toFixed(1),
-    of('gateway').toFixed(1),
+    `${at(0.25)} to ${at(0.75)}`,
+    of('server').toFixed(0),
+    of('silentServer').toFixed(0),
+    of('decoding').toFixed(0),
+    of('gateway').toFixed(0),
   ];
 }
 
-/** Each case once. What there is without triggers is measured before and after the others, since a machine is not equally fast all the time. */
+/** Each case, with every feed and number of gateways. */
 async function measureRound(
   options: FeedOptions,
   writers: Writers,
   round: number,
-): Promise<[string, Round][]> {
-  const cases: [string, Omit<Round, 'ratio'>][] = [];
-  const silent = async () => {
-    await switchTriggers(options.database, 'DISABLE');
-    cases.push(['no triggers', await write(options, writers, [])]);
-    await switchTriggers(options.database, 'ENABLE ALWAYS');
-  };
-  await silent();
+): Promise<[string, Round[]][]> {
+  const cases: [string, Round[]][] = [];
   for (const feed of round % 2 === 0 ? feeds : [...feeds].reverse()) {
+    await switchTo(options.database, feed);
     const gateways: ServerProcess[] = [];
     try {
-      await switchTo(options.database, feed);
-      for (const count of [...listeners].sort((one, other) => other - one)) {
-        while (gateways.length > count) await gateways.pop()?.stop();
+      for (const count of listeners) {
         const missing = Array.from({ length: count - gateways.length }, () => startListening(options, feed));
         gateways.push(...(await Promise.all(missing)));
-        cases.push([titleOf(feed, count), await write(options, writers, gateways)]);
+        cases.push([titleOf(feed, count), await measureCase(options, writers, gateways)]);
       }
     } finally {
       await Promise.all(gateways.map((gateway) => gateway.stop()));
     }
   }
-  await silent();
-  const none = cases.filter(([title]) => title === 'no triggers').map(([, { perSecond }]) => perSecond);
-  const mean = none.reduce((sum, each) => sum + each, 0) / none.length;
-  return cases.map(([title, made]) => [title, { ...made, ratio: made.perSecond / mean }]);
+  return cases;
+}
+
+const turns = 3;
+
+/** In turns with what there is without triggers, since a machine that others share is not equally fast all the time. */
+async function measureCase(
+  options: FeedOptions,
+  writers: Writers,
+  gateways: readonly ServerProcess[],
+): Promise<Round[]> {
+  const silent = async () => {
+    await switchTriggers(options.database, 'DISABLE');
+    const made = await write(options, writers, gateways);
+    await switchTriggers(options.database, 'ENABLE ALWAYS');
+    return made;
+  };
+  const rounds: Round[] = [];
+  let before = await silent();
+  for (let turn = 0; turn < turns; turn++) {
+    const announced = await write(options, writers, gateways);
+    const after = await silent();
+    const perSecond = (before.perSecond + after.perSecond) / 2;
+    const server = (before.server + after.server) / 2;
+    rounds.push({
+      ...announced,
+      silent: perSecond,
+      ratio: announced.perSecond / perSecond,
+      silentServer: server,
+    });
+    before = after;
+  }
+  return rounds;
 }
 
 function titleOf(feed: Feed, count: number): string {
@@ -114,16 +141,18 @@ function switchTriggers(database: BenchDatabase, state: 'ENABLE ALWAYS' | 'DISAB
     END LOOP; END $$`);
 }
 
+type Written = Pick<Round, 'perSecond' | 'server' | 'decoding' | 'gateway'>;
+
 async function write(
   { database, settings }: FeedOptions,
   writers: Writers,
   gateways: readonly ServerProcess[],
-): Promise<Omit<Round, 'ratio'>> {
+): Promise<Written> {
   await database.query('VACUUM "DttDevice"');
   const { all, decoding } = await serverProcesses(database);
   const listening = gateways.map(({ pid }) => pid);
   const before = await Promise.all([all, decoding, listening].map(usedBy));
-  const { commits, seconds } = await writers.run(settings.seconds);
+  const { commits, seconds } = await writers.run(settings.seconds / turns);
   const after = await Promise.all([all, decoding, listening].map(usedBy));
   const [server = 0, decoders = 0, own = 0] = after.map(
     (used, index) => (used - (before[index] ?? 0)) / commits,
