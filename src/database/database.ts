@@ -8,6 +8,7 @@ import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import { listenToServer } from './feed/server.ts';
+import type { Way } from './feed/ways.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
@@ -29,14 +30,27 @@ export interface Bounds {
   readonly statement: number;
 }
 
+/** How changes are to be told of. */
+export interface FeedChoice {
+  readonly wanted: Config['CHANGE_FEED'];
+  /** Told which way it is, where there was a choice. */
+  chosen(outcome: { readonly way: Way; readonly why?: string }): void;
+}
+
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
-  openChangeFeed(): Promise<ChangeFeed>;
+  /**
+   * Begins to listen to the changes that anybody makes, in the way that is chosen or else in which they are announced. The
+   * feed is the caller's to close, before the database.
+   */
+  openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
+
+const engineNotifies =
+  'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
@@ -60,7 +74,10 @@ export async function openDatabase(
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
       failure: postgres.failure,
-      openChangeFeed: () => listenToEngine(postgres),
+      async openChangeFeed(choice) {
+        if (choice?.wanted === 'logical') throw new SetupError(engineNotifies);
+        return listenToEngine(postgres);
+      },
     };
   } catch (error) {
     await postgres.close();
@@ -84,7 +101,7 @@ export async function joinDatabase(
 
 async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
   const connection = { connectionString: url };
-  const pooled = await checkServer(url);
+  const { pooled, decodes } = await checkServer(url);
   const database = connectTo(
     { ...connection, ...boundsOnClient(bounds), ...(pooled ? {} : sessionOfOurOwn(bounds)) },
     async () => {},
@@ -98,7 +115,10 @@ async function openServer(url: string, bounds?: Bounds, listener?: MigrationList
       embedded: false,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      openChangeFeed: () => listenToServer(connection),
+      async openChangeFeed(choice) {
+        if (choice) await chooseFeed(choice, connection, decodes);
+        return listenToServer(connection);
+      },
     };
   } catch (error) {
     await database.close();
@@ -107,15 +127,29 @@ async function openServer(url: string, bounds?: Bounds, listener?: MigrationList
 }
 
 /**
- * Whether the server stands behind a pooler.
+ * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
+ * logical decoding, and asks nothing.
+ */
+async function chooseFeed(
+  { wanted, chosen }: FeedChoice,
+  direct: pg.ClientConfig,
+  decodes: boolean,
+): Promise<void> {
+  if (wanted === 'auto' && !decodes) return;
+  const { chooseWay } = await import('./feed/choose.ts');
+  chosen(await chooseWay(wanted, direct));
+}
+
+/**
+ * Whether the server stands behind a pooler, and whether it has logical decoding.
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
-export async function checkServer(url: string): Promise<boolean> {
+export async function checkServer(url: string): Promise<{ pooled: boolean; decodes: boolean }> {
   const { client, close } = createSession({ connectionString: url });
   try {
     await client.connect();
-    const { rows } = await client.query<{ version: string }>(
-      `SELECT current_setting('server_version_num') AS version`,
+    const { rows } = await client.query<{ version: string; decodes: boolean }>(
+      `SELECT current_setting('server_version_num') AS version, current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
     if (version < oldestServer) {
@@ -123,7 +157,7 @@ export async function checkServer(url: string): Promise<boolean> {
     }
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
-    return pooled;
+    return { pooled, decodes: rows[0]?.decodes ?? false };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);

@@ -6,7 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
-import { type Database, openDatabase } from '../database/database.ts';
+import { type Database, type FeedChoice, openDatabase } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
@@ -64,7 +64,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   const database = parts.add(await openDatabase(config, bounds, listener));
   const { pool, embedded } = database;
   await openTraces(config, logger, parts);
-  const feed = parts.add(await database.openChangeFeed());
+  const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
@@ -103,6 +103,14 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
       await parts.close();
       logger.info('closed');
     },
+  };
+}
+
+function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {
+  return {
+    wanted,
+    chosen: ({ way, why }) =>
+      logger.info({ feed: way, ...(why !== undefined && { why }) }, 'changes are announced'),
   };
 }
 

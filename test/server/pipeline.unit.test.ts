@@ -217,7 +217,11 @@ it('reports no subscription that lasts longer than a response may take', async (
   sql.findMany.mockResolvedValue([]);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const socket = await connectSocket({ url }, token);
-  socket.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { dttDevice(databaseId: 1) { id } }' } });
+  socket.send({
+    id: '1',
+    type: 'subscribe',
+    payload: { query: 'subscription { dttDevice(databaseId: 1) { id } }' },
+  });
   expect(await socket.next()).toMatchObject({ id: '1', type: 'next' });
   vi.advanceTimersByTime(60_000);
   expect(log).toEqual([]);
