@@ -7,8 +7,8 @@ import { join } from 'node:path';
 /** Debian's, or the one that HAPROXY names. */
 export const haproxy = process.env.HAPROXY ?? 'haproxy';
 
-/** A folder with all programs of one PostgreSQL, which npm's has not: Debian's, or the one that POSTGRES_PROGRAMS names. */
-export const postgresFolder = process.env.POSTGRES_PROGRAMS ?? findNewest('/usr/lib/postgresql');
+/** A folder with all programs of one PostgreSQL, which npm's has not: Debian's, or the one that PGPROGRAMS names. */
+export const postgresFolder = process.env.PGPROGRAMS ?? findNewest('/usr/lib/postgresql');
 
 function findNewest(folder: string): string | undefined {
   if (!existsSync(folder)) return undefined;
