@@ -6,6 +6,8 @@ CREATE ROLE replicator LOGIN REPLICATION PASSWORD :'password';
 -- With REPLICATION it may read what is announced, and with a database of its own it may apply the migrations.
 CREATE ROLE dovetail LOGIN REPLICATION PASSWORD :'password';
 ALTER ROLE dovetail SET statement_timeout = '10s';
+-- To see how far a standby is, and which history it follows.
+GRANT pg_read_all_stats TO dovetail;
 CREATE DATABASE dovetail OWNER dovetail;
 SELECT pg_create_physical_replication_slot('standby_1');
 SELECT pg_create_physical_replication_slot('standby_2');
