@@ -10,9 +10,9 @@ import { checkPooler, isPooled } from '../../database/pooler.ts';
 import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
+import { checkAnnouncing } from './announcing.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
-import { checkWay } from './way.ts';
-import { checkHosts, checkWays, directOf } from './ways.ts';
+import { checkHosts, checkWays } from './ways.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
@@ -54,7 +54,7 @@ export async function askDatabase(
       { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
       ...(await checkHosts(connection)),
       ...(await checkWays(client, connection, ways)),
-      ...(ways ? [{ check: 'announcements', ...(await checkWay(client, directOf(ways), progress)) }] : []),
+      ...(await checkAnnouncing(client, connection, ways, progress)),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {

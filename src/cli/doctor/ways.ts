@@ -14,9 +14,6 @@ import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 
-/** How a session of one's own is made. */
-export const directOf = ({ url, directUrl }: ServerUrls): ServerConfig => serverOf(directUrl ?? url);
-
 /** Of several hosts, a finding each: one that is away is no trouble until it is to take over. */
 export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
   const seen = (await hosts?.look()) ?? [];

@@ -1,21 +1,31 @@
 /** The check of how a server's database announces: by NOTIFY, or by messages in its log. */
 
 import type pg from 'pg';
+import type { ServerConfig } from '../../database/connection/client.ts';
+import type { ServerUrls } from '../../database/connection/find.ts';
+import { serverOf } from '../../database/connection/server.ts';
 import { lackOf } from '../../database/feed/choose.ts';
 import { findObstacle } from '../../database/feed/trial.ts';
 import { readStanding } from '../../database/feed/ways.ts';
 import type { Progress } from '../../database/migrate.ts';
-import { ok, problem, skipped, type Verdict } from './finding.ts';
+import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
 
 /** What NOTIFY costs, as docs/decisions/response-cache.md has measured it. */
 const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a second in all';
 
-/** @param direct reaches the server itself, past any pooler. */
-export async function checkWay(
+/** How changes are announced, of a server: the embedded engine always notifies. */
+export async function checkAnnouncing(
   client: pg.ClientBase,
-  direct: pg.ClientConfig,
-  { pending }: Progress,
-): Promise<Verdict> {
+  server: ServerConfig,
+  ways: ServerUrls | undefined,
+  progress: Progress,
+): Promise<Finding[]> {
+  if (!ways) return [];
+  const direct = ways.directUrl === undefined ? server : serverOf(ways.directUrl);
+  return [{ check: 'announcements', ...(await judge(client, direct, progress)) }];
+}
+
+async function judge(client: pg.ClientBase, direct: ServerConfig, { pending }: Progress): Promise<Verdict> {
   if (pending.length > 0) return skipped('the pending migrations come first');
   const standing = await readStanding(client);
   if (standing.way === 'notify') {
