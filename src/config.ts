@@ -52,9 +52,7 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: server(
-    'PostgreSQL (15 or later) to use instead of the embedded one; several hosts, separated by commas, of which the one is used that takes writes',
-  ),
+  DATABASE_URL: server('PostgreSQL (15 or later) to use instead of the embedded one'),
   DATABASE_DIRECT_URL: server(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
