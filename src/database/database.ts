@@ -5,11 +5,14 @@ import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
 import { checkDirect } from './connection/direct.ts';
+import type { Hosts } from './connection/hosts.ts';
+import { carriesNames } from './connection/namedStatements.ts';
 import { serverOf } from './connection/server.ts';
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
-import { listenToEngine, listenToServer } from './feed/notify.ts';
+import { listenToEngine } from './feed/engine.ts';
+import { listenToServer } from './feed/server.ts';
 import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
@@ -36,6 +39,8 @@ export interface Database extends Connected {
   readonly embedded: boolean;
   /** How a session of one's own is made, past any pooler that the pool goes through. */
   readonly direct: ServerConfig;
+  /** Of several hosts, which the pool connects to. */
+  readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
   /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
@@ -103,6 +108,8 @@ async function openServer(
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled } = await findServer(urls);
+  // Commands have few statements, and are soon done.
+  const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
     {
       ...server,
@@ -111,15 +118,16 @@ async function openServer(
       ...(pooled ? {} : sessionOfOurOwn(bounds)),
     },
     async () => {},
-    pooled ? undefined : createStatementNames(),
+    named ? createStatementNames() : undefined,
   );
-  if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
+  if (named) database.pool.on('connect', (client) => boundStatements(client));
   try {
     await migrate(direct, undefined, listener);
     return {
       ...database,
       embedded: false,
       direct,
+      hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
       openChangeFeed: () => listenToServer(direct, server),

@@ -14,6 +14,11 @@ interface Serving {
   readonly hasUsers: boolean;
 }
 
+/** What a worker sends of its own; others hear of other things. */
+interface FromWorker {
+  readonly serving?: Serving;
+}
+
 /** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
 export function beWorker(): void {
   process.channel?.unref();
@@ -23,7 +28,7 @@ export function beWorker(): void {
 
 /** To be called by a worker that serves. */
 export function tellServing(serving: Serving): void {
-  process.send?.(serving);
+  process.send?.({ serving } satisfies FromWorker);
 }
 
 export interface Workers extends Serving {
@@ -35,9 +40,14 @@ export interface Workers extends Serving {
 
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
+ * @param onStart told of each.
  * @returns undefined when one ended before all of them served: it has said why.
  */
-export async function startWorkers(count: number, logger: Logger): Promise<Workers | undefined> {
+export async function startWorkers(
+  count: number,
+  logger: Logger,
+  onStart: (worker: Worker) => void = () => {},
+): Promise<Workers | undefined> {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
 
@@ -46,8 +56,8 @@ export async function startWorkers(count: number, logger: Logger): Promise<Worke
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
-      // A worker sends one thing, which is what `tellServing` is given.
-      worker.once('message', (serving: Serving) => settle(serving));
+      worker.on('message', ({ serving }: FromWorker) => serving && settle(serving));
+      onStart(worker);
       worker.once('exit', (code, signal) => {
         running.delete(worker);
         settle(undefined);

@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
+import { placeText } from '../database/connection/hosts.ts';
 import { type Bounds, type Database, openDatabase } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
@@ -60,6 +61,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   };
   const database = parts.add(await openDatabase(config, bounds, logMigrations(logger)));
   const { pool, embedded } = database;
+  logMoves(database, logger);
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
   const feed = parts.add(await database.openChangeFeed());
@@ -108,6 +110,12 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
       logger.info('closed');
     },
   };
+}
+
+function logMoves({ hosts }: Database, logger: Logger): void {
+  hosts?.onMoved((place) =>
+    logger.warn({ host: placeText(place) }, 'another server of the database has taken over'),
+  );
 }
 
 function logMigrations(logger: Logger): MigrationListener {

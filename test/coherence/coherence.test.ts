@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import type { Change } from '../../src/database/feed/changeFeed.ts';
-import { listenToServer } from '../../src/database/feed/notify.ts';
+import { listenToServer } from '../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   needsEngine,

@@ -12,7 +12,8 @@ export interface LoadAccount {
 
 /** Ids far from those of the demo account. */
 const firstUser = 5_001;
-const templatesEach = 5;
+/** More than are activated while a fault is brought about, so that it can be told how many are lost. */
+const templatesEach = 20;
 const sessionsEach = 60;
 
 /** Adds accounts to a database that has its tables. */
@@ -38,7 +39,7 @@ async function addAccount(client: pg.Client, userId: number): Promise<LoadAccoun
   await idsOf(
     `INSERT INTO "User" (id, username, "subscriptionTier") VALUES ($1, 'load-' || $1::int, 'ultra') RETURNING id`,
   );
-  await client.query(`INSERT INTO "ApiToken" ("userId", name, digest) VALUES ($1, 'load', $2)`, [
+  await client.query(`INSERT INTO "ApiToken" ("userId", name, digest, slot) VALUES ($1, 'load', $2, 1)`, [
     userId,
     digest,
   ]);

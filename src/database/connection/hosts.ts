@@ -40,6 +40,8 @@ export interface Hosts {
   check(client: pg.Client, route: Route): Promise<void>;
   /** Takes note that a host could not be connected to, or is not the one that is meant. */
   miss(route: Route): void;
+  /** What each of them is now, or why that cannot be told. */
+  look(): Promise<readonly { readonly place: Place; readonly obstacle?: string; readonly error?: unknown }[]>;
   /** Has the listener called when another server has taken the place of the one before. */
   onMoved(listener: (place: Place) => void): void;
 }
@@ -108,6 +110,11 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
   return {
     add: eras.add,
     onMoved: eras.onBegun,
+
+    async look() {
+      const seen = await lookAtAll(candidates, target);
+      return seen.map(({ candidate: place, standing, error }) => ({ place, ...standing, error }));
+    },
 
     find() {
       if (last && isWell) return Promise.resolve({ place: last, era: eras.current() });

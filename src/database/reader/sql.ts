@@ -41,6 +41,14 @@ export interface Sql {
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
+/**
+ * PostgreSQL's codes for a statement that the session does not have, or has already (`invalid_sql_statement_name`,
+ * `duplicate_prepared_statement`), before it did anything: the session is not that of the connection alone.
+ */
+const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
+
+const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
+
 /** A statement that goes to the server behind each read, and what looks at what it gives: an error is one of the read. */
 export interface Companion {
   readonly statement: RowStatement;
@@ -50,15 +58,24 @@ export interface Companion {
 /** @param name the name of the statement, empty for none. */
 type Ask<Result> = (name: string) => Promise<Result>;
 
-/** Asks by a name, and without it where a connection remembers the statement as it was. */
-function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
-  const traced: Ask<Result> = statementSpans.hasSubscribers
-    ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
-    : query;
-  const asked = traced(name);
-  if (name === '') return asked;
-  // Each connection may: without a name it is parsed anew, on whichever this goes over.
-  return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
+/**
+ * Asks by a name, and without it where a connection remembers the statement as it was. Where connections come to have no
+ * sessions of their own, as when a pooler is put in between or replaced by another, nothing is asked by a name any more.
+ */
+function createAsk() {
+  let hasSessions = true;
+  return <Result>(name: string, text: string, query: Ask<Result>): Promise<Result> => {
+    const traced: Ask<Result> = statementSpans.hasSubscribers
+      ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
+      : query;
+    if (name === '' || !hasSessions) return traced('');
+    return traced(name).catch((error: unknown) => {
+      if (isElsewhere(error)) hasSessions = false;
+      // Each connection may remember it: without a name it is parsed anew, on whichever this goes over.
+      else if (!isOutdated(error)) throw error;
+      return traced('');
+    });
+  };
 }
 
 /**
@@ -71,6 +88,7 @@ export function createSql(
   companion?: Companion,
 ): Sql {
   const { find, follow } = createFind(pool, nameOf, companion);
+  const ask = createAsk();
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 

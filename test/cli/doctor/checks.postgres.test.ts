@@ -150,7 +150,7 @@ describe('dovetail doctor, of a server', () => {
 
   it('says of ?schema= what a start says', async () => {
     const url = `${urlOf({})}?schema=app`;
-    const error: unknown = await migrate({ connectionString: url }).catch((thrown) => thrown);
+    const error: unknown = await findServer({ url }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SetupError);
     const says = error instanceof Error ? error.message : '';
     expect(says).toContain('?schema=app');
