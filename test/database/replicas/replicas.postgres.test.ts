@@ -1,9 +1,14 @@
 /** Reads from standbys: a real primary with two real standbys, and gateways over them. */
 
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
+import { openGateway } from '../../../src/server/gateway.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type Cluster, type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
 import {
@@ -240,6 +245,55 @@ describe('a standby that fails', () => {
     expect(await activeOf(other, alice)).toBe(template);
     await third.stop('immediate');
     await fourth.stop('immediate');
+  });
+});
+
+describe('whoever runs it', () => {
+  const primary = () => `${cluster.primary.url}/${name}`;
+  const findingsOf = async (urls: readonly string[]) => {
+    const findings = await examine({
+      DATABASE_URL: primary(),
+      DATABASE_REPLICA_URLS: urls.join(' '),
+      PORT: '0',
+    });
+    return findings.filter(({ check }) => check === 'standby').map(({ state, says }) => `${state}: ${says}`);
+  };
+
+  it('is told by doctor how each standby is, and what it lacks', async () => {
+    await cluster.primary.query(`CREATE ROLE plain LOGIN PASSWORD 'plain'`);
+    await cluster.isReplayed(pair);
+    const url = new URL(`${at(pair, 1).url}/${name}`);
+    url.username = url.password = 'plain';
+    const gone = `postgresql://postgres:postgres@127.0.0.1:1/${name}`;
+    expect(await findingsOf([`${at(pair, 0).url}/${name}`, url.href, primary(), gone])).toEqual([
+      expect.stringMatching(/^ok: postgresql:.* is \d+ bytes behind$/),
+      expect.stringMatching(/^problem: .*GRANT pg_read_all_stats/),
+      expect.stringMatching(/^problem: .*it takes writes of its own/),
+      expect.stringMatching(/^problem: .*ECONNREFUSED/),
+    ]);
+    await cluster.primary.query('GRANT pg_read_all_stats TO plain');
+    await cluster.isReplayed(pair);
+    expect(await findingsOf([url.href])).toEqual([expect.stringMatching(/^ok/)]);
+  });
+
+  it.each([
+    [{ DATABASE_REPLICA_URLS: 'postgresql://a/b' }, /DATABASE_URL does not name their primary/],
+    [
+      {
+        DATABASE_REPLICA_URLS: 'postgresql://a/b',
+        DATABASE_URL: 'primary',
+        UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+        UPSTREAM_TOKEN: 'x',
+      },
+      /cannot be used with UPSTREAM_URL/,
+    ],
+  ])('is told at the start what does not go together: %o', async (settings, message) => {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+    const given = { ...settings, ...('DATABASE_URL' in settings && { DATABASE_URL: primary() }) };
+    await expect(
+      openGateway(readConfig({ ...given, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' })),
+    ).rejects.toThrow(message);
+    await rm(folder, { recursive: true });
   });
 });
 
