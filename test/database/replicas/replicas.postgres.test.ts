@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { readConfig } from '../../../src/config.ts';
@@ -19,6 +20,7 @@ import {
   withClient,
 } from '../../support/gateway.ts';
 import type { Line } from '../../support/line.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
 
 const name = 'things';
 let cluster: Cluster;
@@ -213,6 +215,35 @@ describe('a standby that fails', () => {
     expect(gateway.log).toEqual([]);
   });
 
+  it('costs one retry when it cancels a statement, and is read from on', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await locking.connect();
+    // The lock is replayed, and statements wait for it there as well.
+    await locking.query(
+      'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
+    );
+    await cluster.isReplayed(pair);
+    const reading = activeOf(gateway, alice);
+    const cancel = async () => {
+      const cancelled = await Promise.all(
+        pair.map((standby) =>
+          standby.query(
+            `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${name}'`,
+          ),
+        ),
+      );
+      return cancelled.flat().length;
+    };
+    await expect.poll(cancel).toBe(1);
+    await locking.query('ROLLBACK');
+    await locking.end();
+    await reading;
+    expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
+    expect(wellOf(gateway)).toBe(2);
+  });
+
   it('is none of the database’s', async () => {
     const gateway = await openTestGateway(withClient(await open()), {
       standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
@@ -344,6 +375,24 @@ describe('what a standby shows before its primary', () => {
     expect(await activeOf(gateway, alice, headers)).toBe(template);
     await at(pair, 0).start();
   });
+});
+
+it('a subscription shows a change that standbys have not replayed, and then goes on', async () => {
+  const gateway = await start();
+  const alice = at(accounts, 0);
+  const socket = await connectSocket(gateway, alice.token);
+  const query = 'subscription { activeDttTemplate { databaseId } }';
+  socket.send({ id: '1', type: 'subscribe', payload: { query } });
+  const first = await socket.next();
+  expect(first).toMatchObject({ type: 'next' });
+  const now = Number(Object(first).payload.data.activeDttTemplate?.databaseId ?? 0);
+  await pause();
+  const template = at(alice.dttTemplates, at(alice.dttTemplates, 0) === now ? 1 : 0);
+  await setActive(alice, template);
+  const data = { activeDttTemplate: { databaseId: template } };
+  expect(await socket.next()).toMatchObject({ type: 'next', payload: { data } });
+  await resume();
+  closeSockets();
 });
 
 describe('Dovetail-Position', () => {
