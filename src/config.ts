@@ -75,6 +75,11 @@ export const settings = {
     'a path',
     z.string().min(1).default('.data'),
   ),
+  CHANGE_FEED: setting(
+    'how PostgreSQL tells of changes: by `notify`, or by `logical` decoding, in whose way writers are not; `auto` is logical where nothing is in the way',
+    'auto, notify or logical',
+    z.enum(['auto', 'notify', 'logical']).default('auto'),
+  ),
   DATABASE_CONNECTIONS: setting(
     'connections to the database that a process has at most, beside the two with which it listens',
     'an integer from 1 to 1000',

@@ -13,6 +13,7 @@ import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import { listenToServer } from './feed/server.ts';
+import type { Way } from './feed/ways.ts';
 import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
@@ -34,6 +35,13 @@ export interface Bounds {
   readonly statement: number;
 }
 
+/** How changes are to be told of. */
+export interface FeedChoice {
+  readonly wanted: Config['CHANGE_FEED'];
+  /** Told which way it is, where there was a choice. */
+  chosen(outcome: { readonly way: Way; readonly why?: string }): void;
+}
+
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
@@ -43,9 +51,15 @@ export interface Database extends Connected {
   readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
-  openChangeFeed(): Promise<ChangeFeed>;
+  /**
+   * Begins to listen to the changes that anybody makes, in the way that is chosen or else in which they are announced. The
+   * feed is the caller's to close, before the database.
+   */
+  openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
+
+const engineNotifies =
+  'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
@@ -75,7 +89,10 @@ export async function openDatabase(
       embedded: true,
       direct: connection,
       failure: postgres.failure,
-      openChangeFeed: () => listenToEngine(postgres),
+      async openChangeFeed(choice) {
+        if (choice?.wanted === 'logical') throw new SetupError(engineNotifies);
+        return listenToEngine(postgres);
+      },
     };
   } catch (error) {
     await postgres.close();
@@ -107,7 +124,7 @@ async function openServer(
   bounds?: Bounds,
   listener?: MigrationListener,
 ): Promise<Database> {
-  const { server, direct, pooled } = await findServer(urls);
+  const { server, direct, pooled, decodes } = await findServer(urls);
   // Commands have few statements, and are soon done.
   const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
@@ -130,7 +147,10 @@ async function openServer(
       hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      openChangeFeed: () => listenToServer(direct, server),
+      async openChangeFeed(choice) {
+        if (choice) await chooseFeed(choice, direct, decodes);
+        return listenToServer(direct, server);
+      },
     };
   } catch (error) {
     await database.close();
@@ -143,6 +163,22 @@ export interface FoundServer {
   readonly direct: ServerConfig;
   /** Whether the server stands behind a pooler. */
   readonly pooled: boolean;
+  /** Whether it has logical decoding. */
+  readonly decodes: boolean;
+}
+
+/**
+ * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
+ * logical decoding, and asks nothing.
+ */
+async function chooseFeed(
+  { wanted, chosen }: FeedChoice,
+  direct: ServerConfig,
+  decodes: boolean,
+): Promise<void> {
+  if (wanted === 'auto' && !decodes) return;
+  const { chooseWay } = await import('./feed/choose.ts');
+  chosen(await chooseWay(wanted, direct));
 }
 
 /**
@@ -152,21 +188,24 @@ export interface FoundServer {
 export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
   rejectSchemaParameter(url);
   const server = serverOf(url);
-  const pooled = await checkServer(server, url);
-  if (directUrl === undefined) return { server, direct: server, pooled };
+  const { pooled, decodes } = await checkServer(server, url);
+  if (directUrl === undefined) return { server, direct: server, pooled, decodes };
   rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
   const direct = serverOf(directUrl);
   await checkDirect({ server, direct, url, directUrl });
-  return { server, direct, pooled };
+  return { server, direct, pooled, decodes };
 }
 
-/** Whether the server stands behind a pooler. */
-async function checkServer(server: ServerConfig, url: string): Promise<boolean> {
+/** Whether the server stands behind a pooler, and whether it has logical decoding. */
+async function checkServer(
+  server: ServerConfig,
+  url: string,
+): Promise<{ pooled: boolean; decodes: boolean }> {
   const { client, close } = createSession(server);
   try {
     await client.connect();
-    const { rows } = await client.query<{ version: string }>(
-      `SELECT current_setting('server_version_num') AS version`,
+    const { rows } = await client.query<{ version: string; decodes: boolean }>(
+      `SELECT current_setting('server_version_num') AS version, current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
     if (version < oldestServer) {
@@ -174,7 +213,7 @@ async function checkServer(server: ServerConfig, url: string): Promise<boolean> 
     }
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
-    return pooled;
+    return { pooled, decodes: rows[0]?.decodes ?? false };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);

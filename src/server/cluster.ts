@@ -14,11 +14,6 @@ interface Serving {
   readonly hasUsers: boolean;
 }
 
-/** What a worker sends of its own; others hear of other things. */
-interface FromWorker {
-  readonly serving?: Serving;
-}
-
 /** To be called first by a worker: the channel to the process that started it does not keep it from ending. */
 export function beWorker(): void {
   process.channel?.unref();
@@ -28,7 +23,7 @@ export function beWorker(): void {
 
 /** To be called by a worker that serves. */
 export function tellServing(serving: Serving): void {
-  process.send?.({ serving } satisfies FromWorker);
+  process.send?.(serving);
 }
 
 export interface Workers extends Serving {
@@ -56,7 +51,8 @@ export async function startWorkers(
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
-      worker.on('message', ({ serving }: FromWorker) => serving && settle(serving));
+      // What else it sends is for others.
+      worker.on('message', (sent: Serving | object) => 'url' in sent && settle(sent));
       onStart(worker);
       worker.once('exit', (code, signal) => {
         running.delete(worker);

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
 import { placeText } from '../database/connection/hosts.ts';
-import { type Bounds, type Database, openDatabase } from '../database/database.ts';
+import { type Bounds, type Database, type FeedChoice, openDatabase } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
@@ -65,7 +65,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   logMoves(database, logger);
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
-  const feed = parts.add(await database.openChangeFeed());
+  const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
@@ -117,6 +117,14 @@ function logMoves({ hosts }: Database, logger: Logger): void {
   hosts?.onMoved((place) =>
     logger.warn({ host: placeText(place) }, 'another server of the database has taken over'),
   );
+}
+
+function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {
+  return {
+    wanted,
+    chosen: ({ way, why }) =>
+      logger.info({ feed: way, ...(why !== undefined && { why }) }, 'changes are announced'),
+  };
 }
 
 function logMigrations(logger: Logger): MigrationListener {

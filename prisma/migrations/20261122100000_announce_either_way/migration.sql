@@ -37,6 +37,8 @@ BEGIN
       END IF;
       RETURN feed;
     END $$ $function$, place, feed);
+  -- Gateways begin anew, in the way that it is now.
+  PERFORM pg_notify('dovetail', 'switched');
 END $switch$;
 
 SELECT announce_by('notify');

@@ -8,6 +8,9 @@ import type { Prisma } from '../generated/prisma/client.ts';
 /** Where announcements go that are made by NOTIFY. */
 export const channel = 'dovetail';
 
+/** What a gateway says to a server to listen there, by which it is told from those of earlier versions. */
+export const listen = `LISTEN ${channel} /* and to messages */`;
+
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
 

@@ -6,17 +6,13 @@
  * whoever began to write before the switch may announce in that way.
  */
 
-import cluster from 'node:cluster';
 import type pg from 'pg';
 import { isPooled, shareSessions } from '../pooler.ts';
 import { createAnnouncer } from './announcer.ts';
-import { type ChangeFeed, channel, type FeedKind } from './changeFeed.ts';
+import { type ChangeFeed, type FeedKind, listen } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
 import { heartbeat, isHeartbeat } from './heartbeats.ts';
-import { type Hear, keepListening } from './keepListening.ts';
-import type { ReadMessages } from './slot.ts';
-import { createVisibility } from './visibility.ts';
-import { pause } from './waiting.ts';
+import { keepListening } from './keepListening.ts';
 
 /** What is announced when a database is switched from one way to another. */
 const switched = 'switched';
@@ -48,16 +44,7 @@ export function listenToServer(
       // Where messages are read as well, they have to prove themselves.
       else if (kind === 'notify' || !isHeartbeat(payload)) hear(payload);
     });
-    await listener.query(`LISTEN ${channel}`);
-
-    /** Begins to read messages. From when this is done, none is missed of a change that is not seen yet. */
-    async function hearMessages(): Promise<void> {
-      const seen = createVisibility(announcer.findVisible, lost);
-      const toHear = (transaction: string, payload: string) => hearMessage(hear, transaction, payload, seen);
-      const { readMessages } = await loadReader();
-      await whileAlive(readMessages(direct, toHear, lost), announcer.ping);
-      await announcer.awaitWriters();
-    }
+    await listener.query(listen);
 
     return {
       get kind() {
@@ -68,7 +55,8 @@ export function listenToServer(
         if (way === kind) return;
         if (kind === 'logical') throw new Error('changes are announced in another way now');
         kind = way;
-        await hearMessages();
+        const { hearMessages } = await import('./messages.ts');
+        await hearMessages(direct, announcer, hear, lost);
         await announcer.announce(payload);
       },
     };
@@ -80,32 +68,3 @@ const bounded = (connection: pg.ClientConfig): pg.ClientConfig => ({
   connectionTimeoutMillis: heartbeat,
   query_timeout: heartbeat,
 });
-
-/** A heartbeat says nothing of any change that would have to be seen. */
-function hearMessage(
-  hear: Hear,
-  transaction: string,
-  payload: string,
-  seen: (transaction: string) => Promise<void>,
-): void {
-  if (isHeartbeat(payload)) hear(payload);
-  else hear(payload, seen(transaction));
-}
-
-/** A worker is told by the process that started it: one slot is enough for all of them. Loaded only where it is used. */
-async function loadReader(): Promise<{ readMessages: ReadMessages }> {
-  return cluster.isWorker ? import('./worker.ts') : import('./slot.ts');
-}
-
-/**
- * Waits, for however long it takes, with a look now and then at whether the server is there.
- * @throws what `ping` does when it is not.
- */
-async function whileAlive(awaited: Promise<void>, ping: () => Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const done = awaited.finally(() => over.abort());
-  // Given up together with the connections, when nobody waits for it any more.
-  done.catch(() => {});
-  while (await pause(heartbeat, over.signal)) await ping();
-  await done;
-}

@@ -17,8 +17,12 @@ export function createSignal() {
 }
 
 /** Waits for something, in milliseconds for no longer than this. */
-export async function within(milliseconds: number, awaited: Promise<void>): Promise<void> {
-  const over = new AbortController();
-  awaited.then(() => over.abort());
-  await pause(milliseconds, over.signal);
+export function within(milliseconds: number, awaited: Promise<void>): Promise<void> {
+  return new Promise((settle) => {
+    const timer = setTimeout(settle, milliseconds);
+    awaited.then(() => {
+      clearTimeout(timer);
+      settle();
+    });
+  });
 }

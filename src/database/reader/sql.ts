@@ -87,8 +87,8 @@ export function createSql(
   nameOf: (text: string) => string = () => '',
   companion?: Companion,
 ): Sql {
-  const { find, follow } = createFind(pool, nameOf, companion);
   const ask = createAsk();
+  const { find, follow } = createFind(pool, nameOf, companion);
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
