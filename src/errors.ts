@@ -36,6 +36,9 @@ export const messages = {
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
+  wrongPosition:
+    'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
+  primaryBehind: 'The database does not show everything yet that was read before; try again',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   accountArriving: 'The account is being read from the upstream',
   accountUnread:

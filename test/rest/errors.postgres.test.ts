@@ -541,6 +541,7 @@ describe('when something unexpected happens', () => {
       pool,
       sql: createSql(pool),
       embedded: false,
+      direct: gateway.database.direct,
       failure: new Promise(() => {}),
       openChangeFeed: async () => deaf,
       close: () => client.$disconnect(),
