@@ -10,6 +10,7 @@ import { checkPooler, isPooled } from '../../database/pooler.ts';
 import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
+import { checkAnnouncing } from './announcing.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 import { checkHosts, checkWays, type Ways } from './ways.ts';
 
@@ -53,6 +54,7 @@ export async function askDatabase(
       { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
       ...(await checkHosts(connection)),
       ...(await checkWays(client, connection, ways)),
+      ...(await checkAnnouncing(client, connection, ways, progress)),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
