@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import type { GraphQLSchema } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
@@ -39,6 +40,8 @@ export interface GraphqlOptions
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
   readonly eventStreams: EventStreams;
+  /** What is served, if it is not the gateway's own schema. */
+  readonly schema?: GraphQLSchema | undefined;
 }
 
 type ReadRequest = HttpResponse | Task | Batch;
@@ -50,8 +53,8 @@ export type GraphqlHandler = (
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
-  const { config, createContext, isValid, eventStreams } = options;
-  const documents = createDocuments(config);
+  const { config, createContext, isValid, eventStreams, schema } = options;
+  const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
   const subscribe = createSubscribe({ ...options.changes, createContext });

@@ -44,6 +44,7 @@ import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
+import type { Additions } from './additions.ts';
 import { runBatch } from './batch.ts';
 import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
@@ -70,6 +71,8 @@ export interface ServerOptions {
   mostUnknown?: number;
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
+  /** What only some gateways have. */
+  additions?: Additions | undefined;
 }
 
 export interface Pipeline {
@@ -279,7 +282,7 @@ interface HandlersOptions {
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, responseCache, demoToken, mirror, logger, closing }: ServerOptions,
+  { config, database, feed, responseCache, demoToken, mirror, logger, closing, additions }: ServerOptions,
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -316,6 +319,7 @@ function createHandlers(
       eventStreams,
       logger,
       closing,
+      schema: additions?.schema,
     }),
     rest: createRestHandler({
       createContext: contextOf,

@@ -16,6 +16,7 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
+import { loadAdditions } from '../../src/server/additions.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
@@ -128,6 +129,7 @@ export async function openTestGateway(
     mirror,
     demoToken: undefined,
     closing: closing.signal,
+    additions: await loadAdditions(parts.config),
     ...options,
   });
   const responses = watchResponses(server);
