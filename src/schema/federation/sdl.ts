@@ -29,6 +29,8 @@ export function printSubgraph(schema: GraphQLSchema, entities: readonly GraphQLO
   const isRoot = new Set(roots.map((root) => root?.name));
   const document = parse(printSchema(lexicographicSortSchema(schema)));
   const marked = visit(document, {
+    // Composition does not know `@oneOf` yet. The subgraph itself still asks for exactly one of the fields.
+    InputObjectTypeDefinition: (node) => ({ ...node, directives: [] }),
     SchemaDefinition: (node) => ({ ...node, directives: link }),
     ObjectTypeDefinition(node) {
       const name = node.name.value;
