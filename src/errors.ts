@@ -36,6 +36,7 @@ export const messages = {
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
+  onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   accountArriving: 'The account is being read from the upstream',
   accountUnread:

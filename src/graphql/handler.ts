@@ -17,7 +17,7 @@ import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForCacheable } from './operations.ts';
 import { createPersistedOperations } from './persisted.ts';
-import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
+import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from './persistedFile.ts';
 import { requestFailure } from './requestFailure.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
@@ -51,8 +51,13 @@ export type GraphqlHandler = (
   viewer: Viewer | null,
 ) => ReadRequest | Promise<ReadRequest>;
 
+export interface GraphqlApi {
+  readonly graphql: GraphqlHandler;
+  readonly persistedFile: PersistedFile;
+}
+
 /** @throws {SetupError} when the persisted operations cannot be used. */
-export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
+export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const { config, createContext, isValid, eventStreams, schema } = options;
   const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
@@ -101,7 +106,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
   }
 
-  return (exchange, viewer) => {
+  const graphql: GraphqlHandler = (exchange, viewer) => {
     const { message } = exchange;
     if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
@@ -109,6 +114,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     if (ofStream) return ofStream;
     return isRead(exchange) ? taskOfRead(exchange, viewer) : readOther(exchange, viewer);
   };
+  return { graphql, persistedFile: file };
 }
 
 /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */

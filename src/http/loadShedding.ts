@@ -298,6 +298,7 @@ function createPace() {
 const busy: Readonly<Record<Endpoint, HttpResponse>> = {
   rest: prepare('rest'),
   graphql: prepare('graphql'),
+  mcp: prepare('mcp'),
   page: prepare('page'),
 };
 

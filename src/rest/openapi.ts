@@ -143,7 +143,8 @@ function operationOf(
   };
 }
 
-function idParameter({ node, field }: Selection, example: unknown): ParameterObject {
+/** @param example data that the route gives, if there is any. */
+export function idParameter({ node, field }: Selection, example?: unknown): ParameterObject {
   const { description } = inputOf(node.arguments ?? [], field.args) ?? {};
   const id = typeof example === 'object' && example !== null && 'id' in example ? example.id : undefined;
   return {
@@ -238,7 +239,7 @@ function failure(
 const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
 const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
 
-const parameters: Record<string, ParameterObject> = {
+export const parameters = {
   Limit: {
     name: 'limit',
     in: 'query',
@@ -263,7 +264,7 @@ const parameters: Record<string, ParameterObject> = {
     description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
     schema: { type: 'string' },
   },
-};
+} as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
   ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },

@@ -2,17 +2,22 @@
 
 import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../config.ts';
+import type { McpHandler, McpOptions } from '../mcp/handler.ts';
 
 export interface Additions {
   /** What `/graphql` serves, if it is not the gateway's own schema alone. */
   readonly schema?: GraphQLSchema;
+  /** Makes the tools at `/mcp`. */
+  readonly createMcp?: (options: McpOptions) => McpHandler;
 }
 
-export async function loadAdditions({
-  FEDERATION,
-  INTROSPECTION,
-}: Pick<Config, 'FEDERATION' | 'INTROSPECTION'>): Promise<Additions> {
-  return FEDERATION === 'on' ? { schema: await loadSubgraph(INTROSPECTION === 'on') } : {};
+type Settings = Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>;
+
+export async function loadAdditions({ FEDERATION, INTROSPECTION, MCP }: Settings): Promise<Additions> {
+  return {
+    ...(FEDERATION === 'on' && { schema: await loadSubgraph(INTROSPECTION === 'on') }),
+    ...(MCP !== 'off' && { createMcp: (await import('../mcp/handler.ts')).createMcp }),
+  };
 }
 
 async function loadSubgraph(mayBeRead: boolean): Promise<GraphQLSchema> {

@@ -13,12 +13,12 @@ import type { Config } from '../config.ts';
 import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
 import { longestConnecting } from '../database/session.ts';
-import { createGraphqlHandler } from '../graphql/handler.ts';
+import { createGraphqlHandler, type GraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import { formFor, streamFor } from '../http/compression.ts';
-import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
+import { type Cors, createCors, mcpHeaders, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, fail, httpErrors } from '../http/errorResponse.ts';
 import {
@@ -39,7 +39,7 @@ import { longestActivation } from '../mirror/activation.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createRestHandler } from '../rest/handler.ts';
+import { createRestHandler, type RestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -163,23 +163,30 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   const { config, database, feed, responseCache, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
-  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
+  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
+    methods,
+    headers: config.MCP === 'off' ? [] : mcpHeaders,
+  });
   const limitRate = createRateLimits(config, database);
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
-  const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
+  const { page, graphql, rest, watch, persistedFile } = createHandlers(options, { viewers, places, open });
   const runTask = createTaskRunner(responseCache, shed);
+  const run = createInnerRunner({ graphql, rest, runTask });
+  const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
   const enter = createEntry({ identify, limitRate });
 
   // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
     const { request, endpoint } = exchange;
     if (isMisaddressed(request)) return fail(exchange, 'badRequest', { Connection: 'close' });
-    if (endpoint === 'page') return page(exchange);
+    if (endpoint === 'page' || (endpoint === 'mcp' && !mcp)) return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
     const preflight = isGraphiql ? undefined : cors.respond(exchange);
     if (preflight) return preflight;
+    const foreign = endpoint === 'mcp' ? cors.refusePage(exchange) : undefined;
+    if (foreign) return foreign;
     const entering = enter(exchange);
     const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
@@ -189,6 +196,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
     // An operation whose client wants it no more is not begun.
     if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
+    if (endpoint === 'mcp' && mcp) return mcp(exchange, viewer);
     const reading = (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     const task = reading instanceof Promise ? await reading : reading;
     if ('status' in task) return task;
@@ -203,31 +211,60 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
       return task.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
     }
     return task.deliver
-      ? task.deliver(await outcomeOf(exchange, viewer, task))
+      ? task.deliver(await outcomeOf(exchange, () => runTask(exchange, viewer, task)))
       : runTask(exchange, viewer, task);
-  }
-
-  async function outcomeOf(...[exchange, viewer, task]: Parameters<typeof runTask>) {
-    try {
-      return await runTask(exchange, viewer, task);
-    } catch (error) {
-      exchange.report(error);
-      return fail(exchange, 'internal');
-    }
   }
 
   return { respond, enter, watch, cors, places };
 }
 
-/** Runs a task, unless there is a cached response: those are sent however much waits. */
+/** The response, also where there is none but an error. */
+async function outcomeOf(
+  exchange: Exchange,
+  run: () => ReturnType<TaskRunner>,
+): Promise<Awaited<ReturnType<TaskRunner>>> {
+  try {
+    return await run();
+  } catch (error) {
+    exchange.report(error);
+    return fail(exchange, 'internal');
+  }
+}
+
+interface InnerRunnerOptions {
+  readonly graphql: GraphqlHandler;
+  readonly rest: RestHandler;
+  readonly runTask: TaskRunner;
+}
+
+/**
+ * Runs requests that other requests stand for. What the pipeline does before it comes to such a request it has done for the
+ * other one: it is looked up in the cache, shed and run as if it had come by itself.
+ */
+function createInnerRunner({ graphql, rest, runTask }: InnerRunnerOptions) {
+  return async (outer: Exchange, inner: Exchange, viewer: Viewer) => {
+    const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
+    if ('status' in task) return task;
+    if ('join' in task) throw new Error('a batch is no request that another one stands for');
+    return runTask(outer, viewer, task, inner);
+  };
+}
+
+type TaskRunner = ReturnType<typeof createTaskRunner>;
+
+/**
+ * Runs a task, unless there is a cached response: those are sent however much waits. What it asks of which API is the
+ * request's own, unless that stands for another.
+ */
 function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
   return (
     exchange: Exchange,
     viewer: Viewer | null,
     task: Task,
+    asked: Pick<Exchange, 'endpoint'> = exchange,
   ): HttpResponse | Promise<HttpResponse | StreamedResponse> => {
     // The keys of the two APIs are nothing to each other.
-    const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
+    const cacheKey = task.cacheKey === undefined ? undefined : `${asked.endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     exchange.cache = cached && 'hit';
     if (cached) return cached;
@@ -238,8 +275,8 @@ function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
     };
     const shedding = shed(exchange, viewer);
     if (shedding instanceof Promise)
-      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(exchange) : run()));
-    return shedding ? tooBusy(exchange) : run();
+      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(asked) : run()));
+    return shedding ? tooBusy(asked) : run();
   };
 }
 
@@ -310,7 +347,7 @@ function createHandlers(
   return {
     watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({
+    ...createGraphqlHandler({
       config,
       createContext: contextOf,
       changes,
