@@ -95,6 +95,7 @@ async function callTool({ exchange, viewer, run }: Calling, tool: Tool, given: A
     const response = await run(exchange, innerExchange(exchange, request), viewer);
     if ('stream' in response) throw new Error(`${tool.name} gave a stream`);
     exchange.errorCode = response.errorCode;
+    if (response.operation !== undefined) exchange.operation = response.operation;
     return tool.resultOf(response);
   } catch (error) {
     exchange.report(error);
@@ -157,7 +158,7 @@ function requestOf({ request }: Exchange): Request {
 }
 
 /** Whatever the media type: nothing but the result is ever sent, so the stream of an older client has an end. */
-async function wholeResponse(reply: Response, { errorCode }: Exchange): Promise<HttpResponse> {
+async function wholeResponse(reply: Response, exchange: Exchange): Promise<HttpResponse> {
   const body = Buffer.from(await reply.arrayBuffer());
   const type = reply.headers.get('content-type');
   return {
@@ -168,6 +169,7 @@ async function wholeResponse(reply: Response, { errorCode }: Exchange): Promise<
       'Cache-Control': 'no-store',
     },
     body,
-    errorCode,
+    // Known once the body is there.
+    errorCode: exchange.errorCode,
   };
 }
