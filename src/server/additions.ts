@@ -2,7 +2,7 @@
 
 import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../config.ts';
-import type { McpHandler, McpOptions } from '../mcp/handler.ts';
+import type { McpHandler, McpOptions } from '../mcp/mcp.ts';
 
 export interface Additions {
   /** What `/graphql` serves, if it is not the gateway's own schema alone. */
@@ -16,7 +16,7 @@ type Settings = Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>;
 export async function loadAdditions({ FEDERATION, INTROSPECTION, MCP }: Settings): Promise<Additions> {
   return {
     ...(FEDERATION === 'on' && { schema: await loadSubgraph(INTROSPECTION === 'on') }),
-    ...(MCP !== 'off' && { createMcp: (await import('../mcp/handler.ts')).createMcp }),
+    ...(MCP !== 'off' && { createMcp: (await import('../mcp/mcp.ts')).createMcp }),
   };
 }
 
