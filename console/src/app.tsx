@@ -56,7 +56,7 @@ function SignedIn({ token, onEnd }: SignedInProps) {
   const isOpen = connection.state === 'open';
   useEffect(() => {
     // The first view comes first.
-    if (isOpen) loadViews();
+    if (isOpen) void loadViews();
   }, [isOpen]);
   return (
     <Provider value={client.urql}>

@@ -5,4 +5,5 @@ import { App } from './app.tsx';
 import { root } from './page.ts';
 import './style.css';
 
-render(<App />, root);
+// In a task of its own: on a slow telephone, to read the program takes long enough.
+setTimeout(() => render(<App />, root));

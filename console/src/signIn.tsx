@@ -2,7 +2,7 @@
 
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { demoToken } from './page.ts';
+import { demoToken, hasBeenUsed } from './page.ts';
 
 interface SignInProps {
   /** What the gateway said of the token before. */
@@ -18,7 +18,7 @@ export function SignIn({ refusal, onToken }: SignInProps) {
   useEffect(() => {
     document.title = 'Sign in · Dovetail';
     // Somebody was signed in, and what had the focus is gone.
-    if (navigator.userActivation.hasBeenActive || refusal !== undefined) input.current?.focus();
+    if (hasBeenUsed() || refusal !== undefined) input.current?.focus();
   }, []);
 
   function submit(event: TargetedSubmitEvent<HTMLFormElement>) {

@@ -22,10 +22,27 @@ const Session = lazy(() => loads.session().then(({ Session }) => Session, unavai
 const Locks = lazy(() => loads.locks().then(({ Locks }) => Locks, unavailable));
 const Lock = lazy(() => loads.lock().then(({ Lock }) => Lock, unavailable));
 
-/** Loads what the other views need, so that they are there at once, also while the gateway is not. */
-export function loadViews(): void {
-  // A view that cannot be loaded now is when it is shown.
-  for (const load of Object.values(loads)) load().catch(() => {});
+/**
+ * Loads what the other views need, so that they are there at once, also while the gateway is not: one after the other, while
+ * nothing else is to be done.
+ */
+export async function loadViews(): Promise<void> {
+  for (const load of Object.values(loads)) {
+    await untilIdle();
+    // A view that cannot be loaded now is when it is shown.
+    await load().catch(() => {});
+  }
+}
+
+/** In milliseconds: what is never idle gets its views nevertheless. */
+const longestUntilIdle = 1_000;
+
+function untilIdle(): Promise<void> {
+  return new Promise((resolve) => {
+    // Safari has no such callback.
+    if (typeof requestIdleCallback === 'undefined') setTimeout(resolve);
+    else requestIdleCallback(() => resolve(), { timeout: longestUntilIdle });
+  });
 }
 
 export function Views() {

@@ -2,7 +2,7 @@
 
 import DataLoader from 'dataloader';
 import { LRUCache } from 'lru-cache';
-import { type ChangeFeed, concernsTokens } from '../database/changeFeed.ts';
+import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import type { TokenProblem } from '../errors.ts';
 import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';

@@ -3,9 +3,10 @@
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
-import { type ChangeFeed, listenToEngine, listenToServer } from './changeFeed.ts';
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import type { ChangeFeed } from './feed/changeFeed.ts';
+import { listenToEngine, listenToServer } from './feed/notify.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';

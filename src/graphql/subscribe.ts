@@ -1,8 +1,7 @@
 /** Subscriptions: equal ones of a viewer share one live query, and each reader gets its results. */
 
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serialize } from 'node:v8';
 import {
   createSourceEventStream,
   type DocumentNode,
@@ -98,8 +97,13 @@ function createNames(): (viewer: Viewer) => string {
 
 /** What makes two operations the same: their text, the name of the one that is run, and the variables as they were sent. */
 function digestOf({ document, operationName, variableValues }: ExecutionArgs): string {
-  // JSON has no infinite number, as a variable may be that was sent as 1e999.
-  return hash('sha256', serialize([textOf(document), operationName, variableValues]), 'base64url');
+  let isExact = true;
+  const operation = JSON.stringify([textOf(document), operationName, variableValues], (_key, value) => {
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
+    return value;
+  });
+  // JSON has no infinite number, as a variable may be that was sent as 1e999: with such a one, an operation is like no other.
+  return hash('sha256', isExact ? operation : operation + randomUUID(), 'base64url');
 }
 
 const textOf = (document: DocumentNode): string => document.loc?.source.body ?? print(document);

@@ -30,6 +30,8 @@ export interface LoadSheddingOptions {
   readonly concurrency: Concurrency;
   /** How many requests may wait, when some have for a while. */
   readonly maxWaiting: number;
+  /** How long, in milliseconds, it may take until it is anybody's turn, if not as long as usual. */
+  readonly longestWait?: number | undefined;
   /** Told of a request that is let through, or begins to wait. */
   begun(exchange: Exchange): void;
 }
@@ -53,7 +55,10 @@ const short = { lasts: 15, share: 0.75, least: 3 };
 const interval = 5;
 
 /** In milliseconds: when it takes so long until it is anybody's turn, and goes on to, more are coming than are done. */
-const tooLong = { waited: 1_000, lasts: 300 };
+const usualWait = 1_000;
+
+/** In milliseconds: how long it has to go on. */
+const lastsTooLong = 300;
 
 /** In seconds: what waits for the database now is done well before. */
 const retryAfter = '1';
@@ -65,8 +70,9 @@ interface Entry extends Waiting {
   settle(isTurnedAway: boolean): void;
 }
 
-export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddingOptions): LoadShedder {
-  const queue = createQueue(concurrency, maxWaiting);
+export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): LoadShedder {
+  const { concurrency } = options;
+  const queue = createQueue(options);
   return {
     shed(exchange, who, size = 1) {
       const before = exchange.countsAs;
@@ -100,9 +106,10 @@ export function createLoadShedder({ concurrency, maxWaiting, begun }: LoadSheddi
 }
 
 /** The requests that wait, from where they are let through when it is their turn. */
-function createQueue(concurrency: Concurrency, maxWaiting: number) {
+function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
+  const { concurrency } = options;
   const line = createWaitingLine<Entry>();
-  const overload = createOverload(concurrency, maxWaiting);
+  const overload = createOverload(options);
   const watch = serve(line, concurrency, overload);
   let turnedAway = 0;
 
@@ -220,7 +227,11 @@ interface Overload {
  * everybody wait and serves nobody more (the idea of CoDel, RFC 8289). Then it is kept so short that what is served has
  * hardly waited, and what is turned away is told at once.
  */
-function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: number): Overload {
+function createOverload({
+  concurrency,
+  maxWaiting,
+  longestWait = usualWait,
+}: Omit<LoadSheddingOptions, 'begun'>): Overload {
   let lastEmpty = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
   let lateSince: number | undefined;
@@ -245,9 +256,9 @@ function createOverload(concurrency: Pick<Concurrency, 'limit'>, maxWaiting: num
     isNow,
     begin,
     hasWaited(milliseconds: number, now: number): void {
-      lateSince = milliseconds > tooLong.waited ? (lateSince ?? now) : undefined;
+      lateSince = milliseconds > longestWait ? (lateSince ?? now) : undefined;
       // What had to wait for one slow statement, or a lock, is soon done.
-      if (lateSince !== undefined && now - lateSince > tooLong.lasts) begin(now);
+      if (lateSince !== undefined && now - lateSince > lastsTooLong) begin(now);
     },
     lineIsEmpty(): void {
       if (!isNow(performance.now())) return;

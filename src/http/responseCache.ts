@@ -8,7 +8,7 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Forms } from './compression.ts';
 import { detachedBytes, type Form } from './contentCoding.ts';
 import type { HttpResponse } from './response.ts';

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Change, ChangeFeed } from '../database/changeFeed.ts';
+import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Learn } from './account.ts';
 import { createActivationTurns } from './activationTurns.ts';
 import { type Budget, createBudget, longestPause } from './budget.ts';

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
-import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { clientError, messages, SetupError } from '../errors.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';

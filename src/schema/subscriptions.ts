@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
-import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/changeFeed.ts';
+import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/feed/changeFeed.ts';
 
 /** Who is told of a viewer's changes. */
 export interface Follower {

@@ -25,9 +25,11 @@ export function createOpenOperation(listener: ExchangeListener, metrics: Metrics
   };
 }
 
+/** @param responded told of each operation that has its response: that of a subscription then lasts as long as it likes. */
 export function createOperations(
   { respond, enter, watch }: Pick<Pipeline, 'respond' | 'enter' | 'watch'>,
   open: OpenOperation,
+  responded: (exchange: Exchange) => void,
 ): Operations {
   // What was read together with it goes first: that its client wants it no more, for one.
   async function respondInTurn(exchange: Exchange) {
@@ -51,7 +53,7 @@ export function createOperations(
           exchange.report(error);
           return errorResponse(exchange.endpoint, httpErrors.internal);
         });
-      const response = Promise.race([cut, running]);
+      const response = Promise.race([cut, running]).finally(() => responded(exchange));
       // What comes too late is read by nobody.
       response.then((given) => running.then((late) => late !== given && discard(late))).catch(() => {});
       return { exchange, response };

@@ -10,8 +10,8 @@ import type { Logger } from 'pino';
 import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
-import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler, type GraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
@@ -67,6 +67,8 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** The same for the clients of WebSockets. */
   socketTimeouts?: Partial<SocketTimeouts>;
+  /** How long, in milliseconds, it may take until it is anybody's turn, before there is overload, if not as long as usual. */
+  longestWait?: number;
   /** How many WebSockets may not have said who they are, if not as many as usual. */
   mostUnknown?: number;
   /** For a database that mirrors accounts. */
@@ -129,7 +131,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     ...pipeline,
     ...options,
     listener,
-    operations: createOperations(pipeline, open),
+    operations: createOperations(pipeline, open, deadlines.end),
     timeouts: options.socketTimeouts,
     longestMessage: config.MAX_BODY_KB * 1024,
   });

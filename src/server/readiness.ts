@@ -1,8 +1,8 @@
 /** Whether the gateway can do its work, for probes. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChangeFeed } from '../database/changeFeed.ts';
 import type { Database } from '../database/database.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { textResponse } from '../http/response.ts';
 import type { PageHandler } from '../pages/page.ts';
 

@@ -18,12 +18,13 @@ export interface Shedding {
 }
 
 export function createShedding(
-  { config, database, metrics, logger, closing }: ServerOptions,
+  { config, database, metrics, logger, closing, longestWait }: ServerOptions,
   deadlines: Deadlines,
 ): Shedding {
   const shedder = createLoadShedder({
     concurrency: createConcurrency(database.pool),
     maxWaiting: config.MAX_WAITING,
+    longestWait,
     begun: deadlines.begin,
   });
   metrics?.watchLoad(shedder.figures);

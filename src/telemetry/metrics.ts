@@ -11,7 +11,7 @@ import {
   type MetricConfiguration,
   Registry,
 } from 'prom-client';
-import type { ChangeFeed } from '../database/changeFeed.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
 import type { LoadShedder } from '../http/loadShedding.ts';
 import type { ResponseCache } from '../http/responseCache.ts';

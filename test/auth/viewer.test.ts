@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Viewers } from '../../src/auth/viewer.ts';
-import type { ChangeFeed } from '../../src/database/changeFeed.ts';
+import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';

@@ -15,14 +15,14 @@ export const signInToDemo = (page: Page): Promise<void> =>
   page.getByRole('button', { name: /demo account/ }).click();
 
 /** In milliseconds: more than any view takes, on a busy machine as well. */
-const timeout = 15_000;
+const timeout = 40_000;
 
 /** Waits until a view shows what it has to show. */
 export async function expectView(page: Page, { title, shows }: Omit<ConsoleView, 'path'>): Promise<void> {
   await page.getByRole('heading', { level: 1, name: title }).waitFor({ timeout });
   await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor({ timeout });
   const loading = page.getByText('Loading…').filter({ visible: true });
-  await expect.poll(() => loading.count(), { timeout }).toBe(0);
+  await expect.poll(() => loading.count(), { timeout, message: `${title} is loaded` }).toBe(0);
 }
 
 /** How many pixels of the page stand out to the side, where one has to scroll for them. */

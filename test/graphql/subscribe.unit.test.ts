@@ -79,6 +79,32 @@ it.each(equal)('those %s are %i', async (_, count, subscriptions) => {
   expect(await countLiveQueries(subscriptions)).toBe(count);
 });
 
+it('those whose numbers the engine holds in two ways are 1', async () => {
+  // What was beside a fraction is held as a fraction.
+  const subscriptions = [[1], [1, 1.5].slice(0, 1)].map((list) => ({
+    viewer: own(1, 1),
+    text: sized,
+    operationName: 'A',
+    variables: { n: 1, list },
+  }));
+  expect(await countLiveQueries(subscriptions)).toBe(1);
+});
+
+it('those with an infinite number, which no other text is the same as, are 3', async () => {
+  const variables = [
+    '{ "n": 1, "other": 1e999 }',
+    '{ "n": 1, "other": null }',
+    '{ "n": 1, "other": -1e999 }',
+  ];
+  const subscriptions = variables.map((text) => ({
+    viewer: own(1, 1),
+    text: sized,
+    operationName: 'A',
+    variables: JSON.parse(text),
+  }));
+  expect(await countLiveQueries(subscriptions)).toBe(3);
+});
+
 it('a text that has a number too large for any type shares nothing with null', async () => {
   const variables = JSON.parse('{ "n": 1e999 }');
   const subscription = { viewer: own(1, 1), text: sized, operationName: 'A', variables };

@@ -1,12 +1,12 @@
 /** Who may use the tools, and how much of them: a call is held to what a request of its own would be. */
 
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
 import { messages } from '../../src/errors.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { connect, eras, textOf } from './client.ts';
+import { operationsFile } from './operations.ts';
 
 const open: TestGateway[] = [];
 afterEach(async () => {
@@ -155,7 +155,7 @@ describe('pages', () => {
 
 describe('what the settings leave out', () => {
   it('is changing anything, with MCP=read', async () => {
-    const file = fileURLToPath(new URL('operations.graphql', import.meta.url));
+    const file = await operationsFile();
     const { gateway, account } = await serve({ PERSISTED_OPERATIONS_FILE: file });
     const client = await connect(gateway, account.token);
     const { tools } = await client.listTools();
@@ -176,7 +176,7 @@ describe('what the settings leave out', () => {
   });
 
   it('is a query of one’s own, with PERSISTED_OPERATIONS=only', async () => {
-    const file = fileURLToPath(new URL('operations.graphql', import.meta.url));
+    const file = await operationsFile();
     const { gateway, account } = await serve({
       PERSISTED_OPERATIONS: 'only',
       PERSISTED_OPERATIONS_FILE: file,

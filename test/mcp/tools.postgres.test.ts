@@ -1,6 +1,5 @@
 /** Each tool gives what its route gives, to the client of the official SDK, in both protocols. */
 
-import { fileURLToPath } from 'node:url';
 import type { Client } from '@modelcontextprotocol/client';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,17 +10,16 @@ import { openTestGateway, postJson, rest, type TestGateway } from '../support/ga
 import { pathsFor } from '../support/restAnswers.ts';
 import { noteStatements } from '../support/statements.ts';
 import { connect, eras, textOf } from './client.ts';
+import { operationsFile } from './operations.ts';
 
 let gateway: TestGateway;
 let alice: Account;
 let bob: Account;
 let client: Client;
 
-const operations = fileURLToPath(new URL('operations.graphql', import.meta.url));
-
 beforeAll(async () => {
   gateway = await openTestGateway(undefined, {
-    settings: { MCP: 'write', PERSISTED_OPERATIONS_FILE: operations },
+    settings: { MCP: 'write', PERSISTED_OPERATIONS_FILE: await operationsFile() },
   });
   alice = await createAccount(gateway.database.client, 'alice');
   bob = await createAccount(gateway.database.client, 'bob');

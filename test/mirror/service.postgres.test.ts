@@ -120,9 +120,10 @@ describe('a token of the upstream', () => {
   });
 
   it('that nobody used for a while is forgotten', async () => {
-    const { gateway, service } = await open({ idle: 200 });
+    // Longer than a request takes on a busy machine: it would be forgotten while it is waited for.
+    const { gateway, service } = await open({ idle: 800 });
     await arrive(gateway, alice);
-    await new Promise((settle) => setTimeout(settle, 450));
+    await new Promise((settle) => setTimeout(settle, 1_300));
     const before = service.count({ path: '/users/me' });
     await arrive(gateway, alice);
     expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);

@@ -14,6 +14,7 @@ import { createGatewayServer, type ServerOptions } from '../../src/server/pipeli
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { SimulatedPool } from '../support/simulatedPool.ts';
+import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
 const viewerId = 1;
@@ -209,6 +210,22 @@ describe('a request whose statement is not answered', () => {
     expect(response.statusCode).toBe(500);
     expect(log.join('')).toContain(`there was no response after ${longest} ms`);
   });
+});
+
+it('reports no subscription that lasts longer than a response may take', async () => {
+  const { url, sql, log } = await open();
+  sql.findMany.mockResolvedValue([]);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  const socket = await connectSocket({ url }, token);
+  socket.send({
+    id: '1',
+    type: 'subscribe',
+    payload: { query: 'subscription { dttDevice(databaseId: 1) { id } }' },
+  });
+  expect(await socket.next()).toMatchObject({ id: '1', type: 'next' });
+  vi.advanceTimersByTime(60_000);
+  expect(log).toEqual([]);
+  closeSockets();
 });
 
 describe('something unexpected', () => {

@@ -1,6 +1,6 @@
 /** A change feed for tests that does what the test says. */
 
-import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/changeFeed.ts';
+import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/feed/changeFeed.ts';
 
 /** A feed whose connection and announcements are the test's. */
 export function createFakeFeed() {

@@ -10,9 +10,9 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import type { ChangeFeed } from '../../src/database/changeFeed.ts';
 import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
+import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
@@ -130,6 +130,8 @@ export async function openTestGateway(
     demoToken: undefined,
     closing: closing.signal,
     additions: await loadAdditions(parts.config),
+    // A machine that tests keep busy is no overload.
+    longestWait: 20_000,
     ...options,
   });
   const responses = watchResponses(server);

@@ -2,7 +2,12 @@
 
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import type { Database } from '../../src/database/database.ts';
+import type pg from 'pg';
+
+/** A database that is reached by a pool: a `Database` is one. */
+export interface Target {
+  readonly pool: pg.Pool;
+}
 
 export interface Line {
   readonly url: string;
@@ -15,7 +20,7 @@ export interface Line {
   /** Drops what was held, and passes on what comes anew, notifications included. */
   release(): void;
   /** From now on, has new connections lead to another database of the server, as if to another server. */
-  redirect(other: Database): void;
+  redirect(other: Target): void;
   /** How many connections it has held so far. */
   held(): number;
   refuse(): Promise<void>;
@@ -27,21 +32,21 @@ export interface Line {
 const notificationResponse = 'A'.charCodeAt(0);
 
 /** A line to the server of the database. */
-export async function openLine(target: Database): Promise<Line> {
+export async function openLine(target: Target): Promise<Line> {
   const url = new URL(target.pool.options.connectionString ?? '');
   const sockets = new Set<Socket>();
   const held = new Set<Socket>();
   let holding = false;
   let deaf = false;
-  const nameOf = (database: Database) =>
-    new URL(database.pool.options.connectionString ?? '').pathname.slice(1);
+  const nameOf = ({ pool }: Target) => new URL(pool.options.connectionString ?? '').pathname.slice(1);
   let name = nameOf(target);
   const server = createServer((near) => {
     // The start-up message, which comes in one piece; all names are as long.
     const begun = name;
-    near.once('data', (data) =>
-      data.fill(begun, data.indexOf(nameOf(target)), data.indexOf(nameOf(target)) + begun.length),
-    );
+    if (begun !== nameOf(target))
+      near.once('data', (data) =>
+        data.fill(begun, data.indexOf(nameOf(target)), data.indexOf(nameOf(target)) + begun.length),
+      );
     const far = connect(Number(url.port), url.hostname);
     for (const [one, other] of [
       [near, far],

@@ -2,7 +2,8 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { appendFile, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,16 +25,52 @@ const password = 'postgres';
 export async function startPostgres(
   settings: Readonly<Record<string, string>> = { max_connections: '200' },
 ): Promise<PostgresServer> {
-  const { folder: programs, owner } = findPostgresPrograms();
+  const folder = await createFolder();
+  await initialiseData(folder, settings);
+  const port = await freePort();
+  const server = await runServer(folder, port);
+  return {
+    url: serverUrl(port),
+    createDatabase: (name) => createDatabase(serverUrl(port), name),
+    async stop() {
+      await server.stop('fast');
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The address of the server that listens on the port of this machine. */
+export function serverUrl(port: number): string {
+  return `postgresql://${user}:${password}@127.0.0.1:${port}`;
+}
+
+/** Creates an empty database on the server with the address. */
+export async function createDatabase(url: string, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: `${url}/postgres` });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
+  await client.end();
+}
+
+/** A temporary folder of a server, which is in `data` below it. */
+export async function createFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-postgres-'));
   // The server may run as another user, who has to get to its folder.
   await chmod(folder, 0o755);
+  return folder;
+}
+
+/** Fills the folder with a server that has no databases yet. */
+export async function initialiseData(
+  folder: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { folder: programs, owner } = findPostgresPrograms();
   const data = join(folder, 'data');
   await mkdir(data, { mode: 0o700 });
   if (owner.uid !== undefined && owner.gid !== undefined) await chown(data, owner.uid, owner.gid);
   const passwordFile = join(folder, 'password');
   await writeFile(passwordFile, `${password}\n`);
-  const options = { ...owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };
   await promisify(execFile)(
     join(programs, 'initdb'),
     [
@@ -44,34 +81,47 @@ export async function startPostgres(
       '--lc-messages=C',
       '--no-sync',
     ],
-    options,
+    options(folder),
   );
-  const port = await freePort();
-  const flags = Object.entries({ fsync: 'off', ...settings }).flatMap(([name, value]) => [
-    '-c',
-    `${name}=${value}`,
-  ]);
-  const server = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), ...flags], {
-    ...options,
+  // In the file rather than on the command line, so that ALTER SYSTEM can change them.
+  const lines = Object.entries({ fsync: 'off', ...settings }).map(
+    ([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`,
+  );
+  await appendFile(join(data, 'postgresql.conf'), lines.join(''));
+}
+
+/** How a server ends: after it has ended its connections and saved everything, or at once, as if it had crashed. */
+export type StopMode = 'fast' | 'immediate';
+
+export interface RunningServer {
+  stop(mode: StopMode): Promise<void>;
+}
+
+/** Runs the server of the folder, until it takes connections. */
+export async function runServer(folder: string, port: number): Promise<RunningServer> {
+  const { folder: programs } = findPostgresPrograms();
+  const server = spawn(join(programs, 'postgres'), ['-D', join(folder, 'data'), '-p', String(port)], {
+    ...options(folder),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
+  const abandon = () => {
+    server.kill('SIGQUIT');
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  };
+  process.once('exit', abandon);
+  const ended = once(server, 'exit').finally(() => process.off('exit', abandon));
   await isReady(server);
-  const url = `postgresql://${user}:${password}@127.0.0.1:${port}`;
   return {
-    url,
-    async createDatabase(name) {
-      const client = new pg.Client({ connectionString: `${url}/postgres` });
-      await client.connect();
-      await client.query(`CREATE DATABASE ${client.escapeIdentifier(name)}`);
-      await client.end();
-    },
-    async stop() {
-      const ended = once(server, 'exit');
-      server.kill('SIGINT');
+    async stop(mode) {
+      if (server.exitCode === null && server.signalCode === null)
+        server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
       await ended;
-      await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+function options(folder: string) {
+  return { ...findPostgresPrograms().owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };
 }
 
 /** Waits until the server takes connections, and fails with what it said when it ends instead. */
@@ -80,7 +130,7 @@ function isReady(server: ChildProcess): Promise<void> {
   return new Promise((settle, fail) => {
     server.stderr?.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-2_000);
-      if (said.includes('ready to accept connections')) settle();
+      if (/ready to accept (read-only )?connections/.test(said)) settle();
     });
     server.once('error', fail).once('exit', () => fail(new Error(`PostgreSQL did not start: ${said}`)));
   });

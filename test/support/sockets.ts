@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import WebSocket, { type ClientOptions } from 'ws';
 import type { TestGateway } from './gateway.ts';
 
-export const socketUrl = (gateway: TestGateway, path = '/graphql') =>
+export const socketUrl = (gateway: Pick<TestGateway, 'url'>, path = '/graphql') =>
   gateway.url.replace(/^http/, 'ws') + path;
 
 /** A client that says nothing by itself. */
@@ -29,7 +29,7 @@ export function closeSockets(): void {
 }
 
 export async function openSocket(
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'url'>,
   options: ClientOptions = {},
   protocols: readonly string[] = ['graphql-transport-ws'],
 ): Promise<RawSocket> {
@@ -67,7 +67,7 @@ export async function openSocket(
 
 /** A socket whose client has said who they are. */
 export async function connectSocket(
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'url'>,
   token: string,
   options: ClientOptions = {},
 ): Promise<RawSocket> {

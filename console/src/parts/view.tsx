@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { textOf } from '../api/graphql.ts';
 import { subscriptionOf } from '../api/live.ts';
-import { hasGraphiql } from '../page.ts';
+import { hasBeenUsed, hasGraphiql } from '../page.ts';
 
 /** A query with the variables that the view asks it with. */
 export interface Source {
@@ -27,7 +27,7 @@ export function View({ title, sources, children }: ViewProps) {
   }, [title]);
   // Who follows a link, or has signed in, goes on at the beginning of the new view. A page that was just loaded is left alone.
   useEffect(() => {
-    if (navigator.userActivation.hasBeenActive) heading.current?.focus();
+    if (hasBeenUsed()) heading.current?.focus();
   }, []);
   return (
     <>

@@ -19,7 +19,6 @@ import { join, resolve } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { type Change, listenToEngine } from '../../../src/database/changeFeed.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
@@ -28,6 +27,8 @@ import {
   hasDatabase,
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
+import type { Change } from '../../../src/database/feed/changeFeed.ts';
+import { listenToEngine } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';

@@ -15,12 +15,13 @@ import {
   type TestContext,
   vi,
 } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { findSilentTriggers } from '../../src/database/announcements.ts';
-import { type Change, type ChangeFeed, listenToServer } from '../../src/database/changeFeed.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { openLine } from '../support/line.ts';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
+import { findSilentTriggers } from '../../../src/database/announcements.ts';
+import type { Change, ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
+import { listenToServer } from '../../../src/database/feed/notify.ts';
+import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
+import { needsEngine, openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import { openLine } from '../../support/line.ts';
 
 let database: TestDatabase;
 let feed: ChangeFeed;

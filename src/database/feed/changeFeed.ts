@@ -1,0 +1,38 @@
+/**
+ * The change feed: whose data changed, whoever changed it. The triggers in the migrations announce it; the modules of
+ * this folder listen.
+ */
+
+import type { Prisma } from '../generated/prisma/client.ts';
+
+/** A table that has announcements. */
+export type Table = Prisma.ModelName;
+
+export type Change =
+  /** Something of one user changed. */
+  | { readonly kind: 'user'; readonly userId: number; readonly table: Table }
+  /** Anything may have changed: anybody's rows of the table, or of all tables where announcements may have been missed. */
+  | { readonly kind: 'all'; readonly table?: Table };
+
+/** Whether tokens may have changed. */
+export const concernsTokens = ({ table }: Change): boolean => table === undefined || table === 'ApiToken';
+
+export type ChangeListener = (change: Change) => void;
+
+export interface ChangeFeed {
+  /** Whether announcements are known to arrive. While they aren't, nothing that was read before may be trusted. */
+  readonly listening: boolean;
+  /** How often announcements began to arrive again. */
+  readonly reconnects: number;
+  /** Calls the listener for every change from now on, until the returned function is called. */
+  subscribe(listener: ChangeListener): () => void;
+  close(): Promise<void>;
+}
+
+/** What was announced: `<user id> <table>`, or `* <table>` when it concerns everybody. */
+export function changeOf(payload: string): Change {
+  const [user = '', table = ''] = payload.split(' ');
+  // The triggers send the names of their own tables.
+  if (/^\d+$/.test(user)) return { kind: 'user', userId: Number(user), table: table as Table };
+  return user === '*' && table !== '' ? { kind: 'all', table: table as Table } : { kind: 'all' };
+}

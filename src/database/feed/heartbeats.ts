@@ -1,0 +1,51 @@
+/** Announcements that a gateway makes to itself, to know that announcements arrive. */
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How often, in milliseconds, it is tried whether announcements arrive. */
+export const heartbeat = 2_000;
+/** How long, in milliseconds, the announcement of a heartbeat may be under way once it is made. */
+const longestDelivery = 2_000;
+
+/** Announces something in the way that writes do. */
+export type Announce = (payload: string) => Promise<unknown>;
+
+/** How the announcement of a heartbeat begins, which says nothing of any change. */
+const heartbeatPrefix = 'heartbeat ';
+
+export function createHeartbeats() {
+  /** The heartbeat that is under way, and what to do when it arrives. */
+  let expected = { payload: '', arrived: () => {} };
+  return {
+    /** Takes note of what arrived if it is a heartbeat. Those of other gateways are of no interest. */
+    hear(payload: string): boolean {
+      if (payload === expected.payload) expected.arrived();
+      return payload.startsWith(heartbeatPrefix);
+    },
+    /** Whether a heartbeat that is announced now arrives in time. */
+    async arrives(announce: Announce, lost: AbortSignal): Promise<boolean> {
+      const waiting = new AbortController();
+      const stop = () => waiting.abort();
+      let heard = false;
+      const payload = heartbeatPrefix + randomUUID();
+      expected = {
+        payload,
+        arrived() {
+          heard = true;
+          stop();
+        },
+      };
+      lost.addEventListener('abort', stop);
+      await announce(payload);
+      await pause(longestDelivery, waiting.signal);
+      lost.removeEventListener('abort', stop);
+      return heard;
+    },
+  };
+}
+
+/** Waits, in milliseconds. Gives false at once when the signal aborts. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
+  return sleep(milliseconds, true, { signal }).catch(() => false);
+}

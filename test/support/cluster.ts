@@ -1,0 +1,261 @@
+/** A primary with streaming standbys, of which each can be paused, promoted, stopped and cut off. */
+
+import { execFile } from 'node:child_process';
+import { appendFile, chown, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { type Line, openLine } from './line.ts';
+import {
+  createDatabase,
+  createFolder,
+  freePort,
+  initialiseData,
+  type RunningServer,
+  runServer,
+  type StopMode,
+  serverUrl,
+} from './postgres.ts';
+import { findPostgresPrograms } from './postgresPrograms.ts';
+
+export interface ClusterServer {
+  /** As a standby it goes by this name in `synchronous_standby_names`. */
+  readonly name: string;
+  readonly port: number;
+  /** Its address, to which `/` and the name of a database are added. */
+  readonly url: string;
+  /** Runs the statements, as one string, as the owner of everything, past all lines. */
+  query<Row extends pg.QueryResultRow>(sql: string, database?: string): Promise<Row[]>;
+  /** A line to a database of it, closed with the cluster. */
+  openLine(database: string): Promise<Line>;
+  /** Sets it for the whole server, without a restart. */
+  set(setting: string, value: string): Promise<void>;
+  stop(mode: StopMode): Promise<void>;
+  start(): Promise<void>;
+}
+
+export interface Standby extends ClusterServer {
+  /** What it streams through: held, nothing more arrives at it. */
+  readonly upstream: Line;
+  pauseReplay(): Promise<void>;
+  resumeReplay(): Promise<void>;
+  /** Makes it a primary, on a timeline of its own. */
+  promote(): Promise<void>;
+  /** Streams from the server from now on. */
+  follow(server: ClusterServer): Promise<void>;
+}
+
+export interface Cluster {
+  readonly primary: ClusterServer;
+  readonly standbys: readonly Standby[];
+  createDatabase(name: string): Promise<void>;
+  /** One more standby, of any server that takes writes. */
+  addStandby(of?: ClusterServer): Promise<Standby>;
+  /** Waits until the standbys have replayed what the server has written, all of the cluster's if none are named. */
+  isReplayed(standbys?: readonly Standby[], from?: ClusterServer): Promise<void>;
+  /** Stops and deletes everything. */
+  stop(): Promise<void>;
+}
+
+/** Wants a standby soon after it has come back, and leaves enough of the log for it. */
+const forReplication = {
+  wal_level: 'logical',
+  wal_keep_size: '256MB',
+  wal_retrieve_retry_interval: '100ms',
+  wal_receiver_status_interval: '1s',
+  max_connections: '100',
+};
+
+/** @param settings of every server; `synchronous_standby_names` is `set` once there are standbys. */
+export async function startCluster(
+  count = 2,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
+  const members: Member[] = [];
+  const stop = async () => {
+    await Promise.all(members.map((member) => member.remove()));
+  };
+  try {
+    const folder = await createFolder();
+    await initialiseData(folder, { ...forReplication, ...settings });
+    const first = await openMember('primary', folder);
+    members.push(first);
+    await first.server.start();
+    const standbys: Standby[] = [];
+    const addStandby = async (of: ClusterServer = first.server) => {
+      const source = members.find(({ server }) => server.port === of.port) ?? first;
+      const member = await copyMember(`standby${members.length}`, source);
+      members.push(member);
+      const standby = await asStandby(member, of);
+      standbys.push(standby);
+      return standby;
+    };
+    for (let made = 0; made < count; made++) await addStandby();
+    return {
+      primary: first.server,
+      standbys,
+      createDatabase: (name) => createDatabase(first.server.url, name),
+      addStandby,
+      isReplayed: (which = standbys, from = first.server) => isReplayed(from, which),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+interface Member {
+  readonly folder: string;
+  readonly server: ClusterServer;
+  readonly lines: Line[];
+  remove(): Promise<void>;
+}
+
+async function openMember(name: string, folder: string): Promise<Member> {
+  const port = await freePort();
+  const url = serverUrl(port);
+  const lines: Line[] = [];
+  let running: RunningServer | undefined;
+  const query = async <Row extends pg.QueryResultRow>(sql: string, database = 'postgres') => {
+    const client = new pg.Client({ connectionString: `${url}/${database}` });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query<Row>(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const server: ClusterServer = {
+    name,
+    port,
+    url,
+    query,
+    async openLine(database) {
+      // Nothing is asked through this pool unless the line is told to end connections at the server.
+      const pool = new pg.Pool({ connectionString: `${url}/${database}`, max: 1, allowExitOnIdle: true });
+      pool.on('error', () => {});
+      const line = await openLine({ pool });
+      lines.push(line);
+      return line;
+    },
+    async set(setting, value) {
+      await query(`ALTER SYSTEM SET ${setting} = ${pg.escapeLiteral(value)}`);
+      await query('SELECT pg_reload_conf()');
+    },
+    async stop(mode) {
+      await running?.stop(mode);
+      running = undefined;
+    },
+    async start() {
+      running ??= await runServer(folder, port);
+    },
+  };
+  return {
+    folder,
+    server,
+    lines,
+    async remove() {
+      for (const line of lines) await line.close();
+      await server.stop('immediate');
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A copy of the member while it runs, as `pg_basebackup` would make it: that program is not in the package from npm. */
+async function copyMember(name: string, source: Member): Promise<Member> {
+  const folder = await createFolder();
+  const data = join(folder, 'data');
+  const { owner } = findPostgresPrograms();
+  const session = new pg.Client({ connectionString: `${source.server.url}/postgres` });
+  await session.connect();
+  try {
+    await session.query('SELECT pg_backup_start($1, fast => true)', [name]);
+    // Files may go while it copies; what replay needs of them is in the log.
+    await promisify(execFile)('cp', ['-a', join(source.folder, 'data'), data]).catch((error: unknown) => {
+      if (!/No such file/.test(String(error))) throw error;
+    });
+    const { rows } = await session.query<{ labelfile: string }>(
+      'SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)',
+    );
+    await writeFile(join(data, 'backup_label'), rows[0]?.labelfile ?? '');
+  } finally {
+    await session.end();
+  }
+  // The log once more: it has to reach to where the copy ended.
+  await promisify(execFile)('cp', ['-a', join(source.folder, 'data/pg_wal/.'), join(data, 'pg_wal')]).catch(
+    () => {},
+  );
+  for (const name of ['postmaster.pid', 'postmaster.opts', 'pg_replslot', 'standby.signal'])
+    await rm(join(data, name), { recursive: true, force: true });
+  await mkdir(join(data, 'pg_replslot'), { mode: 0o700 });
+  await writeFile(join(data, 'standby.signal'), '');
+  for (const file of ['backup_label', 'standby.signal', 'pg_replslot'])
+    if (owner.uid !== undefined && owner.gid !== undefined)
+      await chown(join(data, file), owner.uid, owner.gid);
+  return openMember(name, folder);
+}
+
+/** Starts the copy as a standby, which streams through a line of its own. */
+async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
+  let upstream = await of.openLine('postgres');
+  const conninfo = () => {
+    const { port, username, password } = new URL(upstream.url);
+    return `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${member.server.name}`;
+  };
+  await appendFile(
+    join(member.folder, 'data/postgresql.auto.conf'),
+    `primary_conninfo = '${conninfo()}'\nsynchronous_standby_names = ''\n`,
+  );
+  const { server } = member;
+  await server.start();
+  return {
+    ...server,
+    get upstream() {
+      return upstream;
+    },
+    async pauseReplay() {
+      await server.query('SELECT pg_wal_replay_pause()');
+      // It is asked for first, and then done: a commit that is on its way may still be replayed.
+      await until(`${server.name} pauses`, async () => {
+        const [row] = await server.query<{ state: string }>(
+          'SELECT pg_get_wal_replay_pause_state() AS state',
+        );
+        return row?.state === 'paused';
+      });
+    },
+    async resumeReplay() {
+      await server.query('SELECT pg_wal_replay_resume()');
+    },
+    async promote() {
+      await server.query('SELECT pg_promote()');
+    },
+    async follow(next) {
+      await upstream.close();
+      upstream = await next.openLine('postgres');
+      await server.set('primary_conninfo', conninfo());
+    },
+  };
+}
+
+async function isReplayed(from: ClusterServer, standbys: readonly Standby[]): Promise<void> {
+  const [written] = await from.query<{ position: string }>('SELECT pg_current_wal_insert_lsn() AS position');
+  if (!written) throw new Error(`${from.name} does not say where it is`);
+  for (const standby of standbys)
+    await until(`${standby.name} has replayed ${written.position}`, async () => {
+      const [row] = await standby.query<{ replayed: boolean }>(
+        `SELECT pg_last_wal_replay_lsn() >= '${written.position}' AS replayed`,
+      );
+      return row?.replayed === true;
+    });
+}
+
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await isSo()); tries++) {
+    if (tries > 1_000) throw new Error(`waited in vain until ${what}`);
+    await sleep(10);
+  }
+}
