@@ -1,24 +1,35 @@
 /** Who may use the tools, and how much of them: a call is held to what a request of its own would be. */
 
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
 import { messages } from '../../src/errors.ts';
-import { createAccount } from '../support/accounts.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { connect, eras, textOf } from './client.ts';
 import { operationsFile } from './operations.ts';
 
+interface Served {
+  readonly gateway: TestGateway;
+  readonly account: Account;
+}
+
 const open: TestGateway[] = [];
-afterEach(async () => {
-  for (const gateway of open.splice(0)) await gateway.close();
+afterAll(async () => {
+  for (const gateway of open) await gateway.close();
 });
 
-async function serve(settings: Record<string, string> = {}, logLevel = 'error') {
+async function serve(settings: Record<string, string> = {}, logLevel = 'error'): Promise<Served> {
   const gateway = await openTestGateway(undefined, { settings: { MCP: 'read', ...settings }, logLevel });
   open.push(gateway);
   const account = await createAccount(gateway.database.client, 'alice');
   return { gateway, account };
 }
+
+/** What most tests ask: nothing in it is changed. */
+let usual: Served;
+beforeAll(async () => {
+  usual = await serve({ CORS_ORIGINS: 'https://app.example.com' });
+});
 
 interface Asked {
   readonly token?: string;
@@ -53,7 +64,7 @@ async function ask({ url }: TestGateway, { token, method = 'POST', headers = {},
 
 describe('without a valid token', () => {
   it('there is nothing but a 401, whatever is asked', async () => {
-    const { gateway } = await serve();
+    const { gateway } = usual;
     for (const method of ['initialize', 'tools/list', 'resources/list', 'ping'])
       expect((await ask(gateway, { body: { jsonrpc: '2.0', id: 1, method } })).status).toBe(401);
     const none = await ask(gateway, {});
@@ -69,13 +80,16 @@ describe('without a valid token', () => {
   });
 
   it.each(eras)('clients of %s are told so, also once it is revoked', async (era) => {
-    const { gateway, account } = await serve();
+    const { gateway } = usual;
     await expect(connect(gateway, undefined, era)).rejects.toThrow();
-    const client = await connect(gateway, account.token, era);
+    const { userId, token, username } = await createAccount(gateway.database.client, `of ${era}`);
+    const client = await connect(gateway, token, era);
     expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
-      data: { username: 'alice' },
+      data: { username },
     });
-    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany();
+    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
+      where: { userId },
+    });
     await revokeToken(gateway.database.client, id);
     await expect(client.callTool({ name: 'viewer', arguments: {} })).rejects.toThrow(/401|Unauthorized/i);
     await client.close();
@@ -95,7 +109,7 @@ describe('the limits', () => {
   });
 
   it('are for one message a request', async () => {
-    const { gateway, account } = await serve();
+    const { gateway, account } = usual;
     const body = Array.from({ length: 3 }, (_, id) => ({ ...call('viewer'), id }));
     const { status, text } = await ask(gateway, { token: account.token, body });
     expect(status).toBe(400);
@@ -115,13 +129,13 @@ describe('the limits', () => {
       400,
     ],
   ])('reject %s', async (_, body, status) => {
-    const { gateway, account } = await serve();
+    const { gateway, account } = usual;
     expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
     expect(gateway.log).toEqual([]);
   });
 
   it('take nothing but POST', async () => {
-    const { gateway, account } = await serve();
+    const { gateway, account } = usual;
     for (const method of ['GET', 'DELETE', 'PUT']) {
       const { status, headers } = await ask(gateway, { token: account.token, method });
       expect([status, headers.get('Allow')]).toEqual([405, 'POST']);
@@ -131,7 +145,7 @@ describe('the limits', () => {
 
 describe('pages', () => {
   it('of no origin that is named are refused, also where they seem to be the gateway’s own', async () => {
-    const { gateway, account } = await serve({ CORS_ORIGINS: 'https://app.example.com' });
+    const { gateway, account } = usual;
     const { token } = account;
     const own = new URL(gateway.url);
     for (const Origin of ['https://evil.example.com', own.origin, 'null', `http://localhost:${own.port}`])
@@ -144,7 +158,7 @@ describe('pages', () => {
   });
 
   it('that are named may send the headers of the protocol', async () => {
-    const { gateway } = await serve({ CORS_ORIGINS: 'https://app.example.com' });
+    const { gateway } = usual;
     const headers = { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' };
     const asked = await ask(gateway, { method: 'OPTIONS', headers });
     expect(asked.headers.get('Access-Control-Allow-Headers')).toMatch(
@@ -190,7 +204,7 @@ describe('what the settings leave out', () => {
   });
 
   it('is the schema, with INTROSPECTION=off', async () => {
-    const { gateway, account } = await serve();
+    const { gateway, account } = usual;
     const client = await connect(gateway, account.token);
     const { resources } = await client.listResources();
     const [{ uri } = expect.fail('there is none')] = resources;
