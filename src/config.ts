@@ -1,6 +1,7 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
+import { complaintAboutHosts, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
@@ -27,6 +28,15 @@ const integer = (min: number, max: number) =>
 const limit = (description: string, usual: number, max: number) =>
   setting(description, `an integer from 1 to ${max}`, integer(1, max).default(usual));
 
+const server = (description: string) => ({
+  ...setting(
+    description,
+    'a URL such as postgresql://user:password@host:5432/database',
+    z.string().refine(isDatabaseUrl).optional(),
+  ),
+  advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutHosts(value)),
+});
+
 const onOff = z.enum(['on', 'off']);
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -42,21 +52,33 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: {
+  DATABASE_URL: server(
+    'PostgreSQL (15 or later) to use instead of the embedded one; several hosts, separated by commas, of which the one is used that takes writes',
+  ),
+  DATABASE_DIRECT_URL: server(
+    'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
+  ),
+  DATABASE_REPLICA_URLS: {
     ...setting(
-      'PostgreSQL (15 or later) to use instead of the embedded one',
-      'a URL such as postgresql://user:password@host:5432/database',
+      'streaming standbys of DATABASE_URL to read from, each a server of its own; see deployment',
+      'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
       z
-        .url()
-        .regex(/^postgres(ql)?:\/\//)
+        .string()
+        .transform((text) => [...new Set(text.trim().split(/[\s,]+/))])
+        .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
         .optional(),
     ),
-    advice: (value: string) => (hasCutPassword(value) ? encodedPassword : undefined),
+    secret: true,
   },
   DATA_DIR: setting(
     'folder of the embedded database; unused with DATABASE_URL',
     'a path',
     z.string().min(1).default('.data'),
+  ),
+  CHANGE_FEED: setting(
+    'how PostgreSQL tells of changes: by `notify`, or by `logical` decoding, in whose way writers are not; `auto` is logical where nothing is in the way',
+    'auto, notify or logical',
+    z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: setting(
     'connections to the database that a process has at most, beside the two with which it listens',
@@ -245,7 +267,7 @@ export const settings = {
 } satisfies Record<string, Setting<unknown>>;
 
 /** What settings were called before 0.1.0, and are called now: an old name that was passed over would be a surprise. */
-const renamed: Readonly<Record<string, Name>> = {
+export const renamed: Readonly<Record<string, Name>> = {
   KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
   RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
 };
@@ -290,50 +312,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (complaint !== undefined) complaints.push(complaint);
     return [name, settings[name].schema.safeParse(given).data];
   });
+  if (env.DATABASE_DIRECT_URL && !env.DATABASE_URL)
+    complaints.push('DATABASE_DIRECT_URL is set without DATABASE_URL, which it goes with.');
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   // Each value came out of the schema of its own name, which is what Config says.
   return Object.fromEntries(entries) as Config;
-}
-
-/** The setting that is taken for each variable of the environment that is nearly one, in a line each. */
-export function findMisspelt(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = Object.keys(settings);
-  return Object.keys(env).flatMap((given) => {
-    if (!env[given] || known.includes(given) || Object.hasOwn(renamed, given)) return [];
-    const meant = known.find((name) => !env[name] && isNearly(given, name));
-    return meant === undefined ? [] : [`${given} is no setting, and has no effect: is ${meant} meant?`];
-  });
-}
-
-/** Whether the one may be a slip for the other: short names have to be closer, since many are alike by chance. */
-function isNearly(given: string, name: string): boolean {
-  const plain = (text: string) => text.toUpperCase().replaceAll(/[_-]/g, '');
-  const [one, other] = [plain(given), plain(name)];
-  // HOST, PORT and their like would have neighbours such as POST.
-  if (other.length < 7) return one === other;
-  const most = other.length < 10 ? 1 : 2;
-  // Which most are by their lengths alone: every start compares all variables with all settings.
-  return Math.abs(one.length - other.length) <= most && distance(one, other) <= most;
-}
-
-/** How many characters have to be put in, left out or replaced to make the one of the other (Levenshtein). */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
-  for (const [index, character] of [...one].entries()) {
-    const above = row;
-    row = [index + 1];
-    for (const [column, opposite] of [...other].entries())
-      row.push(
-        Math.min(
-          (above[column] ?? 0) + (character === opposite ? 0 : 1),
-          (above[column + 1] ?? 0) + 1,
-          (row[column] ?? 0) + 1,
-        ),
-      );
-  }
-  return row[other.length] ?? 0;
 }
 
 /** How a command is typed that is to reach the database of these settings. */

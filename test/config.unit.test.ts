@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Config, commandLine, findMisspelt, readConfig, shellWord } from '../src/config.ts';
+import { type Config, commandLine, readConfig, shellWord } from '../src/config.ts';
 import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
@@ -249,35 +249,6 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
       );
     },
   );
-});
-
-describe('a variable that is nearly a setting', () => {
-  it.each([
-    ['DATABSE_URL', 'DATABASE_URL'],
-    ['DATABASEURL', 'DATABASE_URL'],
-    ['database_url', 'DATABASE_URL'],
-    ['LOGLEVEL', 'LOG_LEVEL'],
-    ['LOG_LEVELS', 'LOG_LEVEL'],
-    ['CORS_ORIGIN', 'CORS_ORIGINS'],
-    ['DATADIR', 'DATA_DIR'],
-    ['RATELIMIT', 'RATE_LIMIT'],
-    ['WORKER', 'WORKERS'],
-    ['port', 'PORT'],
-  ])('is told of, with the setting: %s', (given, meant) => {
-    expect(findMisspelt({ [given]: 'x' })).toEqual([
-      `${given} is no setting, and has no effect: is ${meant} meant?`,
-    ]);
-  });
-
-  it.each([
-    ['is another word', { HOSTNAME: 'x', HOSTS: 'x', POST: 'x', PATH: 'x', HOME: 'x', TOKEN: 'x' }],
-    ['is empty', { LOGLEVEL: '' }],
-    ['stands beside the setting', { CORS_ORIGIN: 'x', CORS_ORIGINS: 'x' }],
-    ['has the name that a setting had once', { KEEP_ANSWERS_MB: '1' }],
-    ['is none of ours', { OTEL_EXPORTER_OTLP_HEADERS: 'x', DATABASE_PASSWORD: 'x', MAX_WIDTH: 'x' }],
-  ])('is not told of where it %s', (_, env) => {
-    expect(findMisspelt(env)).toEqual([]);
-  });
 });
 
 describe('the command line for a database', () => {

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { checkServer } from '../database/database.ts';
+import { type DatabaseSettings, findServer } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
 import { sayWaiting } from './database.ts';
@@ -11,9 +11,7 @@ export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
   .option('--json', 'as JSON')
   .action(async ({ json }: { json?: true }) => {
-    const { DATABASE_URL, DATA_DIR } = readConfig(process.env);
-    const applied =
-      DATABASE_URL === undefined ? await migrateEmbedded(DATA_DIR) : await migrateServer(DATABASE_URL);
+    const applied = await migrateNamed(readConfig(process.env));
     if (json) process.stdout.write(`${JSON.stringify({ applied }, null, 2)}\n`);
     else process.stdout.write(applied.map((name) => `${name}\n`).join(''));
     process.stderr.write(
@@ -28,10 +26,12 @@ const listener: MigrationListener = {
   },
 };
 
-/** Looks at the server first, which says better what is wrong with it. */
-async function migrateServer(url: string): Promise<string[]> {
-  await checkServer(url);
-  return migrate({ connectionString: url }, undefined, listener);
+async function migrateNamed(config: DatabaseSettings): Promise<string[]> {
+  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR } = config;
+  if (url === undefined) return migrateEmbedded(DATA_DIR);
+  // Looks at the server first, which says better what is wrong with it.
+  const { direct } = await findServer({ url, directUrl });
+  return migrate(direct, undefined, listener);
 }
 
 /** Uses the engine of the gateway that has the folder open, or opens it if none has. */

@@ -3,6 +3,8 @@
 import type pg from 'pg';
 import { shellWord } from '../config.ts';
 import { encodedPassword, errorText, hasCutPassword, SetupError, withoutPassword } from '../errors.ts';
+import { NoHost, NotPrimary, placeText } from './connection/hosts.ts';
+import type { ServerSetting } from './connection/server.ts';
 import { isSilence, silent } from './session.ts';
 
 /** PostgreSQL's codes for why it lets nobody in (its documentation, appendix A). */
@@ -30,15 +32,26 @@ function createRole({ host, port, user }: Address): string {
   return `If there is no such role, make it: ${command.map(shellWord).join(' ')}`;
 }
 
-/** @param client that could not connect, or lost its connection. */
+/**
+ * @param client that could not connect, or lost its connection.
+ * @param setting what the URL was given by.
+ */
 export function connectionError(
   url: string,
-  client: Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>,
+  client: Lost,
   error: unknown,
+  setting: ServerSetting = 'DATABASE_URL',
 ): SetupError {
   const shown = JSON.stringify(withoutPassword(url));
-  const { says, advice } = reasonOf(client, error, url);
-  return new SetupError(`DATABASE_URL is ${shown}, but ${says}. ${advice}`, { cause: error });
+  const { says, advice } = reasonOf(client, error, url, setting);
+  return new SetupError(`${setting} is ${shown}, but ${says}. ${advice}`, { cause: error });
+}
+
+type Lost = Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>;
+
+interface Reason {
+  readonly says: string;
+  readonly advice: string;
 }
 
 /**
@@ -46,10 +59,36 @@ export function connectionError(
  * @param url what the client was made of, if it was a URL.
  */
 export function reasonOf(
-  { host, port, user, database }: Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>,
+  client: Lost,
   error: unknown,
   url = '',
-): { says: string; advice: string } {
+  setting: ServerSetting = 'DATABASE_URL',
+): Reason {
+  if (error instanceof NoHost) return reasonOfAll(client, error, setting);
+  if (error instanceof NotPrimary) return { says: error.message, advice: namePrimary };
+  return reasonOfOne(client, error, url, setting);
+}
+
+const namePrimary = 'Name the primary as well, or promote a standby.';
+
+/** Of several hosts, each with its own. */
+function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting): Reason {
+  const reasons = failures.map(({ place, error }) => ({
+    place,
+    ...reasonOf({ user: client.user, database: client.database, ...place }, error, '', setting),
+  }));
+  const says = reasons.map((reason) => `${placeText(reason.place)}: ${reason.says}`).join('; ');
+  // What there is to do about a standby is no more than that.
+  const advice = reasons.find((reason) => reason.advice !== namePrimary)?.advice ?? namePrimary;
+  return { says: `none of its hosts can be used: ${says}`, advice };
+}
+
+function reasonOfOne(
+  { host, port, user, database }: Lost,
+  error: unknown,
+  url: string,
+  setting: ServerSetting,
+): Reason {
   if (isSilence(error)) return silent;
   const said = errorText(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -67,12 +106,12 @@ export function reasonOf(
   if (/^role ".*" does not exist$/.test(said))
     return {
       says: `the server has no such role (${said})`,
-      advice: `Correct its name in DATABASE_URL. ${createRole({ host, port, user })}`,
+      advice: `Correct its name in ${setting}. ${createRole({ host, port, user })}`,
     };
   if (/does not support SSL/.test(said))
     return {
       says: `the server does not offer TLS (${said})`,
-      advice: 'Leave sslmode out of DATABASE_URL, or switch TLS on at the server.',
+      advice: `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
     };
   // What pg throws when a server asks for what the URL does not have.
   if (/password must be a string/.test(said))
@@ -83,7 +122,7 @@ export function reasonOf(
   if (/^[\dA-Z]{5}$/.test(code) && /\d/.test(code))
     return {
       says: `the server does not let it in: ${said}`,
-      advice: 'See to that, or correct DATABASE_URL.',
+      advice: `See to that, or correct ${setting}.`,
     };
   // What is said names the host, which a part of the password stands for here.
   if (hasCutPassword(url))
@@ -93,6 +132,6 @@ export function reasonOf(
     };
   return {
     says: `cannot be reached: ${said}`,
-    advice: 'Start the server, or correct DATABASE_URL; unset it for the embedded database.',
+    advice: `Start the server, or correct ${setting}${setting === 'DATABASE_URL' ? '; unset it for the embedded database' : ''}.`,
   };
 }

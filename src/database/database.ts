@@ -3,11 +3,18 @@
 import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
+import { clientsOf, type ServerConfig } from './connection/client.ts';
+import { checkDirect } from './connection/direct.ts';
+import type { Hosts } from './connection/hosts.ts';
+import { carriesNames } from './connection/namedStatements.ts';
+import { serverOf } from './connection/server.ts';
 import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
-import { listenToEngine, listenToServer } from './feed/notify.ts';
-import { type MigrationListener, migrate } from './migrate.ts';
+import { listenToEngine } from './feed/engine.ts';
+import { listenToServer } from './feed/server.ts';
+import type { Way } from './feed/ways.ts';
+import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
@@ -28,17 +35,38 @@ export interface Bounds {
   readonly statement: number;
 }
 
+/** How changes are to be told of. */
+export interface FeedChoice {
+  readonly wanted: Config['CHANGE_FEED'];
+  /** Told which way it is, where there was a choice. */
+  chosen(outcome: { readonly way: Way; readonly why?: string }): void;
+}
+
 export interface Database extends Connected {
   /** Whether the engine runs inside this process. */
   readonly embedded: boolean;
+  /** How a session of one's own is made, past any pooler that the pool goes through. */
+  readonly direct: ServerConfig;
+  /** Of several hosts, which the pool connects to. */
+  readonly hosts?: Hosts | undefined;
   /** Settles when the engine has failed for good, which one inside this process may do. */
   readonly failure: Promise<Error>;
-  /** Begins to listen to the changes that anybody makes. The feed is the caller's to close, before the database. */
-  openChangeFeed(): Promise<ChangeFeed>;
+  /**
+   * Begins to listen to the changes that anybody makes, in the way that is chosen or else in which they are announced. The
+   * feed is the caller's to close, before the database.
+   */
+  openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
 }
+
+const engineNotifies =
+  'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
 
 /** The oldest PostgreSQL that the migrations and the tests are written for. */
 export const oldestServer = 15;
+
+/** What of the settings says which database it is, and how it is reached. */
+export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
+  Partial<Pick<Config, 'DATABASE_DIRECT_URL'>>;
 
 /**
  * Opens the database that the settings name and applies pending migrations.
@@ -46,11 +74,12 @@ export const oldestServer = 15;
  * @throws {SetupError} when it cannot be reached, is too old, or is in use by another gateway.
  */
 export async function openDatabase(
-  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  config: DatabaseSettings,
   bounds?: Bounds,
   listener?: MigrationListener,
 ): Promise<Database> {
-  if (config.DATABASE_URL !== undefined) return openServer(config.DATABASE_URL, bounds, listener);
+  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
+  if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR, { packed: await newDatabaseFile() });
   const { connection } = postgres;
   try {
@@ -58,8 +87,12 @@ export async function openDatabase(
     return {
       ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
       embedded: true,
+      direct: connection,
       failure: postgres.failure,
-      openChangeFeed: () => listenToEngine(postgres),
+      async openChangeFeed(choice) {
+        if (choice?.wanted === 'logical') throw new SetupError(engineNotifies);
+        return listenToEngine(postgres);
+      },
     };
   } catch (error) {
     await postgres.close();
@@ -72,7 +105,7 @@ export async function openDatabase(
  * process that has it open, and opened here only if none has.
  */
 export async function joinDatabase(
-  config: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
+  config: DatabaseSettings,
   listener?: MigrationListener,
 ): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
@@ -81,23 +114,43 @@ export async function joinDatabase(
     : openDatabase(config, undefined, listener);
 }
 
-async function openServer(url: string, bounds?: Bounds, listener?: MigrationListener): Promise<Database> {
-  const connection = { connectionString: url };
-  const pooled = await checkServer(url);
+interface ServerUrls {
+  readonly url: string;
+  readonly directUrl?: string | undefined;
+}
+
+async function openServer(
+  urls: ServerUrls,
+  bounds?: Bounds,
+  listener?: MigrationListener,
+): Promise<Database> {
+  const { server, direct, pooled, decodes } = await findServer(urls);
+  // Commands have few statements, and are soon done.
+  const named = !pooled || (bounds !== undefined && (await carriesNames(server)));
   const database = connectTo(
-    { ...connection, ...boundsOnClient(bounds), ...(pooled ? {} : sessionOfOurOwn(bounds)) },
+    {
+      ...server,
+      ...clientsOf(server),
+      ...boundsOnClient(bounds),
+      ...(pooled ? {} : sessionOfOurOwn(bounds)),
+    },
     async () => {},
-    pooled ? undefined : createStatementNames(),
+    named ? createStatementNames() : undefined,
   );
-  if (!pooled) database.pool.on('connect', (client) => boundStatements(client));
+  if (named) database.pool.on('connect', (client) => boundStatements(client));
   try {
-    await migrate(connection, undefined, listener);
+    await migrate(direct, undefined, listener);
     return {
       ...database,
       embedded: false,
+      direct,
+      hosts: server.hosts,
       // A server that is away may come back.
       failure: new Promise(() => {}),
-      openChangeFeed: () => listenToServer(connection),
+      async openChangeFeed(choice) {
+        if (choice) await chooseFeed(choice, direct, decodes);
+        return listenToServer(direct, server);
+      },
     };
   } catch (error) {
     await database.close();
@@ -105,16 +158,54 @@ async function openServer(url: string, bounds?: Bounds, listener?: MigrationList
   }
 }
 
+export interface FoundServer {
+  readonly server: ServerConfig;
+  readonly direct: ServerConfig;
+  /** Whether the server stands behind a pooler. */
+  readonly pooled: boolean;
+  /** Whether it has logical decoding. */
+  readonly decodes: boolean;
+}
+
 /**
- * Whether the server stands behind a pooler.
+ * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
+ * logical decoding, and asks nothing.
+ */
+async function chooseFeed(
+  { wanted, chosen }: FeedChoice,
+  direct: ServerConfig,
+  decodes: boolean,
+): Promise<void> {
+  if (wanted === 'auto' && !decodes) return;
+  const { chooseWay } = await import('./feed/choose.ts');
+  chosen(await chooseWay(wanted, direct));
+}
+
+/**
+ * Looks at the server before it is used.
  * @throws {SetupError} when it cannot be reached, or not be used.
  */
-export async function checkServer(url: string): Promise<boolean> {
-  const { client, close } = createSession({ connectionString: url });
+export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
+  rejectSchemaParameter(url);
+  const server = serverOf(url);
+  const { pooled, decodes } = await checkServer(server, url);
+  if (directUrl === undefined) return { server, direct: server, pooled, decodes };
+  rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
+  const direct = serverOf(directUrl);
+  await checkDirect({ server, direct, url, directUrl });
+  return { server, direct, pooled, decodes };
+}
+
+/** Whether the server stands behind a pooler, and whether it has logical decoding. */
+async function checkServer(
+  server: ServerConfig,
+  url: string,
+): Promise<{ pooled: boolean; decodes: boolean }> {
+  const { client, close } = createSession(server);
   try {
     await client.connect();
-    const { rows } = await client.query<{ version: string }>(
-      `SELECT current_setting('server_version_num') AS version`,
+    const { rows } = await client.query<{ version: string; decodes: boolean }>(
+      `SELECT current_setting('server_version_num') AS version, current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
     if (version < oldestServer) {
@@ -122,7 +213,7 @@ export async function checkServer(url: string): Promise<boolean> {
     }
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
-    return pooled;
+    return { pooled, decodes: rows[0]?.decodes ?? false };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     throw connectionError(url, client, error);
@@ -141,7 +232,7 @@ const longestIdle = 60_000;
 const longestOfCommand = 60_000;
 
 /** What holds also where the server is gone without a word. */
-function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
+export function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
   return bounds
     ? { max: bounds.connections, query_timeout: bounds.statement + lateness }
     : { query_timeout: longestOfCommand };
@@ -152,7 +243,9 @@ function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-function sessionOfOurOwn(bounds: Bounds | undefined): pg.PoolConfig {
+export function sessionOfOurOwn(bounds: Bounds | undefined): {
+  onConnect(client: pg.ClientBase): Promise<unknown>;
+} {
   const text = sessionSettings(
     bounds && {
       statement_timeout: String(bounds.statement),

@@ -4,6 +4,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { errorText, SetupError } from '../errors.ts';
+import type { ServerConfig } from './connection/client.ts';
+import type { ServerSetting } from './connection/server.ts';
 import { findOccupants } from './occupants.ts';
 import { lackOfSchema } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
@@ -48,11 +50,10 @@ export interface MigrationListener {
  * @throws {SetupError} when a migration fails, the role may not apply it, or the database was migrated by a later version.
  */
 export async function migrate(
-  connection: pg.ClientConfig,
+  connection: ServerConfig,
   folder = checkedIn,
   listener: MigrationListener = {},
 ): Promise<string[]> {
-  rejectSchemaParameter(connection);
   const migrations = await readMigrations(folder);
   const { client, close } = createSession(connection);
   let pending: Migration[] = [];
@@ -149,11 +150,11 @@ export async function readOccupants(client: pg.Client, folder = checkedIn) {
  * `?schema=` is Prisma's own: PostgreSQL does not know it, and the tables would be made in another schema.
  * @throws {SetupError} where the URL has it.
  */
-export function rejectSchemaParameter({ connectionString }: pg.ClientConfig): void {
-  const schema = connectionString && new URL(connectionString).searchParams.get('schema');
+export function rejectSchemaParameter(url: string, setting: ServerSetting = 'DATABASE_URL'): void {
+  const schema = new URLSearchParams(url.split('?')[1]).get('schema');
   if (schema && schema !== 'public') {
     throw new SetupError(
-      `DATABASE_URL has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
+      `${setting} has ?schema=${schema}, which only Prisma knows: write ?options=-c%20search_path%3D${schema} instead.`,
     );
   }
 }

@@ -4,27 +4,30 @@
  * they like: so a connection remembers those that it used last, and has the server forget the others.
  */
 
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 
 /** The most statements that a connection remembers: many times what the operations of a frontend come to. */
 export const maxStatements = 250;
 
-/** How many texts have a name. A text that lost its name gets a new one: no name ever stands for two texts. */
+/** How many texts have a name at hand. */
 const maxNames = 4 * maxStatements;
 
 /** In characters: several times what any operation comes to without a filter. The plan of a filter can be very large. */
 const longestRemembered = 8_000;
 
-/** Gives each SQL text a name, but the empty one to those that are too long to be remembered. */
+/**
+ * Gives each SQL text a name, but the empty one to those that are too long to be remembered. It is made of the text: where
+ * a pooler has several clients use one session, whatever goes by that name there is what was meant.
+ */
 export function createStatementNames(): (text: string) => string {
   const names = new LRUCache<string, string>({ max: maxNames });
-  let given = 0;
   return (text) => {
     if (text.length > longestRemembered) return '';
     const known = names.get(text);
     if (known !== undefined) return known;
-    const name = `dovetail_${++given}`;
+    const name = `dovetail_${createHash('sha256').update(text).digest('base64url').slice(0, 22)}`;
     names.set(text, name);
     return name;
   };

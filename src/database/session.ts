@@ -2,7 +2,8 @@
 
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
+import { createClient, type ServerConfig } from './connection/client.ts';
 
 /** How long, in milliseconds, it is waited for a connection. */
 export const longestConnecting = 5_000;
@@ -21,9 +22,9 @@ export interface Session {
 }
 
 /** @param statement how long, in milliseconds, a statement may take for which nothing else is said. */
-export function createSession(connection: pg.ClientConfig, statement = longestLook): Session {
+export function createSession(connection: ServerConfig, statement = longestLook): Session {
   const socket = new Socket();
-  const client = new pg.Client({
+  const client = createClient({
     ...connection,
     connectionTimeoutMillis: longestConnecting,
     query_timeout: statement,

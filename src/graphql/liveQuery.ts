@@ -22,7 +22,7 @@ export interface LiveQueryOptions {
   execute(): Promise<ExecutionResult>;
   readonly follow: Follow;
   readonly inTurn: Turns<number>;
-  /** The version of the viewer's data, or undefined while changes are not heard of. */
+  /** The version of the viewer's data, or undefined while what is read of it may not be remembered. */
   versionOf(viewerId: number): number | undefined;
   /** Called when nobody can join any more. */
   onEnd(): void;

@@ -4,7 +4,8 @@
  * Everything hangs on one number per viewer, their version, which every announced change and every write through
  * this process raises. A response is stored under the version at which its computation began, and holds only
  * while that is still the version. So a response that was overtaken by a change is never served, and while the
- * change feed is down none is. None is cached for longer than a while, so that whatever was not announced heals.
+ * change feed is down none is, nor while a change of the viewer's was announced that snapshots may not see yet: what is
+ * read then may be from before it, and is not stored under any version. None is cached for longer than a while, so that whatever was not announced heals.
  */
 
 import { LRUCache } from 'lru-cache';
@@ -25,7 +26,7 @@ export interface ResponseCache {
    * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
-  /** The version of a viewer's data, or undefined while changes are not heard of. */
+  /** The version of a viewer's data, or undefined while what is read of it may not be remembered. */
   versionOf(viewerId: number): number | undefined;
   /** Must be called after a write through this process, before it is acknowledged. */
   invalidate(viewerId: number): void;
@@ -82,19 +83,19 @@ export function createResponseCache(
   return {
     counters,
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
-    versionOf: (viewerId) => (feed.listening ? versions.of(viewerId) : undefined),
+    versionOf: (viewerId) => (feed.trusts(viewerId) ? versions.of(viewerId) : undefined),
     invalidate: versions.raise,
 
     get(viewerId, request) {
       const entry = entries.get(`${viewerId} ${request}`);
-      if (!entry || !feed.listening || entry.version !== versions.of(viewerId)) return undefined;
+      if (!entry || !feed.trusts(viewerId) || entry.version !== versions.of(viewerId)) return undefined;
       counters.hits++;
       return entry.response;
     },
 
     compute(viewerId, request, compute) {
       counters.misses++;
-      if (maxBytes === 0 || !feed.listening) return compute().then(({ response }) => response);
+      if (maxBytes === 0 || !feed.trusts(viewerId)) return compute().then(({ response }) => response);
 
       // The version is part of the key: a request that begins after a change must not share what began before.
       const version = versions.of(viewerId);
@@ -108,7 +109,7 @@ export function createResponseCache(
       const computing = compute()
         .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
-          if (feed.listening && versions.of(viewerId) === version)
+          if (feed.trusts(viewerId) && versions.of(viewerId) === version)
             return shares.store(key, { viewerId, version, response });
           counters.overtaken++;
           return response;

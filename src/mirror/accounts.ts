@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Learn } from './account.ts';
 import { createActivationTurns } from './activationTurns.ts';
@@ -16,6 +17,8 @@ import { type Timing, UpstreamError } from './upstream.ts';
 
 export interface AccountsOptions {
   readonly pool: pg.Pool;
+  /** How a session of one's own is made; undefined over the embedded engine, which no other process can have open. */
+  readonly direct: ServerConfig | undefined;
   readonly feed: ChangeFeed;
   readonly base: string;
   readonly timing: Partial<Timing>;
@@ -129,7 +132,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       id,
       inTurn,
       budget: budgetOf(id),
-      activateInTurn: createActivationTurns(pool.options.connectionString, id),
+      activateInTurn: createActivationTurns(options.direct, id),
       runs: createRuns({ ...options, userId: id }),
       onChanged: () => options.onChanged(id),
       onSuccess: outcomes.succeed,

@@ -5,6 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import type { ServerConfig } from '../database/connection/client.ts';
 import { createTurnQueue } from '../database/embedded/turn.ts';
 import { createSession } from '../database/session.ts';
 import { clientError, messages } from '../errors.ts';
@@ -23,8 +24,8 @@ const notAvailable = '55P03';
 
 export type InTurn = <T>(run: () => Promise<T>) => Promise<T>;
 
-/** @param url of the server; undefined for an embedded database, which no other process can have open. */
-export function createActivationTurns(url: string | undefined, userId: number): InTurn {
+/** @param direct how a session of one's own is made; undefined for an embedded database, which no other process can have open. */
+export function createActivationTurns(direct: ServerConfig | undefined, userId: number): InTurn {
   const queue = createTurnQueue();
   return async (run) => {
     const until = Date.now() + longestWait;
@@ -35,7 +36,7 @@ export function createActivationTurns(url: string | undefined, userId: number): 
       throw busy();
     }
     try {
-      return url === undefined ? await run() : await whileLocked(url, userId, until, run);
+      return direct === undefined ? await run() : await whileLocked(direct, userId, until, run);
     } finally {
       end();
     }
@@ -43,8 +44,13 @@ export function createActivationTurns(url: string | undefined, userId: number): 
 }
 
 /** Runs it on a connection beside the pool, whose connections what it does may all need. */
-async function whileLocked<T>(url: string, userId: number, until: number, run: () => Promise<T>): Promise<T> {
-  const { client, close } = createSession({ connectionString: url }, 2 * longestWait);
+async function whileLocked<T>(
+  direct: ServerConfig,
+  userId: number,
+  until: number,
+  run: () => Promise<T>,
+): Promise<T> {
+  const { client, close } = createSession(direct, 2 * longestWait);
   try {
     await client.connect();
     // Only in a transaction is a session, and so the lock, one's own behind every pooler.

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { isIssued } from '../auth/tokens.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
+import type { ServerConfig } from '../database/connection/client.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { clientError, messages, SetupError } from '../errors.ts';
@@ -49,6 +50,8 @@ export interface MirrorService {
 
 export interface MirrorOptions {
   readonly pool: pg.Pool;
+  /** How a session of one's own is made; undefined over the embedded engine, which no other process can have open. */
+  readonly direct: ServerConfig | undefined;
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly logger: Logger;

@@ -131,6 +131,7 @@ function operationOf(
       ...(route.path.includes('{id}') ? [idParameter(selection, example)] : []),
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
       reference('parameters', 'TargetUserId'),
+      reference('parameters', 'Position'),
       ...(route.isMutation ? [] : [reference('parameters', 'IfNoneMatch')]),
     ],
     ...(route.body && {
@@ -182,7 +183,9 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
-      headers: route.isMutation ? deprecation : cached,
+      headers: route.isMutation
+        ? { 'Dovetail-Position': reference('headers', 'Position'), ...deprecation }
+        : cached,
       content: {
         'application/json': {
           schema: exactly({ ok: { type: 'boolean', const: true }, data }),
@@ -209,6 +212,7 @@ function failuresOf(route: Route): Record<number, readonly string[]> {
       ...(route.body ? [route.body.message] : []),
       messages.invalidId,
       ...(route.isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
+      messages.wrongPosition,
     ],
     401: [messages.unauthorized],
     403: [forbiddenUser('2')],
@@ -239,6 +243,8 @@ function failure(
 const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
 const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
 
+const positionPattern = '^[0-9A-F]{1,8}/[0-9A-F]{1,8}$';
+
 export const parameters = {
   Limit: {
     name: 'limit',
@@ -258,6 +264,13 @@ export const parameters = {
     description: "Whose data is meant. Only the viewer's own id is accepted.",
     schema: { type: 'integer', minimum: 1 },
   },
+  Position: {
+    name: 'Dovetail-Position',
+    in: 'header',
+    description:
+      'That of the response to a write: the response is as new as that write, whichever gateway of several it comes from.',
+    schema: { type: 'string', pattern: positionPattern },
+  },
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
@@ -267,6 +280,11 @@ export const parameters = {
 } as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
+  Position: {
+    description:
+      'How far the database has come with the write; sent back with a request, that request reads nothing older. The embedded database, which has one gateway, gives none.',
+    schema: { type: 'string', pattern: positionPattern },
+  },
   ETag: { description: 'Stands for these very bytes.', required: true, schema: { type: 'string' } },
   WwwAuthenticate: {
     description: 'The scheme, and what is wrong with the token, if there is one.',

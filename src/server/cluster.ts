@@ -35,9 +35,14 @@ export interface Workers extends Serving {
 
 /**
  * Starts worker processes, which run the command line of this one, and replaces those that die.
+ * @param onStart told of each.
  * @returns undefined when one ended before all of them served: it has said why.
  */
-export async function startWorkers(count: number, logger: Logger): Promise<Workers | undefined> {
+export async function startWorkers(
+  count: number,
+  logger: Logger,
+  onStart: (worker: Worker) => void = () => {},
+): Promise<Workers | undefined> {
   let state: 'starting' | 'serving' | 'closing' = 'starting';
   const running = new Set<Worker>();
 
@@ -46,8 +51,9 @@ export async function startWorkers(count: number, logger: Logger): Promise<Worke
     const began = performance.now();
     running.add(worker);
     return new Promise((settle) => {
-      // A worker sends one thing, which is what `tellServing` is given.
-      worker.once('message', (serving: Serving) => settle(serving));
+      // What else it sends is for others.
+      worker.on('message', (sent: Serving | object) => 'url' in sent && settle(sent));
+      onStart(worker);
       worker.once('exit', (code, signal) => {
         running.delete(worker);
         settle(undefined);

@@ -6,8 +6,11 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
-import { type Database, openDatabase } from '../database/database.ts';
+import { placeText } from '../database/connection/hosts.ts';
+import { type Bounds, type Database, type FeedChoice, openDatabase } from '../database/database.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
+import type { Replicas } from '../database/replicas/replicas.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
@@ -57,15 +60,12 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     connections: config.DATABASE_CONNECTIONS,
     statement: config.STATEMENT_TIMEOUT * 1_000,
   };
-  const listener: MigrationListener = {
-    waiting: () => logger.info('waiting for another process that migrates the database'),
-    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
-    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
-  };
-  const database = parts.add(await openDatabase(config, bounds, listener));
+  const database = parts.add(await openDatabase(config, bounds, logMigrations(logger)));
   const { pool, embedded } = database;
+  logMoves(database, logger);
+  const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
-  const feed = parts.add(await database.openChangeFeed());
+  const feed = parts.add(await database.openChangeFeed(feedChoice(config, logger)));
   if (!feed.listening) logger.warn('changes are not heard of: nothing is cached');
   const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
@@ -73,10 +73,15 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   });
   const { sql } = database;
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { ...times, pool, sql, feed, logger, onChanged });
+  const mirror = await openMirrorService(config, { ...times, pool, direct, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
+  const replicas = await openStandbys(config, { database, bounds, feed, logger }, parts);
   const demoToken = embedded && !mirror ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const { metrics, metricsUrl } = await openMetrics(config, { pool, responseCache, feed, mirror }, parts);
+  const { metrics, metricsUrl } = await openMetrics(
+    config,
+    { pool, responseCache, feed, mirror, replicas },
+    parts,
+  );
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -89,6 +94,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     closing: closing.signal,
     mirror,
     additions: await loadAdditions(config),
+    replicas,
   });
   const url = await listen(server, config, 'PORT');
   parts.add({ close: () => closeServer(server, closing) });
@@ -105,6 +111,28 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
       await parts.close();
       logger.info('closed');
     },
+  };
+}
+
+function logMoves({ hosts }: Database, logger: Logger): void {
+  hosts?.onMoved((place) =>
+    logger.warn({ host: placeText(place) }, 'another server of the database has taken over'),
+  );
+}
+
+function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {
+  return {
+    wanted,
+    chosen: ({ way, why }) =>
+      logger.info({ feed: way, ...(why !== undefined && { why }) }, 'changes are announced'),
+  };
+}
+
+function logMigrations(logger: Logger): MigrationListener {
+  return {
+    waiting: () => logger.info('waiting for another process that migrates the database'),
+    pending: ({ length }) => logger.info({ pending: length }, 'applying migrations'),
+    repaired: (repair) => logger.warn({ repair }, 'a migration has repaired the database'),
   };
 }
 
@@ -151,6 +179,31 @@ async function openTraces(
   if (endpoint === undefined) return;
   const { startTraces } = await import('../telemetry/traces.ts');
   parts.add(startTraces(endpoint, logger));
+}
+
+/** Loaded only where the settings ask for them. */
+async function openStandbys(
+  { DATABASE_REPLICA_URLS: urls, DATABASE_URL: primary, UPSTREAM_URL: upstream }: Config,
+  {
+    database,
+    bounds,
+    feed,
+    logger,
+  }: { database: Database; bounds: Bounds; feed: ChangeFeed; logger: Logger },
+  parts: Parts,
+): Promise<Replicas | undefined> {
+  if (urls === undefined) return undefined;
+  if (primary === undefined)
+    throw new SetupError(
+      'DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.',
+    );
+  // What a mirror has just brought here is read at once.
+  if (upstream !== undefined)
+    throw new SetupError('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
+  const { openReplicas } = await import('../database/replicas/replicas.ts');
+  const { sql } = database;
+  const onChange = (standby: string, status: string) => logger.info({ standby, status }, 'standby');
+  return parts.add(await openReplicas({ urls, sql, feed, bounds, onChange }));
 }
 
 /** Loaded only where the settings ask for them. */

@@ -12,6 +12,7 @@ import { requestSpans } from '../channels.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import type { Replicas } from '../database/replicas/replicas.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler, type GraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
@@ -32,7 +33,7 @@ import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
-import type { Task, Work } from '../http/task.ts';
+import type { OtherWork, Task, Work } from '../http/task.ts';
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
 import { GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
@@ -49,6 +50,7 @@ import { runBatch } from './batch.ts';
 import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
+import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
 import { createShedding } from './shedding.ts';
 import { createUpgrades } from './upgrades.ts';
@@ -75,6 +77,8 @@ export interface ServerOptions {
   mirror?: MirrorService | undefined;
   /** What only some gateways have. */
   additions?: Additions | undefined;
+  /** For a database that has standbys to read from. */
+  replicas?: Replicas | undefined;
 }
 
 export interface Pipeline {
@@ -162,7 +166,7 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
 }
 
 function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
-  const { config, database, feed, responseCache, logger, mirror } = options;
+  const { config, database, feed, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
@@ -173,7 +177,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch, persistedFile } = createHandlers(options, { viewers, places, open });
-  const runTask = createTaskRunner(responseCache, shed);
+  const { runTask, ready } = createRunning(options, shed);
   const run = createInnerRunner({ graphql, rest, runTask });
   const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
   const enter = createEntry({ identify, limitRate });
@@ -193,7 +197,8 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
     const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
     const { viewer } = entered;
-    const early = viewer && mirror ? await mirror.admit(exchange, viewer) : undefined;
+    const readying = viewer ? ready(exchange, viewer) : undefined;
+    const early = readying && (await readying);
     if (early) return early;
     // An operation whose client wants it no more is not begun.
     if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
@@ -254,11 +259,55 @@ function createInnerRunner({ graphql, rest, runTask }: InnerRunnerOptions) {
 
 type TaskRunner = ReturnType<typeof createTaskRunner>;
 
+/** What is to be told of a viewer whose data has changed. */
+function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId: number) => void {
+  if (!replicas) return responseCache.invalidate;
+  return (viewerId) => {
+    responseCache.invalidate(viewerId);
+    replicas.changed(viewerId);
+  };
+}
+
+/** What runs tasks, and what has to be so before a request becomes one. */
+function createRunning(options: ServerOptions, shed: Shed) {
+  const { database, responseCache, mirror } = options;
+  const onChanged = createOnChanged(options);
+  const positions = database.embedded ? undefined : createPositions(database.sql, onChanged);
+  return {
+    runTask: createTaskRunner({ responseCache, shed, onChanged, positions }),
+    ready: createReady(mirror, positions),
+  };
+}
+
+/** Waits until what is here is as new as the request needs it, or responds to one for which it is not. */
+function createReady(mirror: MirrorService | undefined, positions: Positions | undefined) {
+  return (exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined => {
+    const receive = () => positions?.receive(exchange, viewer);
+    return mirror ? mirror.admit(exchange, viewer).then((early) => early ?? receive()) : receive();
+  };
+}
+
+interface TaskRunnerOptions {
+  readonly responseCache: ResponseCache;
+  readonly shed: Shed;
+  /** Told of a viewer who may have written something. */
+  readonly onChanged: (viewerId: number) => void;
+  readonly positions: Positions | undefined;
+}
+
 /**
  * Runs a task, unless there is a cached response: those are sent however much waits. What it asks of which API is the
  * request's own, unless that stands for another.
  */
-function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
+function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRunnerOptions) {
+  const cache = { compute: responseCache.compute, invalidate: onChanged };
+
+  async function tellAfter(running: ReturnType<typeof runWork>, exchange: Exchange, work: OtherWork) {
+    const response = await running;
+    if (work.mayHaveWritten()) await positions?.tell(exchange, response);
+    return response;
+  }
+
   return (
     exchange: Exchange,
     viewer: Viewer | null,
@@ -273,7 +322,8 @@ function createTaskRunner(responseCache: ResponseCache, shed: Shed) {
     const run = () => {
       const work = task.prepare();
       if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
-      return runWork(work, { viewer, cacheKey }, responseCache);
+      const running = runWork(work, { viewer, cacheKey }, cache);
+      return positions && viewer && work.kind === 'other' ? tellAfter(running, exchange, work) : running;
     };
     const shedding = shed(exchange, viewer);
     if (shedding instanceof Promise)
@@ -296,7 +346,7 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
 export async function runWork(
   work: Work,
   { viewer, cacheKey }: { viewer: Viewer | null; cacheKey: string | undefined },
-  cache: ResponseCache,
+  cache: Pick<ResponseCache, 'compute' | 'invalidate'>,
 ): Promise<HttpResponse | StreamedResponse> {
   if (work.kind === 'query') {
     const response =
@@ -321,7 +371,18 @@ interface HandlersOptions {
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, responseCache, demoToken, mirror, logger, closing, additions }: ServerOptions,
+  {
+    config,
+    database,
+    feed,
+    responseCache,
+    demoToken,
+    mirror,
+    replicas,
+    logger,
+    closing,
+    additions,
+  }: ServerOptions,
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -336,7 +397,8 @@ function createHandlers(
     versionOf: responseCache.versionOf,
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
-  const contextOf = (viewer: Viewer) => createContext(database.sql, viewer, mirror?.upstream);
+  const contextOf = (viewer: Viewer) =>
+    createContext(replicas?.sqlFor(viewer) ?? database.sql, viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = config.WORKERS === 1;

@@ -5,6 +5,8 @@ import { closeSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig } from '../config.ts';
+import { serverOf } from '../database/connection/server.ts';
+import { shareMessages } from '../database/feed/sharing.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
@@ -98,7 +100,10 @@ async function open(config: Config): Promise<Serving | undefined> {
   if (!cluster.isWorker) await checkPorts(config);
   const count = workersOf(config);
   if (count === 1 || cluster.isWorker) return openGateway(config);
-  const workers = await startWorkers(count, createLogger(config.LOG_LEVEL));
+  // Workers ask this process for the messages in the log, where changes are announced by those.
+  const url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
+  const sharing = url === undefined ? undefined : shareMessages(serverOf(url));
+  const workers = await startWorkers(count, createLogger(config.LOG_LEVEL), sharing?.serve);
   if (!workers) return undefined;
   // Each of them has read the file.
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) process.on('SIGHUP', () => workers.signal('SIGHUP'));

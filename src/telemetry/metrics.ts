@@ -12,6 +12,7 @@ import {
   Registry,
 } from 'prom-client';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import type { Replicas } from '../database/replicas/replicas.ts';
 import type { Exchange, Outcome } from '../http/exchange.ts';
 import type { LoadShedder } from '../http/loadShedding.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -32,6 +33,8 @@ export interface MetricsOptions {
   readonly pool: pg.Pool;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
+  /** For a database that has standbys to read from. */
+  readonly replicas?: Pick<Replicas, 'figures'> | undefined;
   /** For a database that mirrors accounts. */
   readonly mirror?:
     | {
@@ -47,12 +50,13 @@ const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
  * Counts what passes through this process. No label takes what a client wrote, so that the series stay as few as
  * there are routes, root fields and pages.
  */
-export function createMetrics({ pool, responseCache, feed, mirror }: MetricsOptions): Metrics {
+export function createMetrics({ pool, responseCache, feed, mirror, replicas }: MetricsOptions): Metrics {
   const registry = new Registry();
   const requests = countRequests(registry);
   describeDatabase(registry, pool);
   describeResponseCache(registry, responseCache);
   describeFeed(registry, feed);
+  if (replicas) describeReplicas(registry, replicas.figures);
   if (mirror) describeMirror(registry, mirror.figures);
   describeProcess(registry);
   return {
@@ -267,6 +271,41 @@ function describeResponseCache(registry: Registry, { counters, usage }: Response
     'What the cached responses take, in bytes',
     () => usage().bytes,
   );
+}
+
+/** Standbys by their addresses, which are those of the settings. */
+function describeReplicas(registry: Registry, figures: Replicas['figures']): void {
+  new Counter({
+    name: 'dovetail_database_reads_total',
+    help: 'Statements of requests that read, by the server that they went to: primary, or a standby',
+    labelNames: ['server'] as const,
+    registers: [registry],
+    collect: collectBy((self: Counter<'server'>) => {
+      const { primary, standbys } = figures();
+      self.reset();
+      self.inc({ server: 'primary' }, primary);
+      for (const { name, reads } of standbys) self.inc({ server: name }, reads);
+    }),
+  });
+  new Counter({
+    name: 'dovetail_standby_retries_total',
+    help: 'Statements that failed on a standby, and went to the primary',
+    registers: [registry],
+    collect: collectBy((self: Counter) => {
+      self.reset();
+      self.inc(figures().retried);
+    }),
+  });
+  new Gauge({
+    name: 'dovetail_standby_up',
+    help: 'Whether the standby is read from (1)',
+    labelNames: ['server'] as const,
+    registers: [registry],
+    aggregator: 'min',
+    collect: collectBy((self: Gauge<'server'>) => {
+      for (const { name, isWell } of figures().standbys) self.set({ server: name }, Number(isWell));
+    }),
+  });
 }
 
 function describeMirror(registry: Registry, figures: NonNullable<MetricsOptions['mirror']>['figures']): void {

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, type IssuedToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import type { Change } from '../../src/database/feed/changeFeed.ts';
-import { listenToServer } from '../../src/database/feed/notify.ts';
+import { listenToServer } from '../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import {
   needsEngine,
@@ -27,8 +27,10 @@ import {
 } from '../support/gateway.ts';
 import { type Line, openLine } from '../support/line.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type Counts, Floor, findStale, type Seen } from './floor.ts';
 import { habits, type Visit, visit } from './guests.ts';
+import { announceBy, endReaders, lag, type Way } from './log.ts';
 import { activate, ask, favourites, type Read, reads, rejected } from './reads.ts';
 import {
   type Holding,
@@ -55,6 +57,7 @@ const testTimeout = timeLimit + 60_000;
 /** How long, in milliseconds, a feed may be silent before nothing that was known before it fell silent is served. */
 const longestSilence = 4_200;
 
+let server: PostgresServer | undefined;
 let database: TestDatabase;
 /** The test's own connections, which are as fast as they can be. */
 let own: pg.Pool;
@@ -64,7 +67,9 @@ let gateways: Watched[];
 let accounts: readonly Account[];
 
 beforeAll(async () => {
-  database = await openTestDatabase();
+  // A server of its own, whose log can be read, and whose commits can be held up.
+  if (isServer) server = await startPostgres({ max_connections: '200', wal_level: 'logical' });
+  database = await (server ? openOn(server) : openTestDatabase());
   const [alice, bob] = [
     await createAccount(database.client, 'alice'),
     await createAccount(database.client, 'bob'),
@@ -102,7 +107,13 @@ afterAll(async () => {
   await line?.close();
   await own?.end();
   await database?.close();
+  await server?.stop();
 });
+
+async function openOn({ url, createDatabase }: PostgresServer): Promise<TestDatabase> {
+  await createDatabase('coherence');
+  return withClient(await openDatabase({ DATABASE_URL: `${url}/coherence`, DATA_DIR: tmpdir() }));
+}
 
 /** Has the gateways wait for some of their responses, as a network would, so that more happens in the meantime. */
 function slowDown(): void {
@@ -147,8 +158,9 @@ const revoking = new Set<number>();
 
 async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
   const { gateway, floor, hears } = at(gateways, place % gateways.length);
-  // While a gateway hears nothing it reads from the database, where all that was acknowledged is.
-  const begun = hears && gateway.feed.listening ? floor.copy() : acknowledged.copy();
+  // While a gateway hears nothing, or has heard of what is not seen yet, it reads from the database, where all that was
+  // acknowledged is.
+  const begun = hears && gateway.feed.trusts(account.userId) ? floor.copy() : acknowledged.copy();
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
   const seen = { what, userId: account.userId, floor: begun };
@@ -214,6 +226,9 @@ type Step = {
   | { readonly kind: 'restore'; readonly table: (typeof leaves)[number] }
   | ({ readonly kind: 'guest' } & Visit)
   | { readonly kind: 'cut' }
+  | { readonly kind: 'lag'; readonly milliseconds: number }
+  | { readonly kind: 'end readers' }
+  | { readonly kind: 'switch'; readonly way: Way }
 );
 
 /** Some values half of the time: where many meet, more goes wrong. */
@@ -273,6 +288,17 @@ const stepOf = {
     cut: fc.boolean(),
   }),
   cut: fc.record({ ...where, kind: fc.constant('cut' as const) }),
+  lag: fc.record({
+    ...where,
+    kind: fc.constant('lag' as const),
+    milliseconds: fc.constantFrom(5, 20, 50),
+  }),
+  endReaders: fc.record({ ...where, kind: fc.constant('end readers' as const) }),
+  switch: fc.record({
+    ...where,
+    kind: fc.constant('switch' as const),
+    way: fc.constantFrom<Way[]>('notify', 'logical', 'both'),
+  }),
 };
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 24, arbitrary: stepOf.read },
@@ -325,11 +351,17 @@ async function take(next: Step, seen: Seen[]): Promise<void> {
       seen.push(await read(next.place, account, at(reads, next.request), temp));
   } else if (next.kind === 'activate') await activateAt(next.place, account, next.template, next.endpoint);
   else if (next.kind === 'cut') await line?.terminate();
+  else if (next.kind === 'lag') await lag(own, next.milliseconds);
+  else if (next.kind === 'end readers') await endReaders(own);
+  else if (next.kind === 'switch') await announceBy(own, next.way);
   else acknowledged.raise(await change(next, account));
 }
 
 /** Changes something past all gateways, and returns what it counts once it is acknowledged. */
-async function change(next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' }>, account: Account) {
+async function change(
+  next: Exclude<Step, { kind: 'read' | 'activate' | 'cut' | 'lag' | 'end readers' | 'switch' }>,
+  account: Account,
+) {
   const atOnce: Holding = { level: 'READ COMMITTED', before: 0, after: 0 };
   if (next.kind === 'token') return changeTokens(account, next.makes);
   // By its name, the engine tells the gateway from others.
@@ -403,6 +435,28 @@ async function check(steps: fc.Arbitrary<Step>, limit = timeLimit, runProgram = 
     await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
 }
 
+/** Runs programs while the feed of the first gateway is silent. */
+function checkSilence(): Promise<void> {
+  // The silence alone takes most of the time that this has.
+  return check(step, timeLimit / 8, async (program) => {
+    line?.deafen();
+    const seen = await run(program);
+    await sleep(longestSilence);
+    seen.push(...(await readNewest()));
+    line?.release();
+    return seen;
+  });
+}
+
+/** Has the database announce in another way, and all gateways listen in it. */
+async function switchTo(way: 'notify' | 'logical'): Promise<void> {
+  await announceBy(own, way);
+  const kinds = () =>
+    gateways.flatMap(({ hears, gateway }) => (hears && gateway.feed.listening ? [gateway.feed.kind] : []));
+  const wanted = gateways.filter(({ hears }) => hears).map(() => way);
+  await vi.waitFor(() => expect(kinds()).toEqual(wanted), { interval: 5, timeout: 15_000 });
+}
+
 describe('no read returns something older than its gateway knew', () => {
   it(`while everybody reads and writes (seed ${seed})`, () => check(step), testTimeout);
 
@@ -428,18 +482,55 @@ describe('no read returns something older than its gateway knew', () => {
     `while the feed of a gateway falls silent, for longer than a bound (seed ${seed})`,
     ({ skip }) => {
       skip(!isServer, 'the embedded engine has no connection that could fall silent');
-      // The silence alone takes most of the time that this has.
-      return check(step, timeLimit / 8, async (program) => {
-        line?.deafen();
-        const seen = await run(program);
-        await sleep(longestSilence);
-        seen.push(...(await readNewest()));
-        line?.release();
-        return seen;
-      });
+      return checkSilence();
     },
     testTimeout,
   );
+
+  describe('by messages in the log', () => {
+    needsEngine('postgres', 'the embedded engine has no logical decoding');
+    beforeAll(async () => {
+      if (!isServer) return;
+      await own.query('CREATE PUBLICATION dovetail');
+      await switchTo('logical');
+    });
+
+    const late = { weight: 3, arbitrary: stepOf.lag };
+
+    it(
+      `while commits are seen late, and readers of the log are ended (seed ${seed})`,
+      () =>
+        check(fc.oneof({ weight: 40, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.endReaders })),
+      testTimeout,
+    );
+
+    it(
+      `while owners change templates in transactions that are seen late (seed ${seed})`,
+      () => check(fc.oneof({ weight: 40, arbitrary: sharing }, late)),
+      testTimeout,
+    );
+
+    it(
+      `while the feed of a gateway is cut again and again (seed ${seed})`,
+      () => check(fc.oneof({ weight: 30, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.cut })),
+      testTimeout,
+    );
+
+    it(
+      `while the feed of a gateway falls silent, for longer than a bound (seed ${seed})`,
+      () => checkSilence(),
+      testTimeout,
+    );
+
+    it(
+      `while the database is switched from one way to another, and back (seed ${seed})`,
+      async () => {
+        await check(fc.oneof({ weight: 40, arbitrary: step }, late, { weight: 1, arbitrary: stepOf.switch }));
+        await switchTo('notify');
+      },
+      testTimeout,
+    );
+  });
 
   it('out of memory, for the most part', () => {
     // Otherwise all this would have shown that PostgreSQL is coherent.

@@ -85,8 +85,17 @@ export const favourites = [viewerQuery, templatesQuery].map((query) =>
 );
 
 /** The data of the response, or `rejected` for a token that is not accepted. */
-export async function ask({ url, log }: TestGateway, token: string, { ask, by }: Read): Promise<unknown> {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+export async function ask(
+  { url, log }: TestGateway,
+  token: string,
+  { ask, by }: Read,
+  position?: string,
+): Promise<unknown> {
+  const headers = {
+    Authorization: `Bearer ${token}`,
+    'Content-Type': 'application/json',
+    ...(position !== undefined && { 'Dovetail-Position': position }),
+  };
   const response =
     by === 'REST'
       ? await fetch(`${url}/api/v1${ask}`, { headers })
@@ -102,13 +111,16 @@ export async function ask({ url, log }: TestGateway, token: string, { ask, by }:
 
 export const rejected = Symbol('rejected');
 
-/** @throws an error unless the gateway says that the template is active. */
+/**
+ * @returns how far the database has come with it, for clients of a gateway over a server.
+ * @throws an error unless the gateway says that the template is active.
+ */
 export async function activate(
   { url, log }: TestGateway,
   { token }: Account,
   id: number,
   endpoint: 'REST' | 'GraphQL',
-) {
+): Promise<string | undefined> {
   const [path, body] =
     endpoint === 'REST'
       ? [`/api/v1/dtt/templates/${id}`, { isActive: true }]
@@ -121,4 +133,5 @@ export async function activate(
   const reply = await response.json();
   if (response.status !== 200 || 'errors' in reply)
     throw new Error(`the activation got ${response.status}: ${JSON.stringify(reply)} ${log.at(-1)}`);
+  return response.headers.get('Dovetail-Position') ?? undefined;
 }

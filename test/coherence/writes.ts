@@ -1,6 +1,6 @@
 /**
  * Writes past all gateways. Every row under test counts its own changes in a column that responses show, so that "older"
- * is "less". Triggers of the test's, which fire after the announcing ones, send the count along on the same channel:
+ * is "less". Triggers of the test's, which fire after the announcing ones, send the count along in the same way:
  * when a gateway's feed tells the count, the gateway has processed the announcement of that very change.
  */
 
@@ -54,7 +54,7 @@ export const preparation = `
   ALTER TABLE "User" ENABLE ALWAYS TRIGGER count_user;
 
   CREATE FUNCTION mark() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    EXECUTE format('SELECT pg_notify(''dovetail'', ''${marker} %s:'' || id || '':'' || %s) FROM changed', TG_TABLE_NAME, TG_ARGV[0]);
+    EXECUTE format('SELECT public.announce(''${marker} %s:'' || id || '':'' || %s) FROM changed', TG_TABLE_NAME, TG_ARGV[0]);
     RETURN NULL;
   END $$;
   ${marks.join('')}
@@ -69,7 +69,7 @@ export const preparation = `
         ON CONFLICT (user_id, template_id) DO UPDATE SET version = imports.version + 1 RETURNING version INTO counted;
       INSERT INTO public.history
         VALUES ('Import ' || one."userId" || '-' || one."templateId", counted, (TG_OP = 'INSERT')::int);
-      PERFORM pg_notify('dovetail', '${marker} Import:' || one."userId" || '-' || one."templateId" || ':' || counted);
+      PERFORM public.announce('${marker} Import:' || one."userId" || '-' || one."templateId" || ':' || counted);
     END LOOP;
     RETURN NULL;
   END $$;
@@ -79,7 +79,7 @@ export const preparation = `
     FOR EACH STATEMENT EXECUTE FUNCTION mark_import();
 
   CREATE FUNCTION mark_token() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM pg_notify('dovetail', '${marker} ApiToken:' || OLD.id || ':1');
+    PERFORM public.announce('${marker} ApiToken:' || OLD.id || ':1');
     RETURN NULL;
   END $$;
   CREATE TRIGGER mark_update AFTER UPDATE OF "revokedAt" ON "ApiToken" FOR EACH ROW EXECUTE FUNCTION mark_token();

@@ -38,7 +38,7 @@ async function upgrade(): Promise<string[]> {
   await client.connect();
   const before = await readRepairs(client);
   await client.end();
-  const findings = await askDatabase(database.pool.options, 'the database', false);
+  const findings = await askDatabase(database.pool.options, 'the database', undefined);
   expect(findings.filter(({ check }) => check === 'repairs').map(({ says }) => says)).toEqual(
     before.map((repair) => `${repairing} finds ${repair}`),
   );

@@ -42,13 +42,19 @@ it('lists the metrics, with their kinds and what they are', async () => {
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
-  const metrics = createMetrics({ pool, responseCache, feed, mirror });
+  const standby = { name: 'standby1:5432', isWell: true, status: 'well', reads: 11, connections: 1 };
+  const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
+  const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
   metrics.watchLoad({ limit: 7, waiting: 8, turnedAway: 9 });
   const text = await metrics.print();
   for (const line of [
     'dovetail_mirror_accounts 2',
     'dovetail_mirror_records_skipped 3',
     'dovetail_upstream_requests_total 5',
+    'dovetail_database_reads_total{server="primary"} 6',
+    'dovetail_database_reads_total{server="standby1:5432"} 11',
+    'dovetail_standby_up{server="standby1:5432"} 1',
+    'dovetail_standby_retries_total 4',
   ])
     expect(text).toContain(`\n${line}\n`);
   await pool.end();

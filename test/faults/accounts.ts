@@ -12,7 +12,8 @@ export interface LoadAccount {
 
 /** Ids far from those of the demo account. */
 const firstUser = 5_001;
-const templatesEach = 5;
+/** More than are activated while a fault is brought about, so that it can be told how many are lost. */
+const templatesEach = 20;
 const sessionsEach = 60;
 
 /** Adds accounts to a database that has its tables. */

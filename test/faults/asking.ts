@@ -13,6 +13,8 @@ export interface Reply {
   /** The HTTP status, the error's code for a GraphQL answer with errors, or why there was no answer. */
   readonly outcome: string;
   readonly body: string;
+  /** Whether it was asked to write. */
+  readonly isWrite: boolean;
   /** In milliseconds: when it began, by the clock of `performance.now`, and how long it took. */
   readonly began: number;
   readonly took: number;
@@ -24,9 +26,10 @@ const timeouts = 30_000;
 /** Never fails: that there was no answer is an outcome as well. */
 export function ask(url: string, agent: Agent, { method, path, token, body }: Question): Promise<Reply> {
   const began = performance.now();
+  const isWrite = method === 'POST' && path.startsWith('/api/v1');
   return new Promise((resolve) => {
     const settle = (outcome: string, text: string) =>
-      resolve({ outcome, body: text, began, took: performance.now() - began });
+      resolve({ outcome, body: text, isWrite, began, took: performance.now() - began });
     const outgoing = request(`${url}${path}`, {
       method,
       agent,

@@ -11,10 +11,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { addAccounts, type LoadAccount } from './accounts.ts';
+import { failoverHead, measureFailover } from './failover.ts';
 import { type FaultyLine, openLine } from './line.ts';
 import { type LoadReport, startLoad } from './load.ts';
 import { measureOverload } from './overload.ts';
-import { createServer, createStandby, query, type Server } from './server.ts';
+import { createServer, query } from './server.ts';
+import { markdown, seconds } from './table.ts';
 import { until, type WatchedGateway, watchGateway } from './watched.ts';
 
 /** In seconds; shorter than usual, so that the faults need not last long. */
@@ -91,8 +93,6 @@ function judge(fault: Fault, report: LoadReport, ended: number, exits: WatchedGa
   }
 }
 
-const seconds = (milliseconds: number) => `${(milliseconds / 1_000).toFixed(1)} s`;
-
 /** A file system of its own in memory, which can be filled; undefined where this may not be mounted. */
 async function mountMemory(folder: string, megabytes: number): Promise<string | undefined> {
   await mkdir(folder);
@@ -159,7 +159,6 @@ async function showServer(folder: string): Promise<void> {
     'max_connections = 30',
     'max_wal_size = 64MB',
   ]);
-  let standby: Server | undefined;
   let line: FaultyLine | undefined;
   let gateway: WatchedGateway | undefined;
   try {
@@ -243,26 +242,10 @@ async function showServer(folder: string): Promise<void> {
       });
     }
     await show(ready, accounts, killed(ready));
-    standby = await createStandby(primary, join(folder, 'standby'));
-    const heir = standby;
-    await show(ready, accounts, {
-      name: 'failover to a synchronous standby',
-      lasts: 0,
-      async begin() {
-        await primary.stop('SIGKILL');
-        await sleep(1_000);
-        await query(heir.admin, 'SELECT pg_promote()');
-        await query(heir.admin, `ALTER SYSTEM RESET synchronous_standby_names`);
-        await query(heir.admin, 'SELECT pg_reload_conf()');
-        server.leadTo(heir.port);
-        return () => {};
-      },
-    });
   } finally {
     await gateway?.stop();
     line?.close();
     await primary.stop('SIGQUIT');
-    await standby?.stop('SIGQUIT');
   }
 }
 
@@ -330,22 +313,27 @@ async function showEmbedded(folder: string): Promise<void> {
   }
 }
 
+async function showFailover(): Promise<void> {
+  const failovers = await measureFailover({ STATEMENT_TIMEOUT: String(statementTimeout) });
+  process.stdout.write(`\n${markdown([failoverHead, ...failovers.map(({ cells }) => cells)])}\n`);
+  complaints.push(...failovers.flatMap((row) => row.complaints));
+}
+
 const folder = await mkdtemp(join(tmpdir(), 'dovetail-faults-'));
 await chmod(folder, 0o755);
 const only = process.argv[2];
 try {
   if (!only || only === 'server') await showServer(folder);
   if (!only || only === 'embedded') await showEmbedded(folder);
+  if (!only || only === 'failover') await showFailover();
   if (!only || only === 'overload') complaints.push(...(await measureOverload(folder)));
 } finally {
   for (const each of mounted) execFileSync('umount', ['--lazy', each]);
   await rm(folder, { recursive: true, force: true });
 }
 if (rows.length > 1) {
-  const [head = [], ...body] = rows;
-  const lines = [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`);
   process.stdout.write(
-    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that an answer takes ${seconds(longestResponse)} at most.\n\n${lines.join('\n')}\n`,
+    `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that an answer takes ${seconds(longestResponse)} at most.\n\n${markdown(rows)}\n`,
   );
 }
 if (complaints.length > 0) {

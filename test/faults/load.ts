@@ -36,6 +36,14 @@ const queries = [
   '{ dttSessions(first: 5) { totalCount nodes { name segments { type points } } } }',
 ];
 
+/** How many were activated from the one to the other, which are activated in turn. */
+function distance(templates: readonly number[], from: number | undefined, to: number | undefined): number {
+  if (to === undefined) return 0;
+  const [first, last] = [from, to].map((id) => templates.indexOf(id ?? Number.NaN));
+  if (first === undefined || last === undefined || first === -1) return 1;
+  return (last - first + templates.length) % templates.length;
+}
+
 export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
   const agent = new Agent({ keepAlive: true });
   const replies: Reply[] = [];
@@ -99,13 +107,13 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]): Load {
         }
         if (abandoned) return;
         const found = JSON.parse(reply.body).data?.id;
-        if (last !== undefined && found !== last && found !== template) lost++;
+        if (found !== template) lost += distance(templates, found, last);
         last = found;
       }
       await sleep(rest);
     }
     const { outcome, body } = await put(loop, active);
-    if (last !== undefined && (outcome !== '200' || JSON.parse(body).data?.id !== last)) lost++;
+    lost += outcome === '200' ? distance(templates, JSON.parse(body).data?.id, last) : 1;
   }
 
   const loops = accounts.flatMap((account) => [

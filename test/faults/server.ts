@@ -1,8 +1,8 @@
-/** A PostgreSQL that can be stopped, killed, copied to a standby and started again. */
+/** A PostgreSQL that can be stopped, killed and started again. */
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, cp, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { freePort } from '../support/postgres.ts';
@@ -88,36 +88,4 @@ export async function query(connection: pg.ClientConfig, text: string): Promise<
   } finally {
     await client.end();
   }
-}
-
-/**
- * Makes a standby out of a copy of a running server, which from then on acknowledges nothing that the standby has
- * not got (PostgreSQL's documentation, "Making a Base Backup Using the Low Level API").
- */
-export async function createStandby(primary: Server, folder: string): Promise<Server> {
-  const client = new pg.Client(primary.admin);
-  await client.connect();
-  await client.query(`SELECT pg_backup_start('standby', true)`);
-  await cp(primary.folder, folder, { recursive: true, filter: (path) => !path.endsWith('postmaster.pid') });
-  for (const name of await readdir(join(folder, 'pg_wal')))
-    await rm(join(folder, 'pg_wal', name), { recursive: true, force: true });
-  const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
-  await writeFile(join(folder, 'backup_label'), rows[0]?.labelfile ?? '');
-  await writeFile(join(folder, 'standby.signal'), '');
-  await appendFile(
-    join(folder, 'postgresql.conf'),
-    `primary_conninfo = 'host=127.0.0.1 port=${primary.port} user=${user} application_name=standby'\n`,
-  );
-  own(folder);
-  await chmod(folder, 0o700);
-  const standby = serverIn(folder, await freePort());
-  await standby.start();
-  await until('the standby streams', async () => {
-    const streaming = await client.query(`SELECT FROM pg_stat_replication WHERE state = 'streaming'`);
-    return streaming.rowCount === 1;
-  });
-  await client.query(`ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
-  await client.query('SELECT pg_reload_conf()');
-  await client.end();
-  return standby;
 }

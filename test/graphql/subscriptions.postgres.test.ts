@@ -47,6 +47,9 @@ function countingFollowers(counted: TestDatabase): TestDatabase {
       followers = 0;
       return {
         ...feed,
+        get kind() {
+          return feed.kind;
+        },
         get listening() {
           return feed.listening;
         },

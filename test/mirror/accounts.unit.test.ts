@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { readAccount } from '../../src/mirror/account.ts';
 import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
 import { UpstreamError } from '../../src/mirror/upstream.ts';
+import { createFakeFeed } from '../support/feed.ts';
 
 let accounts: Accounts;
 let lines: string[];
@@ -15,7 +16,8 @@ beforeEach(() => {
   accounts = createAccounts({
     // Nothing here asks it.
     pool: new pg.Pool({ connectionString: 'postgres://127.0.0.1:9/none' }),
-    feed: { listening: true, reconnects: 0, subscribe: () => () => {}, close: async () => {} },
+    direct: { connectionString: 'postgres://127.0.0.1:9/none' },
+    feed: createFakeFeed().feed,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     rate: 60,

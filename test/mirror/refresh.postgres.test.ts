@@ -159,6 +159,7 @@ describe('the refresh of a mirror', () => {
     };
     service = await openMirrorService(config, {
       pool,
+      direct: scene.target.direct,
       sql: createSql(pool),
       feed: createFakeFeed().feed,
       logger,

@@ -8,6 +8,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
+import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { createSql, type Sql } from '../../src/database/reader/sql.ts';
 import { openExchange } from '../../src/http/exchange.ts';
@@ -527,12 +528,20 @@ describe('when something unexpected happens', () => {
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
     // Without announcements no response comes from the cache, which would hide that the database is away.
-    const deaf = { listening: false, reconnects: 0, subscribe: () => () => {}, close: async () => {} };
+    const deaf: ChangeFeed = {
+      kind: 'notify',
+      trusts: () => false,
+      listening: false,
+      reconnects: 0,
+      subscribe: () => () => {},
+      close: async () => {},
+    };
     const other = await openTestGateway({
       client,
       pool,
       sql: createSql(pool),
       embedded: false,
+      direct: gateway.database.direct,
       failure: new Promise(() => {}),
       openChangeFeed: async () => deaf,
       close: () => client.$disconnect(),

@@ -31,6 +31,8 @@ export interface ClusterServer {
   openLine(database: string): Promise<Line>;
   /** Sets it for the whole server, without a restart. */
   set(setting: string, value: string): Promise<void>;
+  /** The end of what it has logged since it was started: statements, with `log_statement`. */
+  log(): string;
   stop(mode: StopMode): Promise<void>;
   start(): Promise<void>;
 }
@@ -145,6 +147,7 @@ async function openMember(name: string, folder: string): Promise<Member> {
       await query(`ALTER SYSTEM SET ${setting} = ${pg.escapeLiteral(value)}`);
       await query('SELECT pg_reload_conf()');
     },
+    log: () => running?.log() ?? '',
     async stop(mode) {
       await running?.stop(mode);
       running = undefined;

@@ -6,6 +6,7 @@ import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/databa
 export function createFakeFeed() {
   const listeners = new Set<ChangeListener>();
   let listening = true;
+  const doubted = new Set<number>();
   const tell = (change: Change) => {
     for (const listener of listeners) listener(change);
   };
@@ -13,6 +14,8 @@ export function createFakeFeed() {
     get listening() {
       return listening;
     },
+    kind: 'notify',
+    trusts: (userId) => listening && !doubted.has(userId),
     reconnects: 0,
     subscribe(listener) {
       listeners.add(listener);
@@ -27,6 +30,9 @@ export function createFakeFeed() {
     followers: () => listeners.size,
     announce: (userId: number, table: Table = 'DttDevice') => tell({ kind: 'user', userId, table }),
     announceAll: (table?: Table) => tell({ kind: 'all', ...(table && { table }) }),
+    /** A change of theirs is known of that snapshots do not see yet. It is announced once they do. */
+    doubt: (userId: number) => doubted.add(userId),
+    believe: (userId: number) => doubted.delete(userId),
     lose() {
       listening = false;
       tell({ kind: 'all' });

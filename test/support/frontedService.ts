@@ -46,6 +46,7 @@ async function openFrontedService(
         openMirror: ({ config, feed, responseCache, logger }) =>
           openMirrorService(config, {
             pool: database.pool,
+            direct: database.embedded ? undefined : database.direct,
             sql: database.sql,
             feed,
             logger,

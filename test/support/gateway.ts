@@ -14,6 +14,7 @@ import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
+import { openReplicas, type Replicas } from '../../src/database/replicas/replicas.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { loadAdditions } from '../../src/server/additions.ts';
@@ -27,6 +28,7 @@ export interface TestGateway {
   readonly database: TestDatabase;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
+  readonly replicas: Replicas | undefined;
   /** The lines that the gateway has logged: what it hid from clients. */
   readonly log: readonly string[];
   /** How many connections it has. */
@@ -101,6 +103,10 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly openMirror?: (
     parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
   ) => Promise<ServerOptions['mirror']>;
+  /** How much memory cached responses may take, if not as much as is usual in tests. */
+  readonly cacheBytes?: number;
+  /** Standbys of the database, by their URLs. */
+  readonly standbys?: readonly string[];
 }
 
 /**
@@ -114,7 +120,10 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.openChangeFeed();
-  const responseCache = createResponseCache(feed, { maxBytes: 16 * 1024 * 1024, maxAge: 300 });
+  const responseCache = createResponseCache(feed, {
+    maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
+    maxAge: 300,
+  });
   const closing = new AbortController();
   const parts = {
     config: readConfig({ ...highLimits, ...options.settings }),
@@ -124,9 +133,14 @@ export async function openTestGateway(
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
   const mirror = await options.openMirror?.(parts);
+  const bounds = { connections: 5, statement: 10_000 };
+  const replicas =
+    options.standbys &&
+    (await openReplicas({ ...database, feed, bounds, urls: options.standbys, onChange() {} }));
   const server = createGatewayServer({
     ...parts,
     mirror,
+    replicas,
     demoToken: undefined,
     closing: closing.signal,
     additions: await loadAdditions(parts.config),
@@ -143,6 +157,7 @@ export async function openTestGateway(
     database,
     feed,
     responseCache,
+    replicas,
     log,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
@@ -152,6 +167,7 @@ export async function openTestGateway(
       server.closeAllConnections();
       await closed;
       await mirror?.close();
+      await replicas?.close();
       await feed.close();
       await database.close();
       // What is relayed is the upstream's to document.

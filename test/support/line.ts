@@ -15,9 +15,9 @@ export interface Line {
   terminate(): Promise<void>;
   /** Passes nothing on from now, as if the cable was cut. */
   hold(): void;
-  /** Passes everything on but notifications, as some poolers do. */
+  /** Passes everything on but notifications and what is read from the log, as some poolers do. */
   deafen(): void;
-  /** Drops what was held, and passes on what comes anew, notifications included. */
+  /** Drops what was held, and passes on what comes anew, those included. */
   release(): void;
   /** From now on, has new connections lead to another database of the server, as if to another server. */
   redirect(other: Target): void;
@@ -28,8 +28,8 @@ export interface Line {
   close(): Promise<void>;
 }
 
-/** The type of the message (PostgreSQL's documentation, "Message Formats"). */
-const notificationResponse = 'A'.charCodeAt(0);
+/** The types of the messages (PostgreSQL's documentation, "Message Formats"): notifications, and data of the log. */
+const announcing = ['A', 'd'].map((type) => type.charCodeAt(0));
 
 /** A line to the server of the database. */
 export async function openLine(target: Target): Promise<Line> {
@@ -61,7 +61,7 @@ export async function openLine(target: Target): Promise<Line> {
         });
       one.on('data', (data) => {
         // A connection that only listens gets nothing else in the same piece.
-        if (deaf && one === far && data[0] === notificationResponse) return;
+        if (deaf && one === far && announcing.includes(data[0] ?? 0)) return;
         if (!holding && !held.has(near)) other.write(data);
         else held.add(near);
       });

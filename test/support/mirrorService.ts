@@ -17,7 +17,8 @@ export function stillMirror(
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
-  const inTurn = createActivationTurns(pool.options.connectionString, 1);
+  const { connectionString } = pool.options;
+  const inTurn = createActivationTurns(connectionString === undefined ? undefined : { connectionString }, 1);
   return {
     upstream: {
       activate: createActivation({

@@ -94,6 +94,8 @@ export async function initialiseData(
 export type StopMode = 'fast' | 'immediate';
 
 export interface RunningServer {
+  /** The end of what it has logged. */
+  log(): string;
   stop(mode: StopMode): Promise<void>;
 }
 
@@ -110,8 +112,13 @@ export async function runServer(folder: string, port: number): Promise<RunningSe
   };
   process.once('exit', abandon);
   const ended = once(server, 'exit').finally(() => process.off('exit', abandon));
+  let log = '';
+  server.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-longestLog);
+  });
   await isReady(server);
   return {
+    log: () => log,
     async stop(mode) {
       if (server.exitCode === null && server.signalCode === null)
         server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
@@ -119,6 +126,9 @@ export async function runServer(folder: string, port: number): Promise<RunningSe
     },
   };
 }
+
+/** In characters. */
+const longestLog = 2_000_000;
 
 function options(folder: string) {
   return { ...findPostgresPrograms().owner, cwd: folder, env: { ...process.env, LC_MESSAGES: 'C' } };

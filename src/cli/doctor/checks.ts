@@ -24,13 +24,20 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
   }
   note('settings', await checkPersisted(config));
 
-  findings.push(...(await checkDatabase(config)));
+  findings.push(...(await checkDatabase(config)), ...(await standbysOf(config)));
   note('disk', await checkDisk(config));
   note('port', await checkPort(config, 'PORT', config.PORT));
   if (config.METRICS_PORT !== undefined)
     note('metrics port', await checkPort(config, 'METRICS_PORT', config.METRICS_PORT));
   note('upstream', await checkUpstream(config));
   return findings;
+}
+
+/** Loaded only where the settings name some. */
+async function standbysOf(config: Config): Promise<Finding[]> {
+  if (config.DATABASE_REPLICA_URLS === undefined) return [];
+  const { checkStandbys } = await import('./standbys.ts');
+  return checkStandbys(config);
 }
 
 /** Whether the persisted operations that the settings name can be used. */

@@ -1,30 +1,31 @@
 /** Checks of what a connection to the database tells: version, rights, migrations, triggers, pooler, feed and clock. */
 
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
+import type { ServerConfig } from '../../database/connection/client.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { oldestServer } from '../../database/database.ts';
 import { type Progress, readOccupants, readProgress, readRepairs } from '../../database/migrate.ts';
-import { checkPooler, isPooled, shareSessions } from '../../database/pooler.ts';
+import { checkPooler, isPooled } from '../../database/pooler.ts';
 import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { checkHosts, checkWays, type Ways } from './ways.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
 
 /**
  * @param name what findings call the database.
- * @param isServer whether it is a server, rather than the embedded engine of a running gateway.
+ * @param ways by which URLs a server is reached; undefined for the embedded engine of a running gateway.
  */
 export async function askDatabase(
-  connection: pg.ClientConfig,
+  connection: ServerConfig,
   name: string,
-  isServer: boolean,
+  ways: Ways | undefined,
 ): Promise<Finding[]> {
+  const isServer = ways !== undefined;
   const { client, close } = createSession(connection, timeout);
   try {
     await client.connect();
@@ -50,16 +51,14 @@ export async function askDatabase(
       ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
       { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
-      {
-        check: 'change feed',
-        ...(isServer ? await checkFeed(client, connection) : skipped('the gateway hears its own database')),
-      },
+      ...(await checkHosts(connection)),
+      ...(await checkWays(client, connection, ways)),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
     // Of a server, as a start says it.
     const { says, advice } = isServer
-      ? reasonOf(client, error, connection.connectionString)
+      ? reasonOf(client, error, ways.url)
       : {
           says: isSilence(error) ? silent.says : errorText(error),
           advice: 'Stop the gateway and start it again.',
@@ -199,30 +198,6 @@ async function checkPooling(client: pg.Client): Promise<Verdict> {
     'one stands between, and the server never stops a statement that takes too long',
     `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
   );
-}
-
-/** Whether what one connection says is heard by another: not every pooler lets it through. */
-async function checkFeed(client: pg.Client, connection: pg.ClientConfig): Promise<Verdict> {
-  const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const { client: listener, close } = createSession(connection, timeout);
-  try {
-    await listener.connect();
-    // A LISTEN would stay in a session that other clients use.
-    if ((await isPooled(listener)) && (await shareSessions(listener, client)))
-      throw new Error('the pooler does not give each connection a session of its own');
-    await listener.query(`LISTEN ${channel}`);
-    const heard = once(listener, 'notification', { signal: AbortSignal.timeout(timeout) });
-    const began = performance.now();
-    await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
-    return ok(`a notification arrived within ${Math.ceil(performance.now() - began)} ms`);
-  } catch (error) {
-    return problem(
-      `notifications do not arrive: ${errorText(error)}`,
-      'Connect to the server itself, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
-    );
-  } finally {
-    await close();
-  }
 }
 
 function checkClock(skew: number): Verdict {

@@ -3,6 +3,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
+import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
 import { engineFolder, findDamage, findEmbedded } from '../../database/embedded/embedded.ts';
 import { rejectSchemaParameter } from '../../database/migrate.ts';
 import { errorText, SetupError, withoutPassword } from '../../errors.ts';
@@ -11,11 +12,14 @@ import { type Finding, ok, problem, type Verdict } from './finding.ts';
 import { nearestExisting } from './folders.ts';
 
 export async function checkDatabase(config: Config): Promise<Finding[]> {
-  const { DATABASE_URL, DATA_DIR } = config;
+  const { DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR } = config;
   if (DATABASE_URL !== undefined) {
-    const unusable = findUnusable(DATABASE_URL);
+    const unusable =
+      findUnusable(DATABASE_URL, 'DATABASE_URL') ??
+      (DATABASE_DIRECT_URL && findUnusable(DATABASE_DIRECT_URL, 'DATABASE_DIRECT_URL'));
     if (unusable) return [{ check: 'database', ...unusable }];
-    return askDatabase({ connectionString: DATABASE_URL }, withoutPassword(DATABASE_URL), true);
+    const ways = { url: DATABASE_URL, directUrl: DATABASE_DIRECT_URL };
+    return askDatabase(serverOf(DATABASE_URL), withoutPassword(DATABASE_URL), ways);
   }
   const folder = resolve(DATA_DIR);
   const unwritable = await access(await nearestExisting(folder), constants.W_OK | constants.X_OK).then(
@@ -33,7 +37,7 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
     const asked = await askDatabase(
       running.connection,
       `embedded, in ${folder}, open in a running gateway`,
-      false,
+      undefined,
     );
     return [...asked, privacy];
   } finally {
@@ -42,13 +46,13 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
 }
 
 /** What a start says of a URL before it connects, if it rejects it. */
-function findUnusable(url: string): Verdict | undefined {
+function findUnusable(url: string, setting: ServerSetting): Verdict | undefined {
   try {
-    rejectSchemaParameter({ connectionString: url });
+    rejectSchemaParameter(url, setting);
     return undefined;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    return problem(error.message, 'Correct DATABASE_URL.');
+    return problem(error.message, `Correct ${setting}.`);
   }
 }
 

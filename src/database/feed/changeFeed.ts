@@ -5,6 +5,12 @@
 
 import type { Prisma } from '../generated/prisma/client.ts';
 
+/** Where announcements go that are made by NOTIFY. */
+export const channel = 'dovetail';
+
+/** What a gateway says to a server to listen there, by which it is told from those of earlier versions. */
+export const listen = `LISTEN ${channel} /* and to messages */`;
+
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
 
@@ -19,12 +25,22 @@ export const concernsTokens = ({ table }: Change): boolean => table === undefine
 
 export type ChangeListener = (change: Change) => void;
 
+/** How changes are announced: by NOTIFY, or by messages in the log of the database. */
+export type FeedKind = 'notify' | 'logical';
+
 export interface ChangeFeed {
+  /** How announcements arrive, or did last. */
+  readonly kind: FeedKind;
   /** Whether announcements are known to arrive. While they aren't, nothing that was read before may be trusted. */
   readonly listening: boolean;
+  /**
+   * Whether what is read of a user now may be remembered, and what was remembered may be used: announcements are known to
+   * arrive, and none has come of a change of theirs that snapshots may not see yet.
+   */
+  trusts(userId: number): boolean;
   /** How often announcements began to arrive again. */
   readonly reconnects: number;
-  /** Calls the listener for every change from now on, until the returned function is called. */
+  /** Calls the listener for every change from now on, once it can be read, until the returned function is called. */
   subscribe(listener: ChangeListener): () => void;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** Announcements that a gateway makes to itself, to know that announcements arrive. */
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause } from './waiting.ts';
 
 /** How often, in milliseconds, it is tried whether announcements arrive. */
 export const heartbeat = 2_000;
@@ -14,6 +14,8 @@ export type Announce = (payload: string) => Promise<unknown>;
 /** How the announcement of a heartbeat begins, which says nothing of any change. */
 const heartbeatPrefix = 'heartbeat ';
 
+export const isHeartbeat = (payload: string): boolean => payload.startsWith(heartbeatPrefix);
+
 export function createHeartbeats() {
   /** The heartbeat that is under way, and what to do when it arrives. */
   let expected = { payload: '', arrived: () => {} };
@@ -21,7 +23,7 @@ export function createHeartbeats() {
     /** Takes note of what arrived if it is a heartbeat. Those of other gateways are of no interest. */
     hear(payload: string): boolean {
       if (payload === expected.payload) expected.arrived();
-      return payload.startsWith(heartbeatPrefix);
+      return isHeartbeat(payload);
     },
     /** Whether a heartbeat that is announced now arrives in time. */
     async arrives(announce: Announce, lost: AbortSignal): Promise<boolean> {
@@ -43,9 +45,4 @@ export function createHeartbeats() {
       return heard;
     },
   };
-}
-
-/** Waits, in milliseconds. Gives false at once when the signal aborts. */
-export function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
-  return sleep(milliseconds, true, { signal }).catch(() => false);
 }

@@ -6,19 +6,36 @@
  * and counts as listening only while that arrives.
  */
 
-import { type Change, type ChangeFeed, type ChangeListener, changeOf } from './changeFeed.ts';
-import { type Announce, createHeartbeats, heartbeat, pause } from './heartbeats.ts';
+import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
+import { createDoubts } from './doubts.ts';
+import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
+import { createSignal, pause, within } from './waiting.ts';
 
 const shortestDelay = 50;
 const longestDelay = 5_000;
 
+/** How long, in milliseconds, a start waits for announcements to arrive: two heartbeats, made and under way. */
+const longestStart = 4 * heartbeat;
+
+/**
+ * To be told of each announcement.
+ * @param seen settles when snapshots see the change, if they may not do so yet.
+ */
+export type Hear = (payload: string, seen?: Promise<void>) => void;
+
 /**
  * Begins to listen.
- * @param hear is told of each announcement.
  * @param lost aborted when the connections are lost, by whoever notices; they are given up then.
  */
-export type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<Announce>;
+export type Connect = (hear: Hear, lost: AbortController) => Promise<Connection>;
 
+export interface Connection {
+  readonly kind: FeedKind;
+  /** Announces something in the way that writes do. */
+  readonly announce: Announce;
+}
+
+/** Listens from now on. Given once announcements arrive, or when the first attempt failed or takes long. */
 export async function keepListening(connect: Connect): Promise<ChangeFeed> {
   const heartbeats = createHeartbeats();
   const listeners = createListeners();
@@ -26,10 +43,7 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
   const firstAttempt = createSignal();
   const status = createStatus(listeners.tell);
   let delay = shortestDelay;
-
-  function hear(payload: string): void {
-    if (!heartbeats.hear(payload)) listeners.tell(changeOf(payload));
-  }
+  const hearing = createHearing(heartbeats.hear, listeners.tell);
 
   /** Listens until announcements no longer arrive. Fails if it cannot connect. */
   async function attempt(): Promise<void> {
@@ -37,12 +51,12 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     const lose = () => lost.abort();
     closing.signal.addEventListener('abort', lose);
     try {
-      const announce = await connect(hear, lost);
+      const connection = await connect(hearing.begin(lost.signal), lost);
       do {
-        if (!(await heartbeats.arrives(announce, lost.signal))) break;
+        if (!(await heartbeats.arrives(connection.announce, lost.signal))) break;
         if (status.isListening()) continue;
         delay = shortestDelay;
-        status.set(true);
+        status.set(true, connection.kind);
         firstAttempt.settle();
       } while (await pause(heartbeat, lost.signal));
     } finally {
@@ -61,9 +75,13 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     }
   })();
   // Not every pooler lets a connection listen: the gateway works without, keeping nothing in memory.
-  await firstAttempt.promise;
+  await within(longestStart, firstAttempt.promise);
 
   return {
+    get kind() {
+      return status.kind();
+    },
+    trusts: (userId) => status.isListening() && !hearing.isInDoubt(userId),
     get listening() {
       return status.isListening();
     },
@@ -78,29 +96,50 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
   };
 }
 
+/** What is done with announcements. */
+function createHearing(isHeartbeat: (payload: string) => boolean, tell: ChangeListener) {
+  let doubts = createDoubts();
+  return {
+    /** Whether a change of the user's was heard that snapshots may not see yet. */
+    isInDoubt: (userId: number) => doubts.concern(userId),
+    /**
+     * Hears what comes by new connections. What was in doubt before is forgotten, with everything that was known.
+     * @param lost aborted when they are lost, and nothing that comes by them counts any more.
+     */
+    begin(lost: AbortSignal): Hear {
+      const own = createDoubts();
+      doubts = own;
+      return (payload, seen) => {
+        if (lost.aborted || isHeartbeat(payload)) return;
+        const change = changeOf(payload);
+        if (!seen) return tell(change);
+        const remove = own.add(change);
+        seen.then(() => {
+          remove();
+          if (!lost.aborted) tell(change);
+        });
+      };
+    },
+  };
+}
+
 /** Whether announcements arrive. */
 function createStatus(tell: ChangeListener) {
   let listening = false;
   let connections = 0;
+  let kind: FeedKind = 'notify';
   return {
+    kind: () => kind,
     isListening: () => listening,
     reconnects: () => Math.max(connections - 1, 0),
-    set(now: boolean): void {
+    set(now: boolean, by = kind): void {
       listening = now;
+      kind = by;
       if (now) connections++;
       // Whatever was read before may be stale: what happened while nobody listened is unknown.
       tell({ kind: 'all' });
     },
   };
-}
-
-/** A promise, and the function that settles it. */
-function createSignal() {
-  let settle = () => {};
-  const promise = new Promise<void>((resolve) => {
-    settle = resolve;
-  });
-  return { promise, settle };
 }
 
 function createListeners() {

@@ -41,22 +41,54 @@ export interface Sql {
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
+/**
+ * PostgreSQL's codes for a statement that the session does not have, or has already (`invalid_sql_statement_name`,
+ * `duplicate_prepared_statement`), before it did anything: the session is not that of the connection alone.
+ */
+const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
+
+const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
+
+/** A statement that goes to the server behind each read, and what looks at what it gives: an error is one of the read. */
+export interface Companion {
+  readonly statement: RowStatement;
+  check(rows: object[]): void;
+}
+
 /** @param name the name of the statement, empty for none. */
 type Ask<Result> = (name: string) => Promise<Result>;
 
-/** Asks by a name, and without it where a connection remembers the statement as it was. */
-function ask<Result>(name: string, text: string, query: Ask<Result>): Promise<Result> {
-  const traced: Ask<Result> = statementSpans.hasSubscribers
-    ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
-    : query;
-  const asked = traced(name);
-  if (name === '') return asked;
-  // Each connection may: without a name it is parsed anew, on whichever this goes over.
-  return asked.catch((error: unknown) => (isOutdated(error) ? traced('') : Promise.reject(error)));
+/**
+ * Asks by a name, and without it where a connection remembers the statement as it was. Where connections come to have no
+ * sessions of their own, as when a pooler is put in between or replaced by another, nothing is asked by a name any more.
+ */
+function createAsk() {
+  let hasSessions = true;
+  return <Result>(name: string, text: string, query: Ask<Result>): Promise<Result> => {
+    const traced: Ask<Result> = statementSpans.hasSubscribers
+      ? (as) => statementSpans.tracePromise(query, { text }, undefined, as)
+      : query;
+    if (name === '' || !hasSessions) return traced('');
+    return traced(name).catch((error: unknown) => {
+      if (isElsewhere(error)) hasSessions = false;
+      // Each connection may remember it: without a name it is parsed anew, on whichever this goes over.
+      else if (!isOutdated(error)) throw error;
+      return traced('');
+    });
+  };
 }
 
-/** @param nameOf the name under which a connection is to remember a statement, where it may. */
-export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () => ''): Sql {
+/**
+ * @param nameOf the name under which a connection is to remember a statement, where it may.
+ * @param companion of everything that is read; whatever has one is for reading alone.
+ */
+export function createSql(
+  pool: pg.Pool,
+  nameOf: (text: string) => string = () => '',
+  companion?: Companion,
+): Sql {
+  const ask = createAsk();
+  const { find, follow } = createFind(pool, nameOf, companion);
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
@@ -77,6 +109,7 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
   async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
     const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
     const { rows } = await ask(nameOf(text), text, query);
+    await follow();
     return rows;
   }
 
@@ -99,13 +132,31 @@ export function createSql(pool: pg.Pool, nameOf: (text: string) => string = () =
     async findMany(model: Model, query: Query, given?: Given) {
       const { name, text, values, columns } = given ? writeOnce(model, query) : write(model, query);
       const all = filled(values, given);
-      return ask(name, text, (as) => rowsOf(pool, new RowQuery({ name: as, text, values: all }, columns)));
+      return ask(name, text, (as) => find(new RowQuery({ name: as, text, values: all }, columns)));
     },
     writeAndFind,
     async count(model, where, given) {
       const { text, values } = countStatement(model, where);
       const [row] = await run<{ count: number }>(text, filled(values, given));
       return row?.count ?? 0;
+    },
+  };
+}
+
+/** Reads rows, and has the companion go along. */
+function createFind(pool: pg.Pool, nameOf: (text: string) => string, companion: Companion | undefined) {
+  const accompanying = ({ statement }: Companion) =>
+    new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
+  return {
+    async find(read: RowQuery): Promise<object[]> {
+      if (!companion) return rowsOf(pool, read);
+      const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, accompanying(companion)]));
+      companion.check(others);
+      return rows;
+    },
+    /** What is not read by its columns is followed by the companion. */
+    async follow(): Promise<void> {
+      if (companion) companion.check(await rowsOf(pool, accompanying(companion)));
     },
   };
 }

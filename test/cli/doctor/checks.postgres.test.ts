@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
-import { checkServer } from '../../../src/database/database.ts';
+import { findServer } from '../../../src/database/database.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
@@ -127,7 +127,7 @@ describe('dovetail doctor, of a server', () => {
     expect(others).toEqual([]);
     const reason = problem?.says.replace(`${shown}: `, '');
     expect(reason).toContain(beginning);
-    const error: unknown = await checkServer(url.href).catch((thrown) => thrown);
+    const error: unknown = await findServer({ url: url.href }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SetupError);
     expect(error).toHaveProperty('message', `DATABASE_URL is "${shown}", but ${reason}. ${problem?.advice}`);
   });
@@ -150,7 +150,7 @@ describe('dovetail doctor, of a server', () => {
 
   it('says of ?schema= what a start says', async () => {
     const url = `${urlOf({})}?schema=app`;
-    const error: unknown = await migrate({ connectionString: url }).catch((thrown) => thrown);
+    const error: unknown = await findServer({ url }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(SetupError);
     const says = error instanceof Error ? error.message : '';
     expect(says).toContain('?schema=app');

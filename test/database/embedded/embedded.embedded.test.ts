@@ -28,7 +28,7 @@ import {
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
 import type { Change } from '../../../src/database/feed/changeFeed.ts';
-import { listenToEngine } from '../../../src/database/feed/notify.ts';
+import { listenToEngine } from '../../../src/database/feed/engine.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { newDatabaseFile } from '../../../src/database/newDatabase.ts';
 import { copyFolder, copyFolderSync } from '../../support/copyFolder.ts';

@@ -18,7 +18,7 @@ import {
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { findSilentTriggers } from '../../../src/database/announcements.ts';
 import type { Change, ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
-import { listenToServer } from '../../../src/database/feed/notify.ts';
+import { listenToServer } from '../../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 import { openLine } from '../../support/line.ts';
@@ -457,7 +457,7 @@ describe('a heartbeat', () => {
     const { rows } = await other.query<{ pid: number; query: string }>(
       `SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
-    const [listener] = rows.filter(({ query }) => query === 'LISTEN dovetail');
+    const [listener] = rows.filter(({ query }) => query.startsWith('LISTEN dovetail'));
     // Whoever sends heartbeats does not listen, and whoever listens does nothing else.
     expect(listener).toBeDefined();
     expect(beats.map(({ sender }) => sender)).not.toContain(listener?.pid);
@@ -621,7 +621,11 @@ describe('a lost connection', () => {
     const other = await openTestDatabase();
     const { userId } = await createAccount(other.client, 'dora');
     const name = 'following';
-    const following = await listenToServer({ connectionString: line.url, application_name: name }, 1);
+    const following = await listenToServer(
+      { connectionString: line.url, application_name: name },
+      undefined,
+      1,
+    );
     test.onTestFinished(() => following.close());
     const heard: string[] = [];
     following.subscribe((each) => heard.push(textOf(each)));

@@ -48,3 +48,18 @@ it.each(['40001', '40P01'])(
 it('a count is given as a number', async () => {
   expect(await createSql(poolThatSays([{ count: 3 }]).pool).count('User', {})).toBe(3);
 });
+
+it.each(['26000', '42P05'])(
+  'a statement that the session does not know by its name (%s) goes out without, and so do all after it',
+  async (code) => {
+    const { pool, asked } = poolThatSays([{ one: 1 }], code);
+    const sql = createSql(pool, (text) => `name of ${text}`);
+    expect(await sql.run('SELECT 1', [])).toEqual([{ one: 1 }]);
+    await sql.run('SELECT 2', []);
+    expect(asked).toEqual([
+      { name: 'name of SELECT 1', text: 'SELECT 1', values: [] },
+      { name: '', text: 'SELECT 1', values: [] },
+      { name: '', text: 'SELECT 2', values: [] },
+    ]);
+  },
+);

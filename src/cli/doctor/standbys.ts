@@ -1,0 +1,80 @@
+/** Checks of the standbys that are read from: whether each of them can be, and how far it is behind. */
+
+import type { Config } from '../../config.ts';
+import { serverOf } from '../../database/connection/server.ts';
+import { createTakePosition } from '../../database/position/primary.ts';
+import type { Sql } from '../../database/reader/sql.ts';
+import {
+  connectStandby,
+  type Identity,
+  identityStatement,
+  type Primary,
+} from '../../database/replicas/standby.ts';
+import { createSession } from '../../database/session.ts';
+import { errorText, withoutPassword } from '../../errors.ts';
+import { type Finding, ok, problem, timeout, type Verdict } from './finding.ts';
+
+/** More than so much, in bytes, a standby takes a while to replay. */
+const largestLag = 16n * 1024n * 1024n;
+
+export async function checkStandbys(config: Config): Promise<Finding[]> {
+  const { DATABASE_URL: url, DATABASE_REPLICA_URLS: urls } = config;
+  if (urls === undefined) return [];
+  const check = 'standby';
+  if (url === undefined)
+    return [
+      {
+        check,
+        ...problem('DATABASE_URL does not name their primary', 'Set it, or unset DATABASE_REPLICA_URLS.'),
+      },
+    ];
+  const { client, close } = createSession(serverOf(url), timeout);
+  try {
+    await client.connect();
+    const run: Sql['run'] = async <Row extends object>(text: string, values: readonly unknown[]) =>
+      (await client.query<Row>(text, [...values])).rows;
+    const [identity] = await run<Identity>(identityStatement, []);
+    if (!identity) throw new Error('it does not say which server it is');
+    const primary = await primaryOf({ run }, identity);
+    return await Promise.all(urls.map(async (each) => ({ check, ...(await checkStandby(each, primary)) })));
+  } catch (error) {
+    return [{ check, ...problem(`the primary: ${errorText(error)}`, 'See to the database first.') }];
+  } finally {
+    await close();
+  }
+}
+
+async function primaryOf(sql: Pick<Sql, 'run'>, identity: Identity): Promise<Primary> {
+  const take = createTakePosition(sql);
+  let { timeline } = await take();
+  return {
+    identity,
+    timeline: () => timeline,
+    async take() {
+      const taken = await take();
+      timeline = taken.timeline;
+      return taken;
+    },
+  };
+}
+
+async function checkStandby(url: string, primary: Primary): Promise<Verdict> {
+  const name = withoutPassword(url);
+  const { position } = await primary.take();
+  try {
+    const standby = await connectStandby({ url, bounds: { connections: 1, statement: timeout }, primary });
+    standby.close();
+    const lag = position > standby.replayed ? position - standby.replayed : 0n;
+    return lag <= largestLag
+      ? ok(`${name} is ${lag} bytes behind`)
+      : problem(
+          `${name} is ${lag} bytes behind`,
+          'Reads of whoever has to know more go to the primary: see what holds it up.',
+        );
+  } catch (error) {
+    return problem(
+      `${name}: ${errorText(error)}`,
+      'It is not read from until that is mended: docs/deployment.md has what a standby needs.',
+    );
+  }
+}

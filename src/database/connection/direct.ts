@@ -1,0 +1,88 @@
+/** Whether two URLs lead to one database: that of the pool, and that of sessions of one's own. */
+
+import { randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import { SetupError, withoutPassword } from '../../errors.ts';
+import { connectionError } from '../connectionError.ts';
+import { createSession } from '../session.ts';
+import type { ServerConfig } from './client.ts';
+
+export interface Ways {
+  readonly server: ServerConfig;
+  readonly direct: ServerConfig;
+  readonly url: string;
+  readonly directUrl: string;
+}
+
+/**
+ * Makes sure that DATABASE_DIRECT_URL leads to where DATABASE_URL does.
+ * @throws {SetupError} when it does not, or cannot be used.
+ */
+export async function checkDirect({ server, direct, url, directUrl }: Ways): Promise<void> {
+  const one = createSession(server);
+  const other = createSession(direct);
+  try {
+    await one.client.connect().catch((error) => {
+      throw connectionError(url, one.client, error);
+    });
+    const difference = await other.client
+      .connect()
+      .then(() => findDifference(one.client, other.client))
+      .catch((error) => {
+        throw connectionError(directUrl, other.client, error, 'DATABASE_DIRECT_URL');
+      });
+    if (difference === undefined) return;
+    const shown = JSON.stringify(withoutPassword(directUrl));
+    throw new SetupError(
+      `DATABASE_DIRECT_URL is ${shown}, but leads to ${difference}. Name the same database as DATABASE_URL, past its pooler.`,
+    );
+  } finally {
+    await Promise.all([one.close(), other.close()]);
+  }
+}
+
+/** Where the other connection leads that is not where the one does; undefined if both lead to the same database. */
+export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+  const isSame = await shareLocks(one, other);
+  const [here, there] = [await placeOf(one), await placeOf(other)];
+  if (!isSame) {
+    if (there.isStandby) return 'a standby';
+    if (here.database !== there.database)
+      return `the database ${JSON.stringify(there.database)}, and DATABASE_URL to ${JSON.stringify(here.database)}`;
+    return 'another server than DATABASE_URL, or a copy';
+  }
+  if (here.schema !== there.schema)
+    return `the schema ${JSON.stringify(there.schema)}, and DATABASE_URL to ${JSON.stringify(here.schema)}`;
+  return undefined;
+}
+
+/**
+ * Whether a lock that the one holds keeps the other from taking it, as only in one database of one server that runs: a
+ * copy has the same names, the same rows and even the same identifiers.
+ */
+async function shareLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
+  const lock = randomBytes(8).readBigInt64BE().toString();
+  // Behind a pooler a session is one's own for a transaction.
+  await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
+  try {
+    const { rows } = await other.query<{ taken: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(${lock}) AS taken`,
+    );
+    return rows[0]?.taken === false;
+  } finally {
+    await one.query('ROLLBACK');
+  }
+}
+
+interface Place {
+  readonly database: string;
+  readonly schema: string | null;
+  readonly isStandby: boolean;
+}
+
+async function placeOf(client: pg.Client): Promise<Place> {
+  const { rows } = await client.query<Place>(
+    `SELECT current_database() AS database, current_schema() AS schema, pg_is_in_recovery() AS "isStandby"`,
+  );
+  return rows[0] ?? { database: '', schema: null, isStandby: false };
+}

@@ -1,0 +1,14 @@
+/** How a server is reached that a setting names. */
+
+import { hostsOf } from '../../databaseUrl.ts';
+import type { ServerConfig } from './client.ts';
+import { createHosts } from './hosts.ts';
+
+/** The settings that name a server. */
+export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+
+/** All connections that are made with it go to one server: of several hosts, to the one that takes writes. */
+export function serverOf(url: string): ServerConfig {
+  const hosts = hostsOf(url);
+  return hosts ? { connectionString: hosts.urls[0], hosts: createHosts(hosts) } : { connectionString: url };
+}

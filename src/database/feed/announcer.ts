@@ -1,0 +1,107 @@
+/** The connection over which a gateway announces something to itself, and asks what snapshots see. */
+
+import type pg from 'pg';
+import type { FeedKind } from './changeFeed.ts';
+import { openConnection } from './connection.ts';
+import { pause } from './waiting.ts';
+
+export interface Announcer {
+  /** The connection as it is at first. */
+  readonly client: pg.Client;
+  /** Announces in the way that writes do, and says which that is. */
+  announce(payload: string): Promise<FeedKind>;
+  /** Those of the transactions that every snapshot from now on sees, or sees to have failed. */
+  findVisible(transactions: readonly string[]): Promise<readonly string[]>;
+  /** Waits until all transactions are over that have begun to write by now. */
+  awaitWriters(): Promise<void>;
+  ping(): Promise<unknown>;
+}
+
+/**
+ * A connection of its own, made like those of the pool, where heartbeats would have to wait in overload.
+ * @param beats how many heartbeats go over it before it is made anew.
+ */
+export async function createAnnouncer(
+  connection: pg.ClientConfig,
+  beats: number,
+  lost: AbortController,
+): Promise<Announcer> {
+  const { client, ask, renew } = await openRenewable(connection, lost);
+  let beatsLeft = beats;
+  return {
+    client,
+
+    async announce(payload) {
+      if (beatsLeft-- === 0) {
+        await renew();
+        beatsLeft = beats - 1;
+      }
+      // A synchronous standby that is away keeps writes from being seen, and not from being announced.
+      const rows = await ask<{ way: string }>(
+        `SELECT set_config('synchronous_commit', 'local', true), announce($1) AS way`,
+        [payload],
+      );
+      return rows[0]?.way === 'notify' ? 'notify' : 'logical';
+    },
+
+    async findVisible(transactions) {
+      const rows = await ask<{ id: string }>(
+        `SELECT id::text FROM pg_current_snapshot() AS snapshot, unnest($1::xid8[]) AS id
+         WHERE pg_visible_in_snapshot(id, snapshot)`,
+        [transactions],
+      );
+      return rows.map(({ id }) => id);
+    },
+
+    async awaitWriters() {
+      const [begun] = await ask<{ next: string }>(
+        'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next',
+      );
+      const areOver = async () => {
+        const [row] = await ask<{ over: boolean }>(
+          'SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 AS over',
+          [begun?.next],
+        );
+        return row?.over ?? false;
+      };
+      while (!(await areOver())) await pause(20, lost.signal);
+    },
+
+    ping: () => ask('SELECT 1'),
+  };
+}
+
+/**
+ * A connection that can be made anew: when the address has come to lead to another server, connections to the one before
+ * go on hearing each other there, while the pool's leave it.
+ */
+async function openRenewable(connection: pg.ClientConfig, lost: AbortController) {
+  let current = await openOne(connection, lost);
+  /** The last question, whose connection must not be given up before it is answered. */
+  let asked: Promise<unknown> = Promise.resolve();
+  return {
+    client: current.client,
+
+    async ask<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
+      const asking = current.client.query<Row>(text, values);
+      asked = asking;
+      return (await asking).rows;
+    },
+
+    async renew(): Promise<void> {
+      const before = current;
+      current = await openOne(connection, lost);
+      await asked.catch(() => {});
+      before.own.abort();
+    },
+  };
+}
+
+/** Opens a connection that can be given up by itself. */
+async function openOne(connection: pg.ClientConfig, lost: AbortController) {
+  const own = new AbortController();
+  const lose = () => own.abort();
+  lost.signal.addEventListener('abort', lose, { once: true });
+  own.signal.addEventListener('abort', () => lost.signal.removeEventListener('abort', lose), { once: true });
+  return { client: await openConnection(connection, own), own };
+}

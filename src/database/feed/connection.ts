@@ -1,0 +1,17 @@
+/** Connections of a feed. */
+
+import { Socket } from 'node:net';
+import type pg from 'pg';
+import { createClient, type ServerConfig } from '../connection/client.ts';
+
+/** @param lost aborted when the connection is; the connection is given up when it is aborted. */
+export async function openConnection(config: ServerConfig, lost: AbortController): Promise<pg.Client> {
+  const socket = new Socket();
+  const client = createClient({ ...config, stream: () => socket });
+  const lose = () => lost.abort();
+  client.on('error', lose).once('end', lose);
+  // Not `client.end()`, which waits for what a dead connection never says.
+  lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
+  await client.connect();
+  return client;
+}

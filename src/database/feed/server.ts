@@ -1,0 +1,70 @@
+/**
+ * Listening to a server, in whichever way its database announces: by NOTIFY, or by messages in its log as well.
+ *
+ * Which way that is, `announce` says in the database, with each heartbeat. A gateway that listens in the other one hears
+ * nothing of its own and begins anew, so that a database may be switched at any moment. It always listens to NOTIFY too:
+ * whoever began to write before the switch may announce in that way.
+ */
+
+import type pg from 'pg';
+import { isPooled, shareSessions } from '../pooler.ts';
+import { createAnnouncer } from './announcer.ts';
+import { type ChangeFeed, type FeedKind, listen } from './changeFeed.ts';
+import { openConnection } from './connection.ts';
+import { heartbeat, isHeartbeat } from './heartbeats.ts';
+import { keepListening } from './keepListening.ts';
+
+/** What is announced when a database is switched from one way to another. */
+const switched = 'switched';
+
+/**
+ * Listens, on a connection that does nothing else: whatever a pooler lets it execute could bring along what arrived for
+ * somebody else.
+ * @param direct reaches the server itself.
+ * @param announcing reaches it as the pool does. Heartbeats go that way: where the two have come to lead to different
+ * servers, they must not arrive.
+ * @param beats how many heartbeats go over one connection.
+ */
+export function listenToServer(
+  direct: pg.ClientConfig,
+  announcing = direct,
+  beats = 15,
+): Promise<ChangeFeed> {
+  return keepListening(async (hear, lost) => {
+    const [listener, announcer] = await Promise.all([
+      openConnection(bounded(direct), lost),
+      createAnnouncer(bounded(announcing), beats, lost),
+    ]);
+    // A LISTEN would stay in a session that other clients use, to whom its announcements would go.
+    if ((await isPooled(listener)) && (await shareSessions(listener, announcer.client)))
+      throw new Error('the pooler does not give each connection a session of its own');
+    let kind: FeedKind = 'notify';
+    listener.on('notification', ({ payload = '' }) => {
+      if (payload === switched) lost.abort();
+      // Where messages are read as well, they have to prove themselves.
+      else if (kind === 'notify' || !isHeartbeat(payload)) hear(payload);
+    });
+    await listener.query(listen);
+
+    return {
+      get kind() {
+        return kind;
+      },
+      async announce(payload) {
+        const way = await announcer.announce(payload);
+        if (way === kind) return;
+        if (kind === 'logical') throw new Error('changes are announced in another way now');
+        kind = way;
+        const { hearMessages } = await import('./messages.ts');
+        await hearMessages(direct, announcer, hear, lost);
+        await announcer.announce(payload);
+      },
+    };
+  });
+}
+
+const bounded = (connection: pg.ClientConfig): pg.ClientConfig => ({
+  ...connection,
+  connectionTimeoutMillis: heartbeat,
+  query_timeout: heartbeat,
+});

@@ -1,0 +1,145 @@
+/** A gateway behind a pooler in transaction mode, with a way of its own to the server beside it. */
+
+import { tmpdir } from 'node:os';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { listenToServer } from '../../../src/database/feed/server.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import {
+  openTestDatabase,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestDatabase,
+  withClient,
+} from '../../support/gateway.ts';
+import { openLine } from '../../support/line.ts';
+import { openTransactionPooler } from '../../support/transactionPooler.ts';
+
+let database: TestDatabase;
+let other: TestDatabase;
+let alice: Account;
+let url: string;
+beforeAll(async () => {
+  [database, other] = await Promise.all([openTestDatabase(), openTestDatabase()]);
+  alice = await createAccount(database.client, 'alice');
+  url = database.pool.options.connectionString ?? '';
+});
+afterAll(async () => {
+  await database?.close();
+  await other?.close();
+});
+
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const each of undo.splice(0).reverse()) await each();
+});
+
+const bounds = { connections: 3, statement: 5_000 };
+
+async function openPooler() {
+  const pooler = await openTransactionPooler(url, 6);
+  pooler.carryNames(false);
+  undo.push(pooler.close);
+  return pooler;
+}
+
+const open = (DATABASE_URL: string, DATABASE_DIRECT_URL: string) =>
+  openDatabase({ DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR: tmpdir() }, bounds);
+
+const shown = (text: string) => text.replace(':postgres@', ':***@');
+
+describe('a direct connection beside a pooler in transaction mode', () => {
+  it('has changes heard, and responses cached', async () => {
+    const gateway = await openTestGateway(withClient(await open((await openPooler()).url, url)));
+    undo.push(gateway.close);
+    expect(gateway.feed.listening).toBe(true);
+    const chip = async () => (await rest(gateway, alice.token, `/ossm/${alice.ossmDevices[0]}`)).body.data;
+    for (let time = 0; time < 3; time++) await chip();
+    expect(gateway.responseCache.counters.hits).toBeGreaterThan(0);
+    await database.pool.query(`UPDATE "OssmDevice" SET chip = 'new' WHERE id = ${alice.ossmDevices[0]}`);
+    await expect.poll(chip).toMatchObject({ chip: 'new' });
+    for (const template of alice.dttTemplates) {
+      const path = `/dtt/templates/${template}`;
+      expect((await postJson(gateway, alice.token, path, { isActive: true })).status).toBe(200);
+      const { body } = await rest(gateway, alice.token, '/dtt/templates/active');
+      expect(body.data).toMatchObject({ id: template });
+    }
+  });
+
+  it('applies migrations, by a role that the pooler’s need not be', async () => {
+    const name = new URL(url).pathname.slice(1);
+    const role = `reader_${process.pid}`;
+    await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
+    await database.pool.query(`GRANT CONNECT ON DATABASE ${name} TO ${role}`);
+    await database.pool.query(
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`,
+    );
+    undo.push(() => database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+    await database.pool.query(
+      `DROP TABLE "RateLimit"; DELETE FROM "_prisma_migrations" WHERE migration_name LIKE '%_rate_limit'`,
+    );
+    const limited = new URL(url);
+    limited.username = role;
+    await expect(openDatabase({ DATABASE_URL: limited.href, DATA_DIR: tmpdir() })).rejects.toThrow(
+      /may not apply the pending migrations/,
+    );
+    const opened = await open(limited.href, url);
+    undo.push(opened.close);
+    const { rows } = await opened.pool.query<{ role: string }>('SELECT current_user AS role');
+    expect(rows).toEqual([{ role }]);
+  });
+
+  it('that leads to another database is rejected, by a start and by the doctor', async () => {
+    const elsewhere = other.pool.options.connectionString ?? '';
+    const [here, there] = [url, elsewhere].map((each) => new URL(each).pathname.slice(1));
+    const where = `leads to the database "${there}", and DATABASE_URL to "${here}"`;
+    await expect(open(url, elsewhere)).rejects.toThrow(
+      `DATABASE_DIRECT_URL is "${shown(elsewhere)}", but ${where}. Name the same database as DATABASE_URL, past its pooler.`,
+    );
+    const findings = await examine({ DATABASE_URL: url, DATABASE_DIRECT_URL: elsewhere, PORT: '0' });
+    expect(findings.filter(({ state }) => state === 'problem')).toEqual([
+      {
+        check: 'direct connection',
+        state: 'problem',
+        says: `${shown(elsewhere)} ${where}`,
+        advice: 'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
+      },
+    ]);
+  });
+
+  it('that leads to another schema is rejected', async () => {
+    await database.pool.query('CREATE SCHEMA beside');
+    await expect(open(url, `${url}?options=-c%20search_path%3Dbeside`)).rejects.toThrow(
+      'but leads to the schema "beside", and DATABASE_URL to "public".',
+    );
+  });
+
+  it('that cannot be made is told of as such', async () => {
+    await expect(open(url, 'postgresql://me:secret@127.0.0.1:1/app')).rejects.toThrow(
+      'DATABASE_DIRECT_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Start the server, or correct DATABASE_DIRECT_URL.',
+    );
+  });
+
+  it('has nothing for the doctor to complain of but statements that are not stopped', async () => {
+    const { url: pooled } = await openPooler();
+    const findings = await examine({ DATABASE_URL: pooled, DATABASE_DIRECT_URL: url, PORT: '0' });
+    expect(findings.filter(({ state }) => state === 'problem').map(({ check }) => check)).toEqual(['pooler']);
+    expect(findings).toContainEqual({
+      check: 'direct connection',
+      state: 'ok',
+      says: `${shown(url)} leads to the same database`,
+    });
+  });
+});
+
+it('a feed hears nothing of itself, and so is not trusted, once its two ways lead to different databases', async () => {
+  const line = await openLine(database);
+  undo.push(line.close);
+  const feed = await listenToServer({ connectionString: url }, { connectionString: line.url }, 1);
+  undo.push(feed.close);
+  expect(feed.listening).toBe(true);
+  line.redirect(other);
+  await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(false);
+});

@@ -1,0 +1,330 @@
+/** Reads from standbys: a real primary with two real standbys, and gateways over them. */
+
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../../src/database/database.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { type Cluster, type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
+import {
+  openTestGateway,
+  postJson,
+  type TestGateway,
+  type TestGatewayOptions,
+  withClient,
+} from '../../support/gateway.ts';
+import type { Line } from '../../support/line.ts';
+
+const name = 'things';
+let cluster: Cluster;
+/** Those that all tests read from. */
+let pair: readonly Standby[];
+let accounts: Account[];
+let lines: Line[];
+
+beforeAll(async () => {
+  cluster = await startCluster(2, { log_statement: 'all' });
+  await cluster.createDatabase(name);
+  const database = withClient(await open());
+  accounts = [await createAccount(database.client, 'alice'), await createAccount(database.client, 'bobby')];
+  await database.close();
+  await cluster.isReplayed();
+  pair = [...cluster.standbys];
+  lines = await Promise.all(pair.map((standby) => standby.openLine(name)));
+});
+afterAll(() => cluster?.stop());
+
+const open = () => openDatabase({ DATABASE_URL: `${cluster.primary.url}/${name}`, DATA_DIR: tmpdir() });
+
+let gateways: TestGateway[] = [];
+afterEach(async () => {
+  for (const line of lines) line.release();
+  for (const { upstream } of pair) upstream.release();
+  await resume();
+  for (const gateway of gateways) await gateway.close();
+  gateways = [];
+  await cluster.isReplayed(pair);
+});
+
+/** A gateway that caches nothing unless it is told to, so that every request reads. */
+async function start(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const gateway = await openTestGateway(withClient(await open()), {
+    standbys: lines.map(({ url }) => url),
+    ...options,
+  });
+  gateways.push(gateway);
+  await expect.poll(() => wellOf(gateway)).toBe(options.standbys?.length ?? pair.length);
+  // What the start has written is replayed: from here on nobody has to read at the primary.
+  for (const account of accounts) await hasLeft(gateway, account);
+  return gateway;
+}
+
+const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
+const resume = () => Promise.all(pair.map((standby) => standby.resumeReplay()));
+
+const figuresOf = ({ replicas }: TestGateway) => {
+  if (!replicas) throw new Error('it has no standbys');
+  return replicas.figures();
+};
+const wellOf = (gateway: TestGateway) => figuresOf(gateway).standbys.filter(({ isWell }) => isWell).length;
+
+/** How many statements a server was given that read what belongs to viewers. */
+const readsAt = (server: ClusterServer) =>
+  (server.log().match(/(execute|statement).*FROM "Dtt/g) ?? []).length;
+
+async function readsDuring(act: () => Promise<unknown>) {
+  const servers = [cluster.primary, ...pair];
+  const before = servers.map(readsAt);
+  await act();
+  await sleep(50);
+  const [primary = 0, ...standbys] = servers.map((server, index) => readsAt(server) - (before[index] ?? 0));
+  return { primary, standbys: standbys.reduce((sum, each) => sum + each, 0) };
+}
+
+const at = <Item>(items: readonly Item[], index: number): Item => {
+  const item = items[index];
+  if (item === undefined) throw new Error(`there is no ${index}`);
+  return item;
+};
+
+/** Another text each time, so that nothing comes out of the cache. */
+let asked = 0;
+async function activeOf(gateway: TestGateway, { token }: Account, headers: Record<string, string> = {}) {
+  const query = `{ q${asked++}: dttTemplates { nodes { databaseId isActive } } }`;
+  const response = await fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
+    body: JSON.stringify({ query }),
+  });
+  const { data, errors } = await response.json();
+  if (errors) throw new Error(JSON.stringify(errors));
+  const [list] = Object.values<{ nodes: { databaseId: number; isActive: boolean }[] }>(data);
+  return list?.nodes.find(({ isActive }) => isActive)?.databaseId;
+}
+
+/** Waits until the account reads from a standby. */
+async function hasLeft(gateway: TestGateway, account: Account): Promise<void> {
+  await expect
+    .poll(async () => {
+      const { primary } = figuresOf(gateway);
+      await activeOf(gateway, account);
+      return figuresOf(gateway).primary - primary;
+    })
+    .toBe(0);
+}
+
+const setActive = (account: Account, template: number) =>
+  cluster.primary.query(
+    `UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${account.userId}`,
+    name,
+  );
+
+const activate = (gateway: TestGateway, { token }: Account, template: number) =>
+  postJson(gateway, token, `/dtt/templates/${template}`, { isActive: true });
+
+describe('reads', () => {
+  it('go to standbys, and none to the primary but those that must', async () => {
+    const gateway = await start();
+    const counts = await readsDuring(async () => {
+      for (let time = 0; time < 20; time++) for (const account of accounts) await activeOf(gateway, account);
+    });
+    expect(counts.primary).toBe(0);
+    expect(counts.standbys).toBeGreaterThanOrEqual(40);
+  });
+
+  it('stay at one standby for each viewer, and use all of them', async () => {
+    const gateway = await start();
+    const readsOf = async (account: Account) => {
+      const before = figuresOf(gateway).standbys.map(({ reads }) => reads);
+      for (let time = 0; time < 5; time++) await activeOf(gateway, account);
+      return figuresOf(gateway).standbys.map(({ reads }, index) => reads - at(before, index));
+    };
+    const [one, other] = [await readsOf(at(accounts, 0)), await readsOf(at(accounts, 1))];
+    expect([one.filter((count) => count > 0).length, other.filter((count) => count > 0).length]).toEqual([
+      1, 1,
+    ]);
+    expect(one.map((count, index) => count + at(other, index)).every((count) => count > 0)).toBe(true);
+  });
+
+  it('go to the primary after a change until the standby has replayed it, and then back', async () => {
+    const gateway = await start();
+    const [alice] = accounts;
+    if (!alice) throw new Error('there is nobody');
+    await activeOf(gateway, alice);
+    await pause();
+    for (const template of [at(alice.dttTemplates, 1), at(alice.dttTemplates, 2)]) {
+      await setActive(alice, template);
+      await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+      expect(await activeOf(gateway, alice)).toBe(template);
+    }
+    expect(figuresOf(gateway).primary).toBeGreaterThan(0);
+    await resume();
+    await hasLeft(gateway, alice);
+    const counts = await readsDuring(() => activeOf(gateway, alice));
+    expect(counts).toMatchObject({ primary: 0 });
+  });
+
+  it('show what was written through the same gateway, and what the primary has shown', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    await pause();
+    const template = at(alice.dttTemplates, 1);
+    expect((await activate(gateway, alice, template)).status).toBe(200);
+    expect(await activeOf(gateway, alice)).toBe(template);
+    // Announced to nobody: only who was at the primary can know.
+    await cluster.primary.query(
+      `ALTER TABLE "User" DISABLE TRIGGER USER; UPDATE "User" SET "activeTemplateId" = ${at(alice.dttTemplates, 2)} WHERE id = ${alice.userId}; ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_update`,
+      name,
+    );
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+    await resume();
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+});
+
+describe('a standby that fails', () => {
+  it.each([
+    ['is stopped', (standby: Standby) => standby.stop('immediate')],
+    ['is shut down', (standby: Standby) => standby.stop('fast')],
+    ['is silent', async (standby: Standby) => at(lines, pair.indexOf(standby)).hold()],
+  ])('costs one retry when it %s, and is read from again when it is well', async (_, fail) => {
+    const gateway = await start();
+    for (const account of accounts) await activeOf(gateway, account);
+    const standby = at(pair, 0);
+    const failing = fail(standby);
+    const took = await Promise.all(
+      accounts.map(async (account) => {
+        const began = performance.now();
+        await activeOf(gateway, account);
+        return performance.now() - began;
+      }),
+    );
+    await failing;
+    expect(Math.max(...took)).toBeLessThan(4_000);
+    await expect.poll(() => wellOf(gateway), { timeout: 5_000 }).toBe(1);
+    await standby.start();
+    at(lines, 0).release();
+    await expect.poll(() => wellOf(gateway), { timeout: 15_000 }).toBe(2);
+    expect(gateway.log).toEqual([]);
+  });
+
+  it('is none of the database’s', async () => {
+    const gateway = await openTestGateway(withClient(await open()), {
+      standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
+    });
+    gateways.push(gateway);
+    expect(figuresOf(gateway).standbys.map(({ status }) => status)).toEqual([
+      expect.stringContaining('takes writes of its own'),
+      expect.stringContaining('no copy of the database'),
+    ]);
+  });
+
+  it('is left alone once it is promoted, whatever is written there', async () => {
+    const third = await cluster.addStandby();
+    const gateway = await start({ standbys: [`${third.url}/${name}`, at(lines, 1).url] });
+    const alice = at(accounts, 0);
+    const template = await activeOf(gateway, alice);
+    await third.promote();
+    const another = at(alice.dttTemplates, at(alice.dttTemplates, 0) === template ? 1 : 0);
+    await third.query(`UPDATE "User" SET "activeTemplateId" = ${another} WHERE id = ${alice.userId}`, name);
+    for (let time = 0; time < 20; time++) expect(await activeOf(gateway, alice)).toBe(template);
+    await expect.poll(() => figuresOf(gateway).standbys[0]?.status).toMatch(/it takes writes of its own/);
+    // One that follows it is on its timeline.
+    const fourth = await cluster.addStandby(third);
+    const other = await openTestGateway(withClient(await open()), { standbys: [`${fourth.url}/${name}`] });
+    gateways.push(other);
+    expect(figuresOf(other).standbys[0]).toMatchObject({
+      isWell: false,
+      status: expect.stringContaining('timeline 2'),
+    });
+    expect(await activeOf(other, alice)).toBe(template);
+    await third.stop('immediate');
+    await fourth.stop('immediate');
+  });
+});
+
+describe('what a standby shows before its primary', () => {
+  /** A commit that waits for the second standby, which hears nothing: the first one shows it. */
+  async function commitInLimbo(account: Account, template: number): Promise<void> {
+    await cluster.primary.set('synchronous_standby_names', 'standby2');
+    at(pair, 1).upstream.hold();
+    // Acknowledged only when the standby has it.
+    setActive(account, template).catch(() => {});
+  }
+
+  async function letGo(): Promise<void> {
+    at(pair, 1).upstream.release();
+    await cluster.primary.set('synchronous_standby_names', '');
+  }
+  afterEach(letGo);
+
+  it.each([
+    [
+      'when the standby lags',
+      async () => {
+        await at(pair, 0).pauseReplay();
+        await cluster.primary.query('SET synchronous_commit = local; CREATE TABLE noise ()', name);
+        const [row] = await cluster.primary.query<{ position: string }>(
+          'SELECT pg_current_wal_insert_lsn()::text AS position',
+        );
+        return { 'Dovetail-Position': row?.position ?? '' };
+      },
+    ],
+    [
+      'when the standby is gone',
+      async () => {
+        await at(pair, 0).stop('immediate');
+        return {};
+      },
+    ],
+  ])('is not gone from what is read at the primary %s', async (_, leave) => {
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const alice = at(accounts, 0);
+    const before = await activeOf(gateway, alice);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    await commitInLimbo(alice, template);
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    const headers = await leave();
+    await expect(activeOf(gateway, alice, headers)).rejects.toThrow(/does not show everything yet/);
+    await letGo();
+    expect(await activeOf(gateway, alice, headers)).toBe(template);
+    await at(pair, 0).start();
+  });
+});
+
+describe('Dovetail-Position', () => {
+  const positionOf = (response: { headers: Headers }) => response.headers.get('Dovetail-Position') ?? '';
+
+  it('of a response to a write has every gateway show it, whatever it has heard of', async () => {
+    const [one, other] = [await start(), await start()];
+    const alice = at(accounts, 0);
+    for (const template of [at(alice.dttTemplates, 0), at(alice.dttTemplates, 1)]) {
+      await activeOf(other, alice);
+      await pause();
+      const response = await activate(one, alice, template);
+      expect(positionOf(response)).toMatch(/^[\dA-F]+\/[\dA-F]+$/);
+      const headers = { 'Dovetail-Position': positionOf(response) };
+      expect(await activeOf(other, alice, headers)).toBe(template);
+      await resume();
+    }
+  });
+
+  it('that is made up costs nobody but its sender, and one that is none is rejected', async () => {
+    const gateway = await start();
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const counts = await readsDuring(async () => {
+      await activeOf(gateway, alice, { 'Dovetail-Position': 'FFFFFFFF/FFFFFFFF' });
+      await activeOf(gateway, bobby);
+    });
+    // The position of the primary is as far as anything can have come: the standby gets there.
+    expect(counts.standbys).toBeGreaterThan(0);
+    await hasLeft(gateway, alice);
+    const response = await fetch(`${gateway.url}/api/v1/dtt/templates`, {
+      headers: { Authorization: `Bearer ${alice.token}`, 'Dovetail-Position': 'nonsense' },
+    });
+    expect([response.status, (await response.json()).error]).toEqual([
+      400,
+      'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
+    ]);
+  });
+});

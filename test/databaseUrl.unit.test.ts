@@ -1,0 +1,69 @@
+/** URLs with several hosts, as libpq reads them. */
+
+import { describe, expect, it } from 'vitest';
+import { complaintAboutHosts, hostsOf, isDatabaseUrl } from '../src/databaseUrl.ts';
+
+describe('a URL with several hosts', () => {
+  it.each([
+    [
+      'postgres://u:p@a:5432,b:5433/db?target_session_attrs=read-write',
+      ['postgres://u:p@a:5432/db', 'postgres://u:p@b:5433/db'],
+      'read-write',
+    ],
+    ['postgresql://a,b:5433/db', ['postgresql://a/db', 'postgresql://b:5433/db'], 'read-write'],
+    [
+      'postgres://u:p@[::1]:5432,[::2]/db?sslmode=disable&target_session_attrs=primary&options=-c%20a%3Db',
+      [
+        'postgres://u:p@[::1]:5432/db?sslmode=disable&options=-c%20a%3Db',
+        'postgres://u:p@[::2]/db?sslmode=disable&options=-c%20a%3Db',
+      ],
+      'primary',
+    ],
+    [
+      'postgres:///db?host=a,b&port=1,2&user=me',
+      ['postgres:///db?user=me&host=a&port=1', 'postgres:///db?user=me&host=b&port=2'],
+      'read-write',
+    ],
+    [
+      'postgres:///db?host=a,b&port=6432',
+      ['postgres:///db?host=a&port=6432', 'postgres:///db?host=b&port=6432'],
+      'read-write',
+    ],
+    [
+      'postgres:///db?host=%2Frun%2Fa,%2Frun%2Fb',
+      ['postgres:///db?host=%2Frun%2Fa', 'postgres:///db?host=%2Frun%2Fb'],
+      'read-write',
+    ],
+    ['postgres://a/db?target_session_attrs=any', ['postgres://a/db'], 'any'],
+    ['postgres://me:a,b@h@x,y/db', ['postgres://me:a,b@h@x/db', 'postgres://me:a,b@h@y/db'], 'read-write'],
+  ])('has one URL for each: %s', (url, urls, target) => {
+    expect(hostsOf(url)).toEqual({ urls, target });
+    expect(isDatabaseUrl(url)).toBe(true);
+  });
+
+  it.each([
+    'postgresql://user:pass,word@host:5432/database',
+    'postgresql:///database?host=/run/postgresql',
+    'postgresql://host/a,b?options=-c%20search_path%3Da,b',
+  ])('is none that names one: %s', (url) => {
+    expect(hostsOf(url)).toBeUndefined();
+    expect(isDatabaseUrl(url)).toBe(true);
+  });
+
+  it.each([
+    [
+      'postgres://a,b/db?target_session_attrs=standby',
+      'target_session_attrs is "standby", but takes any, read-write, primary.',
+    ],
+    [
+      'postgres://a/db?target_session_attrs=prefer-standby',
+      'target_session_attrs is "prefer-standby", but takes any, read-write, primary.',
+    ],
+    ['postgres:///db?host=a,b,c&port=1,2', 'It has 3 hosts, but 2 ports.'],
+    ['postgres://a:1,b:x/db', undefined],
+    ['mysql://a,b/db', undefined],
+  ])('is rejected with what it takes: %s', (url, complaint) => {
+    expect(isDatabaseUrl(url)).toBe(false);
+    expect(complaintAboutHosts(url)).toBe(complaint);
+  });
+});
