@@ -14,7 +14,7 @@ import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
 import { longestConnecting } from '../database/session.ts';
-import { createGraphqlHandler, type GraphqlHandler } from '../graphql/handler.ts';
+import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
@@ -40,7 +40,7 @@ import { longestActivation } from '../mirror/activation.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createRestHandler, type RestHandler } from '../rest/handler.ts';
+import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -49,6 +49,7 @@ import type { Additions } from './additions.ts';
 import { runBatch } from './batch.ts';
 import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
+import { createInnerRunner, outcomeOf } from './innerRequests.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
@@ -224,40 +225,6 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
 
   return { respond, enter, watch, cors, places };
 }
-
-/** The response, also where there is none but an error. */
-async function outcomeOf(
-  exchange: Exchange,
-  run: () => ReturnType<TaskRunner>,
-): Promise<Awaited<ReturnType<TaskRunner>>> {
-  try {
-    return await run();
-  } catch (error) {
-    exchange.report(error);
-    return fail(exchange, 'internal');
-  }
-}
-
-interface InnerRunnerOptions {
-  readonly graphql: GraphqlHandler;
-  readonly rest: RestHandler;
-  readonly runTask: TaskRunner;
-}
-
-/**
- * Runs requests that other requests stand for. What the pipeline does before it comes to such a request it has done for the
- * other one: it is looked up in the cache, shed and run as if it had come by itself.
- */
-function createInnerRunner({ graphql, rest, runTask }: InnerRunnerOptions) {
-  return async (outer: Exchange, inner: Exchange, viewer: Viewer) => {
-    const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
-    if ('status' in task) return task;
-    if ('join' in task) throw new Error('a batch is no request that another one stands for');
-    return runTask(outer, viewer, task, inner);
-  };
-}
-
-type TaskRunner = ReturnType<typeof createTaskRunner>;
 
 /** What is to be told of a viewer whose data has changed. */
 function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId: number) => void {
