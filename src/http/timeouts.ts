@@ -14,11 +14,21 @@ export interface Timeouts {
   readonly request: number;
   /** For anything at all, in either direction. */
   readonly silence: number;
+  /** For the next request. */
+  readonly idle: number;
   /** For a request that is still on its way, or a response that is not read, when the gateway closes. */
   readonly closing: number;
 }
 
-export const timeouts: Timeouts = { head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 };
+export const timeouts: Timeouts = {
+  head: 10_000,
+  request: 30_000,
+  silence: 120_000,
+  // Longer than what stands in front of gateways has a connection idle, mostly 60 s: a request that is sent while its
+  // connection is being closed is lost, and one that writes must not be sent again.
+  idle: 75_000,
+  closing: 5_000,
+};
 
 /** How long, in milliseconds, a client may take to read the last that it is sent before it is cut off. */
 const lastWords = 1_000;
@@ -40,13 +50,14 @@ export interface Connections {
 /** @param closing aborted when the gateway closes. */
 export function watchConnections(
   server: Server,
-  { head, request, silence, closing: grace }: Timeouts,
+  { head, request, silence, idle, closing: grace }: Timeouts,
   closing: AbortSignal,
 ): Connections {
   const connections = new Map<Duplex, Connection>();
   server.headersTimeout = head;
   server.requestTimeout = request;
   server.timeout = silence;
+  server.keepAliveTimeout = idle;
 
   server.on('connection', (socket) => {
     // Read once, it is still known when the client has left, whose requests count all the same.

@@ -6,7 +6,7 @@ import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 
-const timeouts = { head: 700, request: 1_500, silence: 5_000, closing: 300 };
+const timeouts = { head: 700, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
 
 let gateway: TestGateway;
 let alice: Account;

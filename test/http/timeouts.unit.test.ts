@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { timeouts as usual, watchConnections } from '../../src/http/timeouts.ts';
 
-const timeouts = { head: 1, request: 2, silence: 3, closing: 1_000 };
+const timeouts = { head: 1, request: 2, silence: 3, idle: 3, closing: 1_000 };
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'] });
@@ -55,7 +55,7 @@ function open() {
 it('a client is waited for so long', () => {
   expect(open().server).toMatchObject({ headersTimeout: 1, requestTimeout: 2, timeout: 3 });
   // As the README has it, where it says it.
-  expect(usual).toEqual({ head: 10_000, request: 30_000, silence: 120_000, closing: 5_000 });
+  expect(usual).toEqual({ head: 10_000, request: 30_000, silence: 120_000, idle: 75_000, closing: 5_000 });
 });
 
 describe('when the gateway closes', () => {

@@ -69,6 +69,8 @@ it('waits for clients as long as usual, and probes connections that are silent',
     headersTimeout: 10_000,
     requestTimeout: 30_000,
     timeout: 120_000,
+    // What stands in front of it closes a connection first.
+    keepAliveTimeout: 75_000,
     // How often it looks for those who were waited for long enough.
     connectionsCheckingInterval: 1_000,
     keepAlive: true,
