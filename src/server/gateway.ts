@@ -20,6 +20,7 @@ import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
 import { release } from '../version.ts';
+import { loadAdditions } from './additions.ts';
 import { createGatewayServer } from './pipeline.ts';
 
 export interface Gateway {
@@ -93,6 +94,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     demoToken,
     closing: closing.signal,
     mirror,
+    additions: await loadAdditions(config),
     replicas,
   });
   const url = await listen(server, config, 'PORT');

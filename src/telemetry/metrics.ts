@@ -8,7 +8,6 @@ import {
   collectDefaultMetrics,
   Gauge,
   type Histogram,
-  type MetricConfiguration,
   Registry,
 } from 'prom-client';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
@@ -17,6 +16,7 @@ import type { Exchange, Outcome } from '../http/exchange.ts';
 import type { LoadShedder } from '../http/loadShedding.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
+import { addGauge, collectBy } from './lookedUp.ts';
 
 export interface Metrics {
   /** Shows also what load shedding does. */
@@ -340,6 +340,13 @@ function describeFeed(registry: Registry, feed: ChangeFeed): void {
     () => Number(feed.listening),
     'min',
   );
+  addGauge(
+    registry,
+    'dovetail_feed_logical',
+    'Whether announcements come as messages in the log (1) or by NOTIFY (0)',
+    () => Number(feed.kind === 'logical'),
+    'min',
+  );
   new Counter({
     name: 'dovetail_feed_reconnects_total',
     help: 'How often announcements were lost and heard again',
@@ -365,25 +372,6 @@ function describeProcess(registry: Registry): void {
     AggregatorRegistry.setRegistries(registry);
     new AggregatorRegistry();
   }
-}
-
-/** Adds a gauge whose values are looked up when somebody asks. */
-function addGauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  value: () => number,
-  aggregator: NonNullable<MetricConfiguration<string>['aggregator']> = 'sum',
-): void {
-  const collect = collectBy((self: Gauge) => self.set(value()));
-  new Gauge({ name, help, registers: [registry], aggregator, collect });
-}
-
-/** prom-client hands a metric to its `collect` as `this`. */
-function collectBy<Self>(collect: (self: Self) => void) {
-  return function (this: Self) {
-    collect(this);
-  };
 }
 
 /** Whether it takes as long as its client likes. */

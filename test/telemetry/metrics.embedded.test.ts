@@ -88,6 +88,7 @@ describe('/metrics', () => {
     expect(value('dovetail_database_connections')).toBeGreaterThan(0);
     expect(value('dovetail_database_waiting')).toBe(0);
     expect(value('dovetail_feed_listening')).toBe(1);
+    expect(value('dovetail_feed_logical')).toBe(0);
     expect(value('dovetail_feed_reconnects_total')).toBe(0);
     expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7);
     expect([...found.keys()]).toContainEqual(
@@ -123,6 +124,7 @@ describe('/metrics', () => {
       'dovetail_database_limit 17',
       'dovetail_database_waiting 5',
       'dovetail_feed_listening 0',
+      'dovetail_feed_logical 0',
       'dovetail_feed_reconnects_total 2',
     ];
     const waiting = ['dovetail_requests_turned_away_total 19', 'dovetail_requests_waiting 18'];

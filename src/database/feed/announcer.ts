@@ -54,13 +54,12 @@ export async function createAnnouncer(
     },
 
     async awaitWriters() {
-      const [begun] = await ask<{ next: string }>(
-        'SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next',
-      );
+      // A number of our own, which comes after theirs. The upper bound of a snapshot will not do: who is last may be above it.
+      const [mark] = await ask<{ own: string }>('SELECT pg_current_xact_id()::text AS own');
       const areOver = async () => {
         const [row] = await ask<{ over: boolean }>(
-          'SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 AS over',
-          [begun?.next],
+          'SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::xid8 AS over',
+          [mark?.own],
         );
         return row?.over ?? false;
       };

@@ -40,9 +40,11 @@ export function listenToServer(
       throw new Error('the pooler does not give each connection a session of its own');
     let kind: FeedKind = 'notify';
     listener.on('notification', ({ payload = '' }) => {
+      // Who reads messages as well misses nothing by a switch, and heartbeats are to prove that messages arrive.
+      const isForOthers = kind === 'logical' && (payload === switched || isHeartbeat(payload));
+      if (isForOthers) return;
       if (payload === switched) lost.abort();
-      // Where messages are read as well, they have to prove themselves.
-      else if (kind === 'notify' || !isHeartbeat(payload)) hear(payload);
+      else hear(payload);
     });
     await listener.query(listen);
 

@@ -1,27 +1,43 @@
 /** The change feed by messages in the log of a server: what is different from notifications. */
 
+import { EventEmitter, once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
-import type { Change, ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
+import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
+import { type ChangeFeed, listen } from '../../../src/database/feed/changeFeed.ts';
+import { chooseWay } from '../../../src/database/feed/choose.ts';
 import { listenToServer } from '../../../src/database/feed/server.ts';
+import { type FromParent, shareMessages } from '../../../src/database/feed/sharing.ts';
+import { readMessages } from '../../../src/database/feed/slot.ts';
+import { createResponseCache } from '../../../src/http/responseCache.ts';
+import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 
 let server: PostgresServer;
 let database: TestDatabase;
+let direct: pg.ClientConfig;
 let feed: ChangeFeed;
 let alice: Account;
+let bob: Account;
+let told: string[] = [];
 
 beforeAll(async () => {
-  server = await startPostgres({ wal_level: 'logical' });
+  server = await startPostgres({ wal_level: 'logical', max_replication_slots: '3' });
   await server.createDatabase('logical');
-  const url = `${server.url}/logical`;
-  database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
-  await database.pool.query(`CREATE PUBLICATION dovetail; SELECT announce_by('logical')`);
+  direct = { connectionString: `${server.url}/logical` };
+  database = withClient(await openDatabase({ DATABASE_URL: `${server.url}/logical`, DATA_DIR: tmpdir() }));
   alice = await createAccount(database.client, 'alice');
-  feed = await listenToServer({ connectionString: url });
+  bob = await createAccount(database.client, 'bob');
+  expect(await chooseWay('logical', direct)).toEqual({ way: 'logical' });
+  feed = await listenToServer(direct);
+  feed.subscribe((change) =>
+    told.push(change.kind === 'user' ? `${change.userId} ${change.table}` : `all, ${feed.listening}`),
+  );
 });
 afterAll(async () => {
   await feed?.close();
@@ -29,12 +45,265 @@ afterAll(async () => {
   await server?.stop();
 });
 
-it('tells of changes', async () => {
-  expect(feed.listening).toBe(true);
-  expect(feed.kind).toBe('logical');
-  const changes: Change[] = [];
-  feed.subscribe((change) => changes.push(change));
-  await database.pool.query('UPDATE "User" SET rank = 7 WHERE id = $1', [alice.userId]);
-  await expect.poll(() => changes).toEqual([{ kind: 'user', userId: alice.userId, table: 'User' }]);
+const rankUp = ({ userId }: Account) =>
+  database.pool.query('UPDATE "User" SET rank = coalesce(rank, 0) + 1 WHERE id = $1', [userId]);
+
+const isListening = (kind: ChangeFeed['kind']) =>
+  expect.poll(() => [feed.listening, feed.kind], { timeout: 15_000, interval: 5 }).toEqual([true, kind]);
+
+/** Ends whatever reads the log, as a restart would. */
+const endReaders = () =>
+  database.pool.query('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots');
+
+/** Has commits be held up, which are in the log by then: they wait for a standby that there is not. */
+async function holdCommits(): Promise<() => Promise<void>> {
+  const set = async (sql: string) => {
+    await database.pool.query(sql);
+    await database.pool.query('SELECT pg_reload_conf()');
+  };
+  await set(`ALTER SYSTEM SET synchronous_standby_names = 'nobody'`);
+  const commit = () => database.pool.query(`SELECT pg_logical_emit_message(true, 'nobody', '')`);
+  // Until one is held up.
+  while (await Promise.race([commit().then(() => true), sleep(50, false)]));
+  const release = () => set('ALTER SYSTEM RESET synchronous_standby_names');
+  // Whatever the test comes to.
+  onTestFinished(release);
+  return release;
+}
+
+it('tells of changes that come as messages', async () => {
+  await isListening('logical');
+  told = [];
+  await rankUp(alice);
+  await expect.poll(() => told).toEqual([`${alice.userId} User`]);
   expect(feed.trusts(alice.userId)).toBe(true);
+});
+
+it('tells nothing of what was rolled back', async () => {
+  told = [];
+  await database.pool.query(
+    `DO $$ BEGIN
+       BEGIN UPDATE "User" SET rank = 0 WHERE username = 'bob'; RAISE 'no'; EXCEPTION WHEN raise_exception THEN END;
+       UPDATE "User" SET league = 1 WHERE username = 'alice';
+     END $$`,
+  );
+  await expect.poll(() => told).toEqual([`${alice.userId} User`]);
+});
+
+describe('a change that is announced before it is seen', () => {
+  it('is told once it is seen; until then nothing that is read of its user is remembered', async () => {
+    const cache = createResponseCache(feed, { maxBytes: 1_000_000, maxAge: 60 });
+    const ranks = async ({ userId }: Account) => {
+      const { rows } = await database.pool.query('SELECT rank FROM "User" WHERE id = $1', [userId]);
+      return JSON.stringify(rows);
+    };
+    const read = async (account: Account) => {
+      const cached = cache.get(account.userId, 'rank');
+      if (cached) return `cached ${Buffer.from(cached.body)}`;
+      const response = await cache.compute(account.userId, 'rank', async () => ({
+        response: { status: 200, headers: {}, body: Buffer.from(await ranks(account)) },
+        isCacheable: true,
+      }));
+      return String(Buffer.from(response.body));
+    };
+    const before = await read(alice);
+    expect(await read(alice)).toBe(`cached ${before}`);
+    await read(bob);
+
+    told = [];
+    const release = await holdCommits();
+    const updating = rankUp(alice);
+    await expect.poll(() => feed.trusts(alice.userId), { interval: 2 }).toBe(false);
+    // Longer than between two heartbeats, which nothing holds up.
+    await sleep(2_500);
+    expect([feed.listening, feed.trusts(bob.userId), told]).toEqual([true, true, []]);
+    expect([await read(alice), await read(alice)]).toEqual([before, before]);
+    expect(await read(bob)).toMatch(/^cached/);
+
+    await release();
+    await updating;
+    await expect.poll(() => told).toEqual([`${alice.userId} User`]);
+    expect(feed.trusts(alice.userId)).toBe(true);
+    const after = await read(alice);
+    expect(after).not.toBe(before);
+    expect(await read(alice)).toBe(`cached ${after}`);
+  });
+
+  it('is waited for by who begins to read when its message has gone by', async () => {
+    const lost = new AbortController();
+    const announcer = await createAnnouncer(direct, 15, lost);
+    const release = await holdCommits();
+    const updating = rankUp(alice);
+    await expect.poll(() => feed.trusts(alice.userId), { interval: 2 }).toBe(false);
+    const order: string[] = [];
+    const waiting = announcer.awaitWriters().then(() => order.push('begins to read'));
+    await sleep(100);
+    order.push('is seen');
+    await release();
+    await Promise.all([updating, waiting]);
+    expect(order).toEqual(['is seen', 'begins to read']);
+    lost.abort();
+  });
+});
+
+describe('a reader of the log', () => {
+  it('that is ended forgets everything, and begins anew with another slot', async () => {
+    await isListening('logical');
+    told = [];
+    const slots = () =>
+      database.pool.query<{ slot_name: string; temporary: boolean }>(
+        'SELECT slot_name, temporary FROM pg_replication_slots',
+      );
+    const before = await slots();
+    expect(before.rows).toMatchObject([{ temporary: true }]);
+    await endReaders();
+    await expect.poll(() => told, { timeout: 15_000 }).toEqual(['all, false', 'all, true']);
+    const after = await slots();
+    expect(after.rows).toMatchObject([{ temporary: true }]);
+    expect(after.rows).not.toEqual(before.rows);
+    await rankUp(bob);
+    await expect.poll(() => told).toContain(`${bob.userId} User`);
+  });
+
+  it('tells the server how far it has read, so that it keeps no more of the log', async () => {
+    const kept = async () => {
+      const { rows } = await database.pool.query<{ behind: number }>(
+        'SELECT max(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), confirmed_flush_lsn))::int AS behind FROM pg_replication_slots',
+      );
+      return rows[0]?.behind;
+    };
+    await database.pool.query(
+      'UPDATE "User" SET rank = rank FROM generate_series(1, 100); SELECT pg_logical_emit_message(true, $$other$$, repeat($$x$$, 1000000))',
+    );
+    await expect.poll(kept, { timeout: 15_000, interval: 100 }).toBeLessThan(500_000);
+  });
+
+  it('is one for all workers, each of which is told until it leaves', async () => {
+    const sharing = shareMessages(direct);
+    const workers = [0, 1].map((index) => {
+      const got: FromParent[] = [];
+      const worker = Object.assign(new EventEmitter(), {
+        isConnected: () => true,
+        send(message: FromParent, _handle: unknown, onSent: () => void) {
+          got.push(message);
+          onSent();
+        },
+      });
+      // Of a worker it takes these alone.
+      sharing.serve(worker as never);
+      worker.emit('message', { feed: 'open', reader: `reader ${index}` });
+      return { worker, got };
+    });
+    const payloads = (index: number) =>
+      (workers[index]?.got ?? []).flatMap(({ messages = [] }) => messages.map(([, payload]) => payload));
+    for (const index of [0, 1])
+      await expect.poll(() => workers[index]?.got.some((message) => message.feed === 'opened')).toBe(true);
+    const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
+    expect(rows).toHaveLength(2);
+    await rankUp(bob);
+    for (const index of [0, 1]) await expect.poll(() => payloads(index)).toContain(`${bob.userId} User`);
+
+    await endReaders();
+    for (const index of [0, 1]) await expect.poll(() => workers[index]?.got.at(-1)?.feed).toBe('lost');
+    workers[0]?.worker.emit('message', { feed: 'open', reader: 'reader again' });
+    const opened = () =>
+      workers[0]?.got.some(({ feed, reader }) => feed === 'opened' && reader === 'reader again');
+    await expect.poll(opened, { timeout: 15_000 }).toBe(true);
+    workers[0]?.worker.emit('exit');
+    await isListening('logical');
+    await expect
+      .poll(async () => (await database.pool.query('SELECT FROM pg_replication_slots')).rows.length)
+      .toBe(1);
+  });
+});
+
+describe('a database that is switched', () => {
+  it('to notifications is followed, once nobody is left who may send a message alone', async () => {
+    const writer = new pg.Client(direct);
+    await writer.connect();
+    await writer.query('BEGIN');
+    await writer.query('UPDATE "User" SET rank = 1 WHERE id = $1', [alice.userId]);
+    expect(await chooseWay('notify', direct)).toMatchObject({ way: 'both' });
+    expect(feed.listening).toBe(true);
+    told = [];
+    await writer.query('COMMIT');
+    await expect.poll(() => told).toContain(`${alice.userId} User`);
+    await writer.end();
+    expect(await chooseWay('notify', direct)).toEqual({ way: 'notify' });
+    await isListening('notify');
+    told = [];
+    await rankUp(bob);
+    await expect.poll(() => told).toContain(`${bob.userId} User`);
+  });
+
+  it('to messages is followed, once all are done who began to write before', async () => {
+    const writer = new pg.Client(direct);
+    await writer.connect();
+    await writer.query('BEGIN');
+    await writer.query('UPDATE "User" SET rank = 2 WHERE id = $1', [alice.userId]);
+    await announceBy(database.pool, 'logical');
+    await expect.poll(() => told).toContain('all, false');
+    await sleep(200);
+    expect(feed.listening).toBe(false);
+    await writer.query('COMMIT');
+    await writer.end();
+    await isListening('logical');
+    expect(told.at(-1)).toBe('all, true');
+    await announceBy(database.pool, 'notify');
+    await isListening('notify');
+  });
+
+  it('goes by both ways while somebody listens who knows of no other than NOTIFY', async () => {
+    const older = new pg.Client(direct);
+    await older.connect();
+    await older.query('LISTEN dovetail');
+    expect(await chooseWay('auto', direct)).toEqual({ way: 'notify' });
+    expect(await chooseWay('logical', direct)).toMatchObject({ way: 'both', why: expect.any(String) });
+    await isListening('logical');
+    const heard = once(older, 'notification');
+    await rankUp(alice);
+    await heard;
+    await older.end();
+    await announceBy(database.pool, 'notify');
+    await isListening('notify');
+    // Of this version, which knows.
+    await database.pool.query(listen);
+    expect(await chooseWay('auto', direct)).toEqual({ way: 'logical' });
+    await isListening('logical');
+  });
+});
+
+describe('messages cannot be had', () => {
+  const refused = (config: pg.ClientConfig) =>
+    chooseWay('logical', config).then(
+      ({ way }) => way,
+      (error: Error) => error.message,
+    );
+  const as = (role: string) => ({
+    connectionString: direct.connectionString?.replace('postgres:postgres', `${role}:x`),
+  });
+
+  it('by a role that may not read the log, or not switch', async () => {
+    await database.pool.query(
+      `CREATE ROLE plain LOGIN PASSWORD 'x'; CREATE ROLE reader LOGIN REPLICATION PASSWORD 'x'`,
+    );
+    expect(await refused(as('plain'))).toMatch(
+      /^CHANGE_FEED is logical, which cannot be had: permission denied .*ALTER ROLE/,
+    );
+    expect(await refused(as('reader'))).toBe('logical');
+    await announceBy(database.pool, 'notify');
+    expect(await refused(as('reader'))).toBe(
+      `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    );
+    expect(await chooseWay('auto', as('reader'))).toEqual({ way: 'notify' });
+  });
+
+  it('when all slots are used up', async () => {
+    await announceBy(database.pool, 'logical');
+    await isListening('logical');
+    const lost = new AbortController();
+    await Promise.all([readMessages(direct, () => {}, lost), readMessages(direct, () => {}, lost)]);
+    expect(await refused(direct)).toMatch(/all replication slots are in use.*Raise max_replication_slots/);
+    lost.abort();
+  });
 });

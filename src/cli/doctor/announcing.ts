@@ -1,0 +1,47 @@
+/** The check of how a server's database announces: by NOTIFY, or by messages in its log. */
+
+import type pg from 'pg';
+import type { ServerConfig } from '../../database/connection/client.ts';
+import type { ServerUrls } from '../../database/connection/find.ts';
+import { serverOf } from '../../database/connection/server.ts';
+import { lackOf } from '../../database/feed/choose.ts';
+import { findObstacle } from '../../database/feed/trial.ts';
+import { readStanding } from '../../database/feed/ways.ts';
+import type { Progress } from '../../database/migrate.ts';
+import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
+
+/** What NOTIFY costs, as docs/decisions/response-cache.md has measured it. */
+const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a second in all';
+
+/** How changes are announced, of a server: the embedded engine always notifies. */
+export async function checkAnnouncing(
+  client: pg.ClientBase,
+  server: ServerConfig,
+  ways: ServerUrls | undefined,
+  progress: Progress,
+): Promise<Finding[]> {
+  if (!ways) return [];
+  const direct = ways.directUrl === undefined ? server : serverOf(ways.directUrl);
+  return [{ check: 'announcements', ...(await judge(client, direct, progress)) }];
+}
+
+async function judge(client: pg.ClientBase, direct: ServerConfig, { pending }: Progress): Promise<Verdict> {
+  if (pending.length > 0) return skipped('the pending migrations come first');
+  const standing = await readStanding(client);
+  if (standing.way === 'notify') {
+    const lack = lackOf(standing) ?? (await findObstacle(direct));
+    return ok(
+      lack ? `${cost}; not by messages, since ${lack.says}` : `${cost}; CHANGE_FEED=logical is faster`,
+    );
+  }
+  if (!standing.decodes) return ok(`${cost}; not by messages, since wal_level is ${standing.walLevel}`);
+  const lack = standing.isPublished
+    ? await findObstacle(direct)
+    : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
+  if (lack) return problem(`by messages in the log, which cannot be read: ${lack.says}`, lack.advice);
+  return ok(
+    standing.way === 'both'
+      ? `${cost}, and by messages in the log as well: the next start with CHANGE_FEED=logical or notify looks again`
+      : 'by messages in the log',
+  );
+}
