@@ -47,29 +47,22 @@ interface Known {
 /**
  * Tokens are remembered, by their digests, only while the feed would tell of their being revoked.
  * @param maxAge how long a token is remembered, in seconds, whatever the feed says.
+ * @param onFound told of a user whose token was looked up: who they are was read from the database just now.
  */
-export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewers {
+export function createViewers(
+  sql: Sql,
+  feed: ChangeFeed,
+  maxAge: number,
+  onFound: (userId: number) => void = () => {},
+): Viewers {
   const known = createKnownTokens(feed, maxAge);
-
-  /** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
-  function noteUse(entry: Known): void {
-    const now = Date.now();
-    if (now - entry.noted < lastUsedPrecision) return;
-    entry.noted = now;
-    const stale = new Date(now - lastUsedPrecision);
-    // The condition is asked again by the write: another process, or another request of a burst, may have written.
-    sql
-      .run(
-        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
-        [entry.viewer.tokenId, new Date(now), stale],
-      )
-      .catch(() => {});
-  }
+  const noteUse = createUseNotes(sql);
 
   function remember(token: string, { id, userId, lastUsedAt }: FoundToken): Viewer {
     const entry = { viewer: { id: userId, tokenId: id }, noted: lastUsedAt?.getTime() ?? 0 };
     known.add(token, entry);
     noteUse(entry);
+    onFound(userId);
     return entry.viewer;
   }
 
@@ -105,6 +98,23 @@ export function createViewers(sql: Sql, feed: ChangeFeed, maxAge: number): Viewe
         (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0
       );
     },
+  };
+}
+
+/** Not awaited by anybody, and allowed to fail: no request should wait for, or break on, bookkeeping. */
+function createUseNotes(sql: Sql) {
+  return (entry: Known): void => {
+    const now = Date.now();
+    if (now - entry.noted < lastUsedPrecision) return;
+    entry.noted = now;
+    const stale = new Date(now - lastUsedPrecision);
+    // The condition is asked again by the write: another process, or another request of a burst, may have written.
+    sql
+      .run(
+        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
+        [entry.viewer.tokenId, new Date(now), stale],
+      )
+      .catch(() => {});
   };
 }
 

@@ -168,7 +168,7 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
 
 function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
   const { config, database, feed, logger, mirror } = options;
-  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
+  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, options.replicas?.changed);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
     methods,

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createToken } from '../../../src/auth/tokens.ts';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
@@ -15,6 +16,7 @@ import { type Cluster, type ClusterServer, type Standby, startCluster } from '..
 import {
   openTestGateway,
   postJson,
+  rest,
   type TestGateway,
   type TestGatewayOptions,
   withClient,
@@ -187,6 +189,21 @@ describe('reads', () => {
     await resume();
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
   });
+});
+
+it('somebody who is new is there at once, announced or not', async () => {
+  const gateway = await start();
+  await pause();
+  const database = withClient(await open());
+  await database.pool.query('ALTER TABLE "User" DISABLE TRIGGER announce_insert');
+  const { id } = await database.client.user.create({
+    data: { username: 'newcomer', subscriptionTier: 'ultra' },
+  });
+  const { token } = await createToken(database.client, 'newcomer', 'new');
+  const { status, body } = await rest(gateway, token, '/users/me');
+  expect([status, body.data]).toEqual([200, expect.objectContaining({ id })]);
+  await database.pool.query('ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_insert');
+  await database.close();
 });
 
 describe('a standby that fails', () => {
