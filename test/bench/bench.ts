@@ -5,15 +5,19 @@ import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { compare } from './compare.ts';
+import { type Comparison, compare } from './compare.ts';
 import { type Contestant, contestantsNode, dovetail, listContestants } from './contestants.ts';
 import { startDatabase } from './database.ts';
+import { measureDelays } from './feedDelays.ts';
+import { feedServer } from './feeds.ts';
+import { measureWriters } from './feedWriters.ts';
 import { measureGrowth } from './growth.ts';
 import { startLoadGenerator } from './load.ts';
 import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
 import { profile } from './profile.ts';
-import { printRows, printTable } from './table.ts';
+import { measureSizing } from './sizing.ts';
+import { printRows, printTable, type Table } from './table.ts';
 import { workloads } from './workloads.ts';
 
 const usage = `npm run bench -- [options]
@@ -27,6 +31,8 @@ const usage = `npm run bench -- [options]
   --growth           measures growth, memory and start-up instead
   --against FOLDER   with --growth: measures the start of another clone as well, which has been built
   --overload         measures what becomes of more load than can be borne instead; takes workloads such as sessions-rest
+  --feed             measures what it costs to announce changes, and how soon they are heard of, instead
+  --sizing           measures what a user, a write and a request come to instead, and says what so many users would
   --profile          shows where Dovetail's time goes instead
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
@@ -43,6 +49,8 @@ const { values: options } = parseArgs({
     growth: { type: 'boolean', default: false },
     against: { type: 'string' },
     overload: { type: 'boolean', default: false },
+    feed: { type: 'boolean', default: false },
+    sizing: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
@@ -76,7 +84,7 @@ async function main(): Promise<void> {
 
   const began = Date.now();
   const elapsed = () => `${((Date.now() - began) / 1000).toFixed(1)} s`;
-  const database = await startDatabase();
+  const database = await startDatabase(options.feed || options.sizing ? feedServer : {});
   const generator = startLoadGenerator();
   const env = { DATABASE_URL: database.url, LOG_LEVEL: 'error' };
   try {
@@ -84,32 +92,8 @@ async function main(): Promise<void> {
     await (await startServer({ ...dovetail({ node }), env })).stop();
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
-    const result = options.growth
-      ? await measureGrowth({
-          database,
-          generator,
-          node,
-          env,
-          settings,
-          quick: options.quick,
-          against: options.against && resolve(process.env.INIT_CWD ?? '', options.against),
-          progress,
-        })
-      : options.overload
-        ? await measureOverload(
-            {
-              database,
-              node,
-              env,
-              workload: options.workload,
-              seconds: Number(options.seconds ?? 5),
-              progress,
-            },
-            pinned,
-          )
-        : options.profile
-          ? await profile({ generator, node, env, workloads: asked, settings, progress })
-          : await compare({ contestants, workloads: asked, database, generator, env, settings, progress });
+    const setup = { database, generator, node, env, settings, quick: options.quick, progress };
+    const result = await measureWhat({ ...setup, contestants, workloads: asked }, pinned);
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
     print(conditions(settings, node, elapsed()));
@@ -118,6 +102,24 @@ async function main(): Promise<void> {
     await generator.stop();
     await database.close();
   }
+}
+
+type Setup = Parameters<typeof compare>[0] & Omit<Parameters<typeof measureGrowth>[0], 'against'>;
+
+/** What the options say; the comparison where they say nothing. */
+async function measureWhat(setup: Setup, pinned: readonly string[]): Promise<Comparison | Table[]> {
+  if (options.growth) {
+    const against = options.against && resolve(process.env.INIT_CWD ?? '', options.against);
+    return measureGrowth({ ...setup, against });
+  }
+  if (options.overload) {
+    const seconds = Number(options.seconds ?? 5);
+    return measureOverload({ ...setup, workload: options.workload, seconds }, pinned);
+  }
+  if (options.feed) return [await measureWriters(setup), ...(await measureDelays(setup))];
+  if (options.sizing) return measureSizing(setup);
+  if (options.profile) return profile(setup);
+  return compare(setup);
 }
 
 /** The entries that the option names, in their own order; all without it. */
@@ -141,7 +143,7 @@ function conditions(
   const { rounds, seconds, connections } = settings;
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1);
   return `Medians of ${rounds} rounds of ${seconds} s, ${connections} connections, all on one machine with ${cpus().length} cores
-(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync off. ${time} in all.`;
+(${cpus()[0]?.model.trim()}), Node ${version}. PostgreSQL with fsync ${options.feed || options.sizing ? 'on' : 'off'}. ${time} in all.`;
 }
 
 for (const name of ['SIGINT', 'SIGTERM'] as const) {

