@@ -78,6 +78,8 @@ beforeAll(async () => {
   await database.pool.query(preparation);
   await importTemplate(database.client, bob, alice.dttTemplates[0]);
   own = new pg.Pool({ ...database.pool.options, max: 20 });
+  // The server may end connections before they have.
+  own.on('error', () => {});
   own.on('error', () => {});
   slowDown();
   const { connectionString: address = '' } = database.pool.options;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createToken } from '../../../src/auth/tokens.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
 import { type ChangeFeed, listen } from '../../../src/database/feed/changeFeed.ts';
@@ -17,6 +18,7 @@ import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { endProcesses, startCli, written } from '../../support/processes.ts';
 
 let server: PostgresServer;
 let database: TestDatabase;
@@ -46,7 +48,9 @@ afterAll(async () => {
 });
 
 const rankUp = ({ userId }: Account) =>
-  database.pool.query('UPDATE "User" SET rank = coalesce(rank, 0) + 1 WHERE id = $1', [userId]);
+  database.pool.query('UPDATE "User" SET rank = coalesce(rank, 0) + 1 WHERE id = $1 RETURNING rank', [
+    userId,
+  ]);
 
 const isListening = (kind: ChangeFeed['kind']) =>
   expect.poll(() => [feed.listening, feed.kind], { timeout: 15_000, interval: 5 }).toEqual([true, kind]);
@@ -215,6 +219,54 @@ describe('a reader of the log', () => {
       .poll(async () => (await database.pool.query('SELECT FROM pg_replication_slots')).rows.length)
       .toBe(1);
   });
+});
+
+it('is heard by all processes of a gateway, one that takes the place of another included, over one slot', async () => {
+  onTestFinished(endProcesses);
+  const { token } = await createToken(database.client, 'alice', 'workers');
+  const settings = {
+    DATABASE_URL: `${server.url}/logical`,
+    PORT: '0',
+    CHANGE_FEED: 'logical',
+    LOG_LEVEL: 'info',
+  };
+  const gateway = startCli(['serve', '--workers', '2'], settings);
+  const [, url = ''] = /(http:\/\/\S+?)\/?\s/.exec(await written(gateway, /http:\/\/\S+\s/)) ?? [];
+  const workers = () =>
+    [...gateway.output.stderr.matchAll(/"pid":(\d+).*"msg":"serving"/g)].map(([, pid]) => Number(pid));
+  const slots = async () => {
+    const { rows } = await database.pool.query('SELECT FROM pg_replication_slots WHERE active');
+    return rows.length;
+  };
+  /** Whether a read shows the rank that is written now: again and again, since any of the processes may take it. */
+  async function isHeard(): Promise<boolean> {
+    const { rows } = await rankUp(alice);
+    await sleep(200);
+    const ranks = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const response = await fetch(`${url}/api/v1/users/me`, {
+          headers: { Authorization: `Bearer ${token}`, Connection: 'close' },
+        });
+        const { data } = await response.json();
+        return data.rank === rows[0]?.rank;
+      }),
+    );
+    return ranks.every(Boolean);
+  }
+  // That of this test, and one for both.
+  await expect.poll(slots, { timeout: 15_000 }).toBe(2);
+  for (let time = 0; time < 3; time++) expect(await isHeard()).toBe(true);
+  expect(gateway.output.stdout + gateway.output.stderr).toMatch(/logical/);
+  const before = workers();
+  const [first] = before;
+  if (first === undefined) throw new Error('no worker has said that it serves');
+  process.kill(first, 'SIGKILL');
+  await expect.poll(() => workers().length, { timeout: 20_000 }).toBeGreaterThan(before.length);
+  for (let time = 0; time < 3; time++) expect(await isHeard()).toBe(true);
+  expect(await slots()).toBe(2);
+  gateway.child.kill('SIGTERM');
+  await gateway.exit;
+  await expect.poll(slots).toBe(1);
 });
 
 describe('a database that is switched', () => {
