@@ -129,6 +129,16 @@ export const settings = {
     'on or off',
     onOff.default('on'),
   ),
+  FEDERATION: setting(
+    'whether /graphql is a subgraph of a supergraph as well (Apollo Federation 2)',
+    'on or off',
+    onOff.default('off'),
+  ),
+  MCP: setting(
+    'the tools for language models at /mcp: those that read, or those that change something as well',
+    'off, read or write',
+    z.enum(['off', 'read', 'write']).default('off'),
+  ),
   CORS_ORIGINS: setting(
     'origins whose pages may use both APIs; none unless named',
     'origins such as https://app.example.com, separated by commas',
