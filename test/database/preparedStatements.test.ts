@@ -137,6 +137,12 @@ it('a statement has one name for as long as it is used, and no name is that of a
   expect(names.size).toBe(10_001);
 });
 
+it('a statement has the same name in every process, and so in sessions that several of them use', () => {
+  const texts = ['one', 'two', 'three'];
+  const [here, there] = [createStatementNames(), createStatementNames()];
+  expect(texts.map(here)).toEqual(texts.toReversed().map(there).toReversed());
+});
+
 it('a very long statement has no name, and so is not remembered', () => {
   const nameOf = createStatementNames();
   expect(nameOf('a'.repeat(8_000))).not.toBe('');

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../../src/database/database.ts';
-import { listenToServer } from '../../../src/database/feed/server.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import {
   openTestDatabase,
@@ -137,9 +136,12 @@ describe('a direct connection beside a pooler in transaction mode', () => {
 it('a feed hears nothing of itself, and so is not trusted, once its two ways lead to different databases', async () => {
   const line = await openLine(database);
   undo.push(line.close);
-  const feed = await listenToServer({ connectionString: url }, { connectionString: line.url }, 1);
-  undo.push(feed.close);
+  const opened = await open(line.url, url);
+  const feed = await opened.openChangeFeed();
+  undo.push(opened.close, feed.close);
   expect(feed.listening).toBe(true);
+  // As when a pooler is told of a new server, and the one before goes on.
   line.redirect(other);
+  await line.terminate();
   await expect.poll(() => feed.listening, { timeout: 10_000 }).toBe(false);
 });

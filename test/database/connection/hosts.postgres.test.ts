@@ -1,5 +1,7 @@
 /** A gateway whose DATABASE_URL names several hosts: a real primary and its standby, one of which takes over. */
 
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -180,6 +182,35 @@ describe('several hosts', () => {
     expect(await portOf(client)).toBe(primary.port);
     await client.end();
   });
+});
+
+it('an address that has come to lead to a standby is left for another host', async () => {
+  const { primary, standby } = still;
+  let to = primary.port;
+  const sockets = new Set<Socket>();
+  const moved = createServer((near) => {
+    const far = connect(to, '127.0.0.1');
+    for (const socket of [near, far]) sockets.add(socket.on('error', () => {}));
+    near.pipe(far).pipe(near);
+  });
+  moved.listen(0, '127.0.0.1');
+  await once(moved, 'listening');
+  undo.push(async () => {
+    for (const socket of sockets) socket.destroy();
+    moved.close();
+  });
+  const address = moved.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const server = serverOf(urlOf([{ ...primary, port }, primary]));
+  const before = createClient(server);
+  await before.connect();
+  expect(before.port).toBe(port);
+  to = standby.port;
+  await expect(createClient(server).connect()).rejects.toThrow('it is a standby');
+  const after = createClient(server);
+  await after.connect();
+  expect(after.port).toBe(primary.port);
+  await after.end();
 });
 
 describe('one host', () => {
