@@ -12,6 +12,7 @@ import ts from 'typescript';
 const folders = [
   'cli',
   'server',
+  'mcp',
   'graphql',
   'pages',
   'rest',
@@ -23,7 +24,7 @@ const folders = [
   'http',
   'database',
 ];
-const most = { entries: 17, linesOfFile: 400, linesOfFunction: 60 };
+const most = { entries: 18, linesOfFile: 400, linesOfFunction: 60 };
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const source = join(root, 'src');

@@ -11,7 +11,7 @@ export interface TracedRequest {
   readonly id: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly endpoint: 'rest' | 'graphql' | 'page';
+  readonly endpoint: 'rest' | 'graphql' | 'mcp' | 'page';
   /** What was asked of the endpoint: one of few texts, and never what a client wrote. */
   readonly operation: string | undefined;
 }

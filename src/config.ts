@@ -52,9 +52,7 @@ export const settings = {
     'an integer from 0 to 65535',
     integer(0, 65535).default(4000),
   ),
-  DATABASE_URL: server(
-    'PostgreSQL (15 or later) to use instead of the embedded one; several hosts, separated by commas, of which the one is used that takes writes',
-  ),
+  DATABASE_URL: server('PostgreSQL (15 or later) to use instead of the embedded one'),
   DATABASE_DIRECT_URL: server(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
@@ -130,6 +128,16 @@ export const settings = {
     'whether the schema and the REST reference may be read, with or without a token',
     'on or off',
     onOff.default('on'),
+  ),
+  FEDERATION: setting(
+    'whether /graphql is a subgraph of a supergraph as well (Apollo Federation 2)',
+    'on or off',
+    onOff.default('off'),
+  ),
+  MCP: setting(
+    'the tools for language models at /mcp: those that read, or those that change something as well',
+    'off, read or write',
+    z.enum(['off', 'read', 'write']).default('off'),
   ),
   CORS_ORIGINS: setting(
     'origins whose pages may use both APIs; none unless named',

@@ -36,6 +36,7 @@ export const messages = {
   tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
   internal: 'Internal server error',
+  onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   wrongPosition:
     'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
   primaryBehind: 'The database does not show everything yet that was read before; try again',

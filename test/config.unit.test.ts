@@ -36,7 +36,9 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     CACHE_MAX_AGE: 300,
     COMPRESSION: 'on',
     CONSOLE: 'on',
+    FEDERATION: 'off',
     GRAPHIQL: 'on',
+    MCP: 'off',
     SHOW_DEMO_TOKEN: 'off',
     INTROSPECTION: 'on',
     CORS_ORIGINS: undefined,
@@ -172,6 +174,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     for (const name of [
       'COMPRESSION',
       'CONSOLE',
+      'FEDERATION',
       'GRAPHIQL',
       'SHOW_DEMO_TOKEN',
       'INTROSPECTION',
@@ -180,6 +183,8 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ])
       wrongSettings.push([name, wrong, 'on or off']);
   }
+  for (const wrong of ['on', 'true', 'READ', 'read,write'])
+    wrongSettings.push(['MCP', wrong, 'off, read or write']);
   for (const wrong of ['ftp://h', 'localhost:4318', '/traces'])
     wrongSettings.push(['OTEL_EXPORTER_OTLP_ENDPOINT', wrong, 'a URL such as http://localhost:4318']);
   for (const wrong of ['ftp://h/api/v1', 'h/api/v1', 'https://h/api/v1?a=b', 'https://h/api/v1#a'])

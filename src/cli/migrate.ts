@@ -2,7 +2,8 @@
 
 import { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { type DatabaseSettings, findServer } from '../database/database.ts';
+import { findServer } from '../database/connection/find.ts';
+import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
 import { sayWaiting } from './database.ts';

@@ -4,22 +4,20 @@ import pg from 'pg';
 import type { Config } from '../config.ts';
 import { SetupError } from '../errors.ts';
 import { clientsOf, type ServerConfig } from './connection/client.ts';
-import { checkDirect } from './connection/direct.ts';
+import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
-import { serverOf } from './connection/server.ts';
-import { connectionError } from './connectionError.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import { listenToServer } from './feed/server.ts';
 import type { Way } from './feed/ways.ts';
-import { type MigrationListener, migrate, rejectSchemaParameter } from './migrate.ts';
+import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
-import { checkPooler, isPooled, sessionSettings } from './pooler.ts';
+import { sessionSettings } from './pooler.ts';
 import { boundStatements, createStatementNames } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
-import { createSession, longestConnecting } from './session.ts';
+import { longestConnecting } from './session.ts';
 
 export interface Connected {
   readonly pool: pg.Pool;
@@ -60,9 +58,6 @@ export interface Database extends Connected {
 
 const engineNotifies =
   'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.';
-
-/** The oldest PostgreSQL that the migrations and the tests are written for. */
-export const oldestServer = 15;
 
 /** What of the settings says which database it is, and how it is reached. */
 export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
@@ -114,11 +109,6 @@ export async function joinDatabase(
     : openDatabase(config, undefined, listener);
 }
 
-interface ServerUrls {
-  readonly url: string;
-  readonly directUrl?: string | undefined;
-}
-
 async function openServer(
   urls: ServerUrls,
   bounds?: Bounds,
@@ -158,15 +148,6 @@ async function openServer(
   }
 }
 
-export interface FoundServer {
-  readonly server: ServerConfig;
-  readonly direct: ServerConfig;
-  /** Whether the server stands behind a pooler. */
-  readonly pooled: boolean;
-  /** Whether it has logical decoding. */
-  readonly decodes: boolean;
-}
-
 /**
  * Has the database announce in the way that is wanted. What comes with the settings leaves it as it is where there is no
  * logical decoding, and asks nothing.
@@ -179,47 +160,6 @@ async function chooseFeed(
   if (wanted === 'auto' && !decodes) return;
   const { chooseWay } = await import('./feed/choose.ts');
   chosen(await chooseWay(wanted, direct));
-}
-
-/**
- * Looks at the server before it is used.
- * @throws {SetupError} when it cannot be reached, or not be used.
- */
-export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
-  rejectSchemaParameter(url);
-  const server = serverOf(url);
-  const { pooled, decodes } = await checkServer(server, url);
-  if (directUrl === undefined) return { server, direct: server, pooled, decodes };
-  rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
-  const direct = serverOf(directUrl);
-  await checkDirect({ server, direct, url, directUrl });
-  return { server, direct, pooled, decodes };
-}
-
-/** Whether the server stands behind a pooler, and whether it has logical decoding. */
-async function checkServer(
-  server: ServerConfig,
-  url: string,
-): Promise<{ pooled: boolean; decodes: boolean }> {
-  const { client, close } = createSession(server);
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ version: string; decodes: boolean }>(
-      `SELECT current_setting('server_version_num') AS version, current_setting('wal_level') = 'logical' AS decodes`,
-    );
-    const version = Math.trunc(Number(rows[0]?.version) / 10_000);
-    if (version < oldestServer) {
-      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
-    }
-    const pooled = await isPooled(client);
-    if (pooled) await checkPooler(client);
-    return { pooled, decodes: rows[0]?.decodes ?? false };
-  } catch (error) {
-    if (error instanceof SetupError) throw error;
-    throw connectionError(url, client, error);
-  } finally {
-    await close();
-  }
 }
 
 /** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */

@@ -115,7 +115,12 @@ function lookAt(
       typeof operationName === 'string' ? operationName : undefined,
     );
     if (!operation) return unknown;
-    const complexity = complexityOf(document, operation, isRecord(variables) ? variables : {});
+    const complexity = complexityOf(
+      documents.schema,
+      document,
+      operation,
+      isRecord(variables) ? variables : {},
+    );
     return { kind: operation.operation, complexity };
   } catch {
     return unknown;

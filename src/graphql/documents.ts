@@ -6,6 +6,7 @@
 import {
   type DocumentNode,
   GraphQLError,
+  type GraphQLSchema,
   getIntrospectionQuery,
   getOperationAST,
   Kind,
@@ -19,7 +20,7 @@ import { LRUCache } from 'lru-cache';
 import type { Config } from '../config.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
-import { schema } from '../schema/schema.ts';
+import { schema as ownSchema } from '../schema/schema.ts';
 import {
   badRequest,
   breadthOf,
@@ -32,6 +33,8 @@ import {
 import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
+  /** What they are documents of. */
+  readonly schema: GraphQLSchema;
   /** @throws {AggregateError} of what is wrong with the document. */
   read(text: string): DocumentNode;
   /**
@@ -81,8 +84,11 @@ const largestCompiled = 1_000;
 /** How many errors of a document its client is told. */
 const maxErrors = 10;
 
-/** @param config the limits, and whether the schema may be read. */
-export function createDocuments(config: Config): Documents {
+/**
+ * @param config the limits, and whether the schema may be read.
+ * @param schema if it is not the gateway's own.
+ */
+export function createDocuments(config: Config, schema: GraphQLSchema = ownSchema): Documents {
   const known = new LRUCache<string, Known>({
     maxSize: maxMemory,
     sizeCalculation: ({ compilable }, text) =>
@@ -97,8 +103,8 @@ export function createDocuments(config: Config): Documents {
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
     if (isTooDeep(variables)) return unreadable('The variables are nested too deeply');
     const operation = getOperationAST(document, operationName);
-    const complexity = operation ? complexityOf(document, operation, variables) : 0;
-    if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools());
+    const complexity = operation ? complexityOf(schema, document, operation, variables) : 0;
+    if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(schema));
     const most = isAnonymous && maxAnonymous !== undefined ? maxAnonymous : MAX_COMPLEXITY;
     return complexity > most
       ? requestError(`The operation has a complexity of ${complexity}; at most ${most} is allowed`)
@@ -106,12 +112,13 @@ export function createDocuments(config: Config): Documents {
   };
 
   return {
+    schema,
     tooComplex,
 
     read(text) {
       let found = known.get(text);
       if (!found) {
-        found = check(text, config);
+        found = check(schema, text, config);
         known.set(text, found);
       }
       return runnable(found);
@@ -119,8 +126,9 @@ export function createDocuments(config: Config): Documents {
 
     readAnonymous(text) {
       const document = mayIntrospect ? parsed(text, config) : undefined;
-      if (!document || document instanceof GraphQLError || !isIntrospection(document)) return undefined;
-      return runnable({ document, errors: errorsIn(document, config, true) });
+      if (!document || document instanceof GraphQLError || !isIntrospection(schema, document))
+        return undefined;
+      return runnable({ document, errors: errorsIn(schema, document, config, true) });
     },
 
     prepared(text, operationName, variables) {
@@ -129,14 +137,14 @@ export function createDocuments(config: Config): Documents {
       const { document, operations } = found;
       const operation = getOperationAST(document, operationName);
       if (!operation || tooComplex(document, operationName, variables)) return undefined;
-      if (!operations.has(operation)) operations.set(operation, prepare(document, operationName));
+      if (!operations.has(operation)) operations.set(operation, prepare(document, operationName, schema));
       return operations.get(operation);
     },
   };
 }
 
 /** The complexity of what tools ask to know the whole schema. */
-function complexityOfTools(): number {
+function complexityOfTools(schema: GraphQLSchema): number {
   const document = parse(
     getIntrospectionQuery({
       specifiedByUrl: true,
@@ -147,16 +155,16 @@ function complexityOfTools(): number {
     }),
   );
   const operation = getOperationAST(document);
-  return operation ? complexityOf(document, operation, {}) : 0;
+  return operation ? complexityOf(schema, document, operation, {}) : 0;
 }
 
-function check(text: string, config: Config): Known {
+function check(schema: GraphQLSchema, text: string, config: Config): Known {
   const document = parsed(text, config);
   const operations: Known['operations'] = new Map();
   if (document instanceof GraphQLError) return { errors: [document], breadth: 0, compilable: 0, operations };
-  const errors = errorsIn(document, config, config.INTROSPECTION !== 'on');
+  const errors = errorsIn(schema, document, config, config.INTROSPECTION !== 'on');
   if (errors.length > 0) return { document, errors, breadth: 0, compilable: 0, operations };
-  const breadth = breadthOf(document);
+  const breadth = breadthOf(schema, document);
   const compilable = breadth <= largestCompiled ? breadth * countVersions(document) : 0;
   return { document, errors, breadth, compilable, operations };
 }
@@ -175,7 +183,12 @@ function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLErr
 }
 
 /** @param hideSuggestions whether errors must not say what the schema has instead. */
-function errorsIn(document: DocumentNode, config: Config, hideSuggestions: boolean): readonly GraphQLError[] {
+function errorsIn(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  config: Config,
+  hideSuggestions: boolean,
+): readonly GraphQLError[] {
   const rules =
     config.INTROSPECTION === 'on' ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   try {
@@ -204,14 +217,21 @@ function runnable({ document, errors }: Pick<Known, 'document' | 'errors'>): Doc
   throw new AggregateError(errors, 'the document cannot be run');
 }
 
+/** By which a subgraph is asked for its schema. */
+const subgraphField = '_service';
+
 /** Whether a document asks for nothing but the schema. Fragments are only reached from the operations. */
-function isIntrospection(document: DocumentNode): boolean {
+function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
+  const isOfSubgraph = schema.getQueryType()?.getFields()[subgraphField] !== undefined;
   return document.definitions.every(
     (definition) =>
       definition.kind === Kind.FRAGMENT_DEFINITION ||
       (definition.kind === Kind.OPERATION_DEFINITION &&
         definition.selectionSet.selections.every(
-          (selection) => selection.kind === Kind.FIELD && selection.name.value.startsWith('__'),
+          (selection) =>
+            selection.kind === Kind.FIELD &&
+            (selection.name.value.startsWith('__') ||
+              (isOfSubgraph && selection.name.value === subgraphField)),
         )),
   );
 }

@@ -3,6 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import type { GraphQLSchema } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
@@ -16,7 +17,7 @@ import { createExplorer } from './explorer.ts';
 import { createFastPath, fastPathType } from './fastPath.ts';
 import { asksForCacheable } from './operations.ts';
 import { createPersistedOperations } from './persisted.ts';
-import { openPersistedFile, type PersistedFileOptions } from './persistedFile.ts';
+import { openPersistedFile, type PersistedFile, type PersistedFileOptions } from './persistedFile.ts';
 import { requestFailure } from './requestFailure.ts';
 import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
 import type { EventStreams } from './transports/eventStreams.ts';
@@ -39,6 +40,8 @@ export interface GraphqlOptions
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
   readonly eventStreams: EventStreams;
+  /** What is served, if it is not the gateway's own schema. */
+  readonly schema?: GraphQLSchema | undefined;
 }
 
 type ReadRequest = HttpResponse | Task | Batch;
@@ -48,10 +51,15 @@ export type GraphqlHandler = (
   viewer: Viewer | null,
 ) => ReadRequest | Promise<ReadRequest>;
 
+export interface GraphqlApi {
+  readonly graphql: GraphqlHandler;
+  readonly persistedFile: PersistedFile;
+}
+
 /** @throws {SetupError} when the persisted operations cannot be used. */
-export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
-  const { config, createContext, isValid, eventStreams } = options;
-  const documents = createDocuments(config);
+export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
+  const { config, createContext, isValid, eventStreams, schema } = options;
+  const documents = createDocuments(config, schema);
   const file = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, documents, file });
   const subscribe = createSubscribe({ ...options.changes, createContext });
@@ -98,7 +106,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     return batchOf(exchange, body, viewer) ?? eventStreams.attach(exchange, viewer, body, createTask);
   }
 
-  return (exchange, viewer) => {
+  const graphql: GraphqlHandler = (exchange, viewer) => {
     const { message } = exchange;
     if (message) return taskOfPost(exchange, message.body, viewer);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
@@ -106,6 +114,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
     if (ofStream) return ofStream;
     return isRead(exchange) ? taskOfRead(exchange, viewer) : readOther(exchange, viewer);
   };
+  return { graphql, persistedFile: file };
 }
 
 /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */

@@ -5,6 +5,7 @@ import {
   type FragmentDefinitionNode,
   type GraphQLField,
   type GraphQLResolveInfo,
+  type GraphQLSchema,
   getArgumentValues,
   getNamedType,
   isObjectType,
@@ -13,7 +14,6 @@ import {
   type SelectionSetNode,
   TypeMetaFieldDef,
 } from 'graphql';
-import { schema } from '../schema/schema.ts';
 
 /** The field of the query type that asks about the schema under this name, if one does. */
 export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
@@ -26,6 +26,7 @@ export function introspectionField(name: string): GraphQLField<unknown, unknown>
  * @param variables as coerced; the document must be valid.
  */
 export function countIntrospection(
+  schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
   root: FieldNode,
   variables: Readonly<Record<string, unknown>>,

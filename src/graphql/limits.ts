@@ -10,6 +10,7 @@ import {
   GraphQLError,
   type GraphQLField,
   type GraphQLNamedType,
+  type GraphQLSchema,
   getNamedType,
   getNullableType,
   isAbstractType,
@@ -29,7 +30,6 @@ import { hasVariable } from '../schema/compiledDocument.ts';
 import { weightOfList } from '../schema/filtering/weight.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { groupLimit, statisticsWeight } from '../schema/loading/statistics.ts';
-import { schema } from '../schema/schema.ts';
 import { countIntrospection, introspectionField } from './introspectionCost.ts';
 
 /** What a list without a size of its own counts for: the segments of a session. */
@@ -131,13 +131,14 @@ const fixed = new WeakMap<OperationDefinitionNode, number>();
  * be valid.
  */
 export function complexityOf(
+  schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): number {
   const known = fixed.get(operation);
   if (known !== undefined) return known;
-  const coerced = coerceVariables(operation, variables);
+  const coerced = coerceVariables(schema, operation, variables);
   // Variables that do not fit are an error of the execution.
   if (!coerced) return 0;
   let isFixed = true;
@@ -157,8 +158,13 @@ export function complexityOf(
       return value && valueFromASTUntyped(value, coerced);
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
-    const items = takes('ids') ? within(size('ids') ?? 1) : listSize;
-    const cost = takes('where') ? weightOfList(written('where'), written('orderBy')) : 0;
+    const items = takes('ids')
+      ? within(size('ids') ?? 1)
+      : // What a federation gateway names records by: the field itself rejects too many.
+        takes('representations')
+        ? (size('representations') ?? 1)
+        : listSize;
+    const cost = ownWeight(type) + (takes('where') ? weightOfList(written('where'), written('orderBy')) : 0);
     const times = isListType(getNullableType(type.type)) ? items : 1;
     if (takes('maxGroups')) {
       const groups = within(size('maxGroups') ?? groupLimit.default, groupLimit.highest);
@@ -171,10 +177,11 @@ export function complexityOf(
       cost,
     };
   };
-  const complexity = countFields(document, operation, weigh, {
+  const complexity = countFields(schema, document, operation, {
+    weigh,
     countIntrospection(field) {
       isFixed = false;
-      return countIntrospection(fragments, field, coerced);
+      return countIntrospection(schema, fragments, field, coerced);
     },
   });
   if (isFixed) fixed.set(operation, complexity);
@@ -185,20 +192,23 @@ export function complexityOf(
  * How many fields the operations select, through all fragments: those of an interface once for each type that has it,
  * as they are compiled. The document must be valid.
  */
-export function breadthOf(document: DocumentNode): number {
+export function breadthOf(schema: GraphQLSchema, document: DocumentNode): number {
+  const copies = (type: GraphQLNamedType) =>
+    isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
   let breadth = 0;
   for (const node of document.definitions) {
     if (node.kind === Kind.OPERATION_DEFINITION)
-      breadth += countFields(document, node, () => ({ times: 1, listSize: 1, cost: 0 }), {
-        copies: countTypes,
+      breadth += countFields(schema, document, node, {
+        weigh: () => ({ times: 1, listSize: 1, cost: 0 }),
+        copies,
       });
   }
   return breadth;
 }
 
-/** How many types of objects a type may stand for. */
-const countTypes = (type: GraphQLNamedType) =>
-  isAbstractType(type) ? schema.getPossibleTypes(type).length : 1;
+/** What a field says that it counts for, beside the one that every field does. */
+const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): number =>
+  typeof weight === 'number' ? weight : 0;
 
 /** A size within the bounds. The field itself rejects one that is not. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
@@ -225,6 +235,7 @@ type Weigh = (
 ) => { times: number; listSize: number; cost: number };
 
 interface CountOptions {
+  readonly weigh: Weigh;
   /** How often each field of a type counts; once unless told otherwise. */
   copies?(type: GraphQLNamedType): number;
   /** What `__schema` or `__type` counts for with all that is beneath it, if that is not counted like everything else. */
@@ -233,10 +244,10 @@ interface CountOptions {
 
 /** Counts the fields of an operation. */
 function countFields(
+  schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  weigh: Weigh,
-  { copies = () => 1, countIntrospection }: CountOptions,
+  { weigh, copies = () => 1, countIntrospection }: CountOptions,
 ): number {
   const fragments = fragmentsOf(document);
   const known = new Map<string, number>();

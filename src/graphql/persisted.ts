@@ -38,7 +38,7 @@ export interface PersistedOperations {
 export interface PersistedOptions {
   readonly config: Config;
   readonly documents: Documents;
-  readonly file: PersistedFile;
+  readonly file: Pick<PersistedFile, 'generation' | 'textOf'>;
   readonly registered?: RegisteredQueries;
 }
 

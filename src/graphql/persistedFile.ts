@@ -15,6 +15,8 @@ export interface PersistedFile {
   readonly generation: number;
   /** The document with the id. */
   textOf(id: string): string | undefined;
+  /** All of them, by their ids. */
+  readonly operations: Operations;
 }
 
 export interface PersistedFileOptions {
@@ -28,7 +30,7 @@ export interface PersistedFileOptions {
 }
 
 /** Documents by their ids. */
-type Operations = ReadonlyMap<string, string>;
+export type Operations = ReadonlyMap<string, string>;
 
 /** As the client preset of GraphQL Code Generator and the Relay compiler write it, by id. */
 const plainManifest = z.preprocess(
@@ -95,6 +97,9 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
   return {
     get generation() {
       return generation;
+    },
+    get operations() {
+      return operations;
     },
     textOf: (id) => operations.get(id),
   };

@@ -16,7 +16,6 @@ import { type TokenProblem, unauthenticated } from '../errors.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
-import { schema } from '../schema/schema.ts';
 import { forClient, type Report } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
 import { unreadable } from './limits.ts';
@@ -52,7 +51,7 @@ export interface YogaContext {
 export function createGraphqlYoga(options: YogaOptions) {
   const { createContext, subscribe } = options;
   return createYoga<YogaContext, Partial<Context>>({
-    schema,
+    schema: options.documents.schema,
     graphqlEndpoint: '/graphql',
     landingPage: false,
     cors: false,

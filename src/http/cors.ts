@@ -17,10 +17,15 @@ export interface Cors {
    * whether it may. Undefined for any other client.
    */
   refuseSocket(exchange: Exchange): HttpResponse | undefined;
+  /**
+   * The response to any page that is none of those that are named, the gateway's own among them: who has a name lead to this
+   * machine for a moment could serve a page that seems to be one (DNS rebinding). Undefined for any other client.
+   */
+  refusePage(exchange: Exchange): HttpResponse | undefined;
 }
 
 /** The headers that a page may send, beside those that every page may. */
-const allowedHeaders = [
+const usualHeaders = [
   'Authorization',
   'Content-Type',
   'If-None-Match',
@@ -32,9 +37,19 @@ const allowedHeaders = [
   'tracestate',
 ];
 
+/** Those of clients of the Model Context Protocol. */
+export const mcpHeaders = ['MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'];
+
 /** The methods of the two APIs, and those that an upstream may have beside them. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+export interface CorsOptions {
+  /** What pages may use, if not the methods of the two APIs alone. */
+  readonly methods?: readonly string[];
+  /** What pages may send beside what every page may. */
+  readonly headers?: readonly string[];
+}
 
 /** How many refused origins and headers are told of: a stranger can make up any number. */
 const maxTold = 100;
@@ -42,20 +57,29 @@ const maxTold = 100;
 /**
  * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them, and of each
  * header that no page may send.
- * @param methods that pages may use, if not those of the two APIs alone.
  */
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
-  methods: readonly string[] = usualMethods,
+  { methods = usualMethods, headers = [] }: CorsOptions = {},
 ): Cors {
-  const { refuse, tellOfHeaders } = createTold(origins, onRefused);
-  const setHeaders = origins && createHeaders(origins, methods);
+  const allowedHeaders = [...usualHeaders, ...headers];
+  const { refuse, tellOfHeaders } = createTold(origins, onRefused, allowedHeaders);
+  const setHeaders = origins && createHeaders(origins, methods, allowedHeaders);
 
   /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
   function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
     const { origin, host } = headers;
     return origin === undefined || origins?.includes(origin) || hostOf(origin) === host ? undefined : origin;
+  }
+
+  function forbidden(
+    { endpoint }: Exchange,
+    origin: string | undefined,
+    headers?: Record<string, string>,
+  ): HttpResponse | undefined {
+    if (origin === undefined) return undefined;
+    return errorResponse(endpoint, { code: 'FORBIDDEN', message: refuse(origin) }, headers);
   }
 
   return {
@@ -79,17 +103,21 @@ export function createCors(
       return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
     },
 
-    refuseSocket(exchange) {
-      const origin = foreignOrigin(exchange);
-      if (origin === undefined) return undefined;
-      const headers = { Connection: 'close' };
-      return errorResponse(exchange.endpoint, { code: 'FORBIDDEN', message: refuse(origin) }, headers);
+    refuseSocket: (exchange) => forbidden(exchange, foreignOrigin(exchange), { Connection: 'close' }),
+
+    refusePage(exchange) {
+      const { origin } = exchange.request.headers;
+      return forbidden(exchange, origin !== undefined && origins?.includes(origin) ? undefined : origin);
     },
   };
 }
 
 /** Tells of what is refused, once each. */
-function createTold(origins: readonly string[] | undefined, onRefused: (message: string) => void) {
+function createTold(
+  origins: readonly string[] | undefined,
+  onRefused: (message: string) => void,
+  allowedHeaders: readonly string[],
+) {
   const told = new Set<string>();
 
   /** Which origins are named is for the log: anybody may send a preflight. */
@@ -140,12 +168,16 @@ function hintFor(origin: string, origins: readonly string[] = []): string {
 
 const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
 
-function createHeaders(origins: readonly string[], methods: readonly string[]) {
+function createHeaders(
+  origins: readonly string[],
+  methods: readonly string[],
+  allowedHeaders: readonly string[],
+) {
   const set = corsHeaders({
     origin: [...origins],
     preflightContinue: true,
     methods: [...methods],
-    allowedHeaders,
+    allowedHeaders: [...allowedHeaders],
     exposedHeaders: [
       'ETag',
       'Retry-After',

@@ -31,9 +31,14 @@ export function errorResponse(
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
+  if (endpoint === 'mcp') return { ...jsonResponse(status, jsonRpcError(message), headers), errorCode: code };
   const body = { errors: [{ message, extensions: { code } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
+
+/** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */
+const jsonRpcError = (message: string) =>
+  JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } });
 
 /** The same for a request, by what the error is called here. */
 export function fail(

@@ -5,7 +5,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 
 /** What a request was meant for. */
-export type Endpoint = 'rest' | 'graphql' | 'page';
+export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
 
 /** What carries the results of many operations. */
 export type Transport = 'websocket' | 'event stream';
@@ -111,6 +111,40 @@ export function openMessage(
   return exchange;
 }
 
+export interface InnerRequest {
+  readonly method: 'GET' | 'POST';
+  readonly target: string;
+  /** In JSON; undefined for a request without a body. */
+  readonly body: Buffer | undefined;
+}
+
+/**
+ * A request of one of the APIs that another request stands for, such as the call of a tool: for whoever handles it. What the
+ * client sees, and what the log says, is that of the request that came.
+ */
+export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
+  const { host, authorization } = outer.request.headers;
+  const headers: IncomingMessage['headers'] = {
+    ...(host !== undefined && { host }),
+    ...(authorization !== undefined && { authorization }),
+    accept: 'application/json',
+    ...(body && { 'content-type': 'application/json' }),
+  };
+  const ofRequest = { method, url: target, headers, rawHeaders: [], complete: true };
+  const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
+  const path = pathOf(target);
+  const message = body && { body, cutShort() {} };
+  return Object.create(outer, {
+    ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
+    operation: {
+      get: () => outer.operation,
+      set(operation: string | undefined) {
+        outer.operation = operation;
+      },
+    },
+  });
+}
+
 /**
  * Ends an exchange whose response is not sent by HTTP.
  * @param status what it would have been; undefined for a client that left before.
@@ -166,9 +200,13 @@ function createExchange(
 /** Where the REST interface begins. */
 export const restPath = '/api/v1';
 
+/** Where the tools for language models are. */
+export const mcpPath = '/mcp';
+
 export function endpointOf(path: string): Endpoint {
   if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
-  return path === '/graphql' ? 'graphql' : 'page';
+  if (path === '/graphql') return 'graphql';
+  return path === mcpPath ? 'mcp' : 'page';
 }
 
 /** Whether it only reads: a HEAD is a GET whose response leaves out the body, which Node takes care of. */

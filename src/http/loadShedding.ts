@@ -309,6 +309,7 @@ function createPace() {
 const busy: Readonly<Record<Endpoint, HttpResponse>> = {
   rest: prepare('rest'),
   graphql: prepare('graphql'),
+  mcp: prepare('mcp'),
   page: prepare('page'),
 };
 

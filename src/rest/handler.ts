@@ -84,7 +84,7 @@ function taskOf(call: Call): HttpResponse | Task {
 function mutationOf(call: Call): OtherWork {
   const { exchange, viewer, asked } = call;
   // What is wrong with the body is told before what is wrong with the id (docs/rest.md#activation).
-  const read = async () => (await findBodyError(exchange.request, asked.route)) ?? readInput(asked, viewer);
+  const read = async () => (await findBodyError(exchange, asked.route)) ?? readInput(asked, viewer);
   return { kind: 'other', run: () => respond(call, read()), mayHaveWritten: () => true };
 }
 
@@ -182,9 +182,12 @@ interface Input {
 }
 
 /** What is wrong with the body, for a route that takes one. */
-async function findBodyError(request: IncomingMessage, route: Route): Promise<HttpResponse | undefined> {
+async function findBodyError(
+  { request, message }: Exchange,
+  route: Route,
+): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  const body = await readBody(request, maxBody);
+  const body = message ? message.body : await readBody(request, maxBody);
   if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);
 }

@@ -17,6 +17,7 @@ import {
   Kind,
   type SelectionNode,
   type SelectionSetNode,
+  visit,
 } from 'graphql';
 import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { isNullOnlyWithError } from '../schema/fields.ts';
@@ -45,13 +46,14 @@ interface Scope {
 }
 
 /** What a scalar is in JSON. */
-const scalars: Readonly<Record<string, SchemaObject>> = {
+export const scalars: Readonly<Record<string, SchemaObject>> = {
   Int: { type: 'integer', format: 'int32' },
   Float: { type: 'number' },
   String: { type: 'string' },
   ID: { type: 'string' },
   Boolean: { type: 'boolean' },
   DateTime: { type: 'string', format: 'date-time' },
+  LocalDate: { type: 'string', format: 'date' },
 };
 
 /**
@@ -82,7 +84,31 @@ export function describeSelection(
   return { node, field, record: recordOf(getNamedType(field.type), node, route), data };
 }
 
-function fragmentsOf({ document }: Route): Map<string, FragmentDefinitionNode> {
+/**
+ * Describes the data of an operation.
+ * @param components as above.
+ * @throws for a selection whose JSON has no one shape.
+ */
+export function describeData(
+  { operation, document, name }: Pick<Route, 'operation' | 'document'> & { readonly name: string },
+  schema: GraphQLSchema,
+  components: Record<string, SchemaObject>,
+): Schema {
+  const root = schema.getRootType(operation.operation);
+  if (!root) throw new Error(`${name} is none of the schema's`);
+  visit(document, {
+    Directive() {
+      throw new Error(`${name} leaves out what its conditions say`);
+    },
+  });
+  return objectSchemaOf(operation.selectionSet, root, {
+    name,
+    fragments: fragmentsOf({ document }),
+    components,
+  });
+}
+
+function fragmentsOf({ document }: Pick<Route, 'document'>): Map<string, FragmentDefinitionNode> {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);

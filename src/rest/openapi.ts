@@ -144,7 +144,8 @@ function operationOf(
   };
 }
 
-function idParameter({ node, field }: Selection, example: unknown): ParameterObject {
+/** @param example data that the route gives, if there is any. */
+export function idParameter({ node, field }: Selection, example?: unknown): ParameterObject {
   const { description } = inputOf(node.arguments ?? [], field.args) ?? {};
   const id = typeof example === 'object' && example !== null && 'id' in example ? example.id : undefined;
   return {
@@ -244,7 +245,7 @@ const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
 
 const positionPattern = '^[0-9A-F]{1,8}/[0-9A-F]{1,8}$';
 
-const parameters: Record<string, ParameterObject> = {
+export const parameters = {
   Limit: {
     name: 'limit',
     in: 'query',
@@ -276,7 +277,7 @@ const parameters: Record<string, ParameterObject> = {
     description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
     schema: { type: 'string' },
   },
-};
+} as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
   Position: {

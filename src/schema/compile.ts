@@ -9,6 +9,7 @@ import {
   execute,
   GraphQLError,
   type GraphQLObjectType,
+  type GraphQLSchema,
   getOperationAST,
   getVariableValues,
   Kind,
@@ -22,10 +23,10 @@ import { operationSpans } from '../channels.ts';
 import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
 import { type CompiledDocument, compiledDocument, conditionOf, findReadType } from './compiledDocument.ts';
-import { compilerSchema } from './compilerSchema.ts';
+import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { isModel } from './loading/visible.ts';
-import { schema } from './schema.ts';
+import { schema as ownSchema } from './schema.ts';
 
 export interface PreparedOperation {
   readonly type: OperationTypeNode;
@@ -50,16 +51,21 @@ export function labelOf({ operation, selectionSet }: OperationDefinitionNode): s
 
 /**
  * Prepares a query or mutation of a valid document.
+ * @param schema if it is not the gateway's own.
  * @returns undefined when there is none of that name, or it is a subscription.
  */
-export function prepare(document: DocumentNode, operationName?: string): PreparedOperation | undefined {
+export function prepare(
+  document: DocumentNode,
+  operationName?: string,
+  schema: GraphQLSchema = ownSchema,
+): PreparedOperation | undefined {
   const operation = getOperationAST(document, operationName);
   if (!operation || operation.operation === OperationTypeNode.SUBSCRIPTION) return undefined;
   const label = labelOf(operation);
-  const compiledFor = createVersions(document, operation);
+  const compiledFor = createVersions(schema, document, operation);
 
   const run: PreparedOperation['run'] = async (variables, context) => {
-    const coerced = coerceVariables(operation, variables);
+    const coerced = coerceVariables(schema, operation, variables);
     const compiled = coerced && compiledFor(coerced);
     const values = coerced && compiled?.values(coerced);
     if (compiled && values) {
@@ -104,6 +110,7 @@ export function prepare(document: DocumentNode, operationName?: string): Prepare
  * wrong one: to describe all that a large body can have takes seconds.
  */
 export function coerceVariables(
+  schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> | undefined {
@@ -128,6 +135,7 @@ interface Compiled extends Pick<CompiledDocument, 'values'> {
  * variables say makes a version of the operation without directives.
  */
 function createVersions(
+  schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): (variables: Readonly<Record<string, unknown>>) => Compiled | undefined {
@@ -143,19 +151,32 @@ function createVersions(
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
     const values = new Map(conditions.map((name) => [name, variables[name]]));
     const key = [...values.values()].join();
-    if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(own, values));
+    if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, values));
     return versions.get(key);
   };
 }
 
 /** Compiles the one operation of a document, with these values for the variables of its conditions. */
-function compile(document: DocumentNode, conditions: ReadonlyMap<string, unknown>): Compiled | undefined {
+function compile(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  conditions: ReadonlyMap<string, unknown>,
+): Compiled | undefined {
   const { document: bare, values } = compiledDocument(schema, document, conditions);
+  const forCompiler = compilerSchemaOf(schema);
   const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
 }
 
-const forCompiler = compilerSchema(schema, { findType: findReadType, isExact: isExactColumn });
+const compilerSchemas = new WeakMap<GraphQLSchema, CompilerSchema>();
+
+function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
+  const known = compilerSchemas.get(schema);
+  if (known) return known;
+  const made = compilerSchema(schema, { findType: findReadType, isExact: isExactColumn });
+  compilerSchemas.set(schema, made);
+  return made;
+}
 
 const exactTypes = new Set(['Int', 'String', 'Boolean']);
 

@@ -2,6 +2,8 @@
 
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config.ts';
+import { placeText } from '../database/connection/hosts.ts';
+import { hostsOf } from '../databaseUrl.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 
@@ -55,10 +57,11 @@ function placesOf(
 /** Which database it is, in a line: a misspelt DATABASE_URL would else be overlooked. It says nothing of users and passwords. */
 function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
   if (DATABASE_URL === undefined) return printable(`${DATA_DIR} (embedded)`);
-  // As it is read for connections, with what the URL leaves to the environment.
-  const { database, user, host, port } = new pg.Client({ connectionString: DATABASE_URL });
-  const place = host.includes(':') ? `[${host}]` : host;
-  return printable(`${database ?? user ?? ''} on ${place}:${port}`);
+  const urls = hostsOf(DATABASE_URL)?.urls ?? [DATABASE_URL];
+  // As they are read for connections, with what the URL leaves to the environment.
+  const clients = urls.map((connectionString) => new pg.Client({ connectionString }));
+  const [name] = clients.map(({ database, user }) => database ?? user ?? '');
+  return printable(`${name} on ${clients.map(placeText).join(', ')}`);
 }
 
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');

@@ -20,6 +20,7 @@ import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
 import { release } from '../version.ts';
+import { loadAdditions } from './additions.ts';
 import { createGatewayServer } from './pipeline.ts';
 
 export interface Gateway {
@@ -43,6 +44,7 @@ type Times = Pick<MirrorOptions, 'idle' | 'timing'>;
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config, times: Times = {}): Promise<Gateway> {
+  checkStandbys(config);
   const parts = createParts();
   try {
     return await openParts(config, parts, times);
@@ -92,6 +94,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     demoToken,
     closing: closing.signal,
     mirror,
+    additions: await loadAdditions(config),
     replicas,
   });
   const url = await listen(server, config, 'PORT');
@@ -179,9 +182,25 @@ async function openTraces(
   parts.add(startTraces(endpoint, logger));
 }
 
+/** @throws {SetupError} for standbys that could not be read from. */
+function checkStandbys({
+  DATABASE_REPLICA_URLS: urls,
+  DATABASE_URL: primary,
+  UPSTREAM_URL: upstream,
+}: Config): void {
+  if (urls === undefined) return;
+  if (primary === undefined)
+    throw new SetupError(
+      'DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.',
+    );
+  // What a mirror has just brought here is read at once.
+  if (upstream !== undefined)
+    throw new SetupError('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
+}
+
 /** Loaded only where the settings ask for them. */
 async function openStandbys(
-  { DATABASE_REPLICA_URLS: urls, DATABASE_URL: primary, UPSTREAM_URL: upstream }: Config,
+  { DATABASE_REPLICA_URLS: urls }: Config,
   {
     database,
     bounds,
@@ -191,13 +210,6 @@ async function openStandbys(
   parts: Parts,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;
-  if (primary === undefined)
-    throw new SetupError(
-      'DATABASE_REPLICA_URLS names standbys, but DATABASE_URL does not name their primary.',
-    );
-  // What a mirror has just brought here is read at once.
-  if (upstream !== undefined)
-    throw new SetupError('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
   const { openReplicas } = await import('../database/replicas/replicas.ts');
   const { sql } = database;
   const onChange = (standby: string, status: string) => logger.info({ standby, status }, 'standby');

@@ -19,7 +19,7 @@ import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import { formFor, streamFor } from '../http/compression.ts';
-import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
+import { type Cors, createCors, mcpHeaders, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, fail, httpErrors } from '../http/errorResponse.ts';
 import {
@@ -45,9 +45,11 @@ import { createContext } from '../schema/context.ts';
 import { createFollow } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
+import type { Additions } from './additions.ts';
 import { runBatch } from './batch.ts';
 import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
+import { createInnerRunner, outcomeOf } from './innerRequests.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
@@ -74,6 +76,8 @@ export interface ServerOptions {
   mostUnknown?: number;
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
+  /** What only some gateways have. */
+  additions?: Additions | undefined;
   /** For a database that has standbys to read from. */
   replicas?: Replicas | undefined;
 }
@@ -166,23 +170,30 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   const { config, database, feed, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
-  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
+  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
+    methods,
+    headers: config.MCP === 'off' ? [] : mcpHeaders,
+  });
   const limitRate = createRateLimits(config, database);
   const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createPerUser(config.MAX_CONNECTIONS);
-  const { page, graphql, rest, watch } = createHandlers(options, { viewers, places, open });
+  const { page, graphql, rest, watch, persistedFile } = createHandlers(options, { viewers, places, open });
   const { runTask, ready } = createRunning(options, shed);
+  const run = createInnerRunner({ graphql, rest, runTask });
+  const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
   const enter = createEntry({ identify, limitRate });
 
   // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
     const { request, endpoint } = exchange;
     if (isMisaddressed(request)) return fail(exchange, 'badRequest', { Connection: 'close' });
-    if (endpoint === 'page') return page(exchange);
+    if (endpoint === 'page' || (endpoint === 'mcp' && !mcp)) return page(exchange);
     // Not for GraphiQL: the token of the demo account stands in it.
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
     const preflight = isGraphiql ? undefined : cors.respond(exchange);
     if (preflight) return preflight;
+    const foreign = endpoint === 'mcp' ? cors.refusePage(exchange) : undefined;
+    if (foreign) return foreign;
     const entering = enter(exchange);
     const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
@@ -193,6 +204,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
     // An operation whose client wants it no more is not begun.
     if (exchange.message && exchange.isOver) return fail(exchange, 'internal');
 
+    if (endpoint === 'mcp' && mcp) return mcp(exchange, viewer);
     const reading = (endpoint === 'graphql' ? graphql : rest)(exchange, viewer);
     const task = reading instanceof Promise ? await reading : reading;
     if ('status' in task) return task;
@@ -207,17 +219,8 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
       return task.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
     }
     return task.deliver
-      ? task.deliver(await outcomeOf(exchange, viewer, task))
+      ? task.deliver(await outcomeOf(exchange, () => runTask(exchange, viewer, task)))
       : runTask(exchange, viewer, task);
-  }
-
-  async function outcomeOf(...[exchange, viewer, task]: Parameters<typeof runTask>) {
-    try {
-      return await runTask(exchange, viewer, task);
-    } catch (error) {
-      exchange.report(error);
-      return fail(exchange, 'internal');
-    }
   }
 
   return { respond, enter, watch, cors, places };
@@ -259,7 +262,10 @@ interface TaskRunnerOptions {
   readonly positions: Positions | undefined;
 }
 
-/** Runs a task, unless there is a cached response: those are sent however much waits. */
+/**
+ * Runs a task, unless there is a cached response: those are sent however much waits. What it asks of which API is the
+ * request's own, unless that stands for another.
+ */
 function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRunnerOptions) {
   const cache = { compute: responseCache.compute, invalidate: onChanged };
 
@@ -273,9 +279,10 @@ function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRun
     exchange: Exchange,
     viewer: Viewer | null,
     task: Task,
+    asked: Pick<Exchange, 'endpoint'> = exchange,
   ): HttpResponse | Promise<HttpResponse | StreamedResponse> => {
     // The keys of the two APIs are nothing to each other.
-    const cacheKey = task.cacheKey === undefined ? undefined : `${exchange.endpoint} ${task.cacheKey}`;
+    const cacheKey = task.cacheKey === undefined ? undefined : `${asked.endpoint} ${task.cacheKey}`;
     const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
     exchange.cache = cached && 'hit';
     if (cached) return cached;
@@ -287,8 +294,8 @@ function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRun
     };
     const shedding = shed(exchange, viewer);
     if (shedding instanceof Promise)
-      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(exchange) : run()));
-    return shedding ? tooBusy(exchange) : run();
+      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(asked) : run()));
+    return shedding ? tooBusy(asked) : run();
   };
 }
 
@@ -331,7 +338,18 @@ interface HandlersOptions {
 
 /** What handles requests: the pages and both APIs. */
 function createHandlers(
-  { config, database, feed, responseCache, demoToken, mirror, replicas, logger, closing }: ServerOptions,
+  {
+    config,
+    database,
+    feed,
+    responseCache,
+    demoToken,
+    mirror,
+    replicas,
+    logger,
+    closing,
+    additions,
+  }: ServerOptions,
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
@@ -360,7 +378,7 @@ function createHandlers(
   return {
     watch,
     page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
-    graphql: createGraphqlHandler({
+    ...createGraphqlHandler({
       config,
       createContext: contextOf,
       changes,
@@ -369,6 +387,7 @@ function createHandlers(
       eventStreams,
       logger,
       closing,
+      schema: additions?.schema,
     }),
     rest: createRestHandler({
       createContext: contextOf,

@@ -78,6 +78,7 @@ beforeAll(async () => {
   await database.pool.query(preparation);
   await importTemplate(database.client, bob, alice.dttTemplates[0]);
   own = new pg.Pool({ ...database.pool.options, max: 20 });
+  own.on('error', () => {});
   slowDown();
   const { connectionString: address = '' } = database.pool.options;
   if (isServer) line = await openLine(database);
@@ -99,6 +100,9 @@ beforeAll(async () => {
   if (pooler) {
     const pooled = await openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() });
     gateways.push(watch(await openTestGateway(withClient(pooled)), false));
+    // Hears past it, and so stores what it read through it.
+    const past = { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: address, DATA_DIR: tmpdir() };
+    gateways.push(watch(await openTestGateway(withClient(await openDatabase(past)))));
   }
 });
 afterAll(async () => {

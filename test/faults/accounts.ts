@@ -39,7 +39,7 @@ async function addAccount(client: pg.Client, userId: number): Promise<LoadAccoun
   await idsOf(
     `INSERT INTO "User" (id, username, "subscriptionTier") VALUES ($1, 'load-' || $1::int, 'ultra') RETURNING id`,
   );
-  await client.query(`INSERT INTO "ApiToken" ("userId", name, digest) VALUES ($1, 'load', $2)`, [
+  await client.query(`INSERT INTO "ApiToken" ("userId", name, digest, slot) VALUES ($1, 'load', $2, 1)`, [
     userId,
     digest,
   ]);

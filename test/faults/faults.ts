@@ -339,4 +339,7 @@ if (rows.length > 1) {
 if (complaints.length > 0) {
   process.stdout.write(`\n${complaints.join('\n')}\n`);
   process.exitCode = 1;
-} else process.stdout.write('\nNothing was lost, and every answer was in time and as documented.\n');
+} else
+  process.stdout.write(
+    '\nNothing was lost that had to be there, and every answer was in time and as documented.\n',
+  );

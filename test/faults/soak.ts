@@ -144,7 +144,7 @@ const leave: Loop = async (url, agent, accounts) => {
 const revoke: Loop = async (url, agent, accounts, database) => {
   const token = `dvt_${randomBytes(32).toString('base64url')}`;
   const digest = createHash('sha256').update(token).digest();
-  await database.query(`INSERT INTO "ApiToken" ("userId", name, digest) VALUES ($1, 'soak', $2)`, [
+  await database.query(`INSERT INTO "ApiToken" ("userId", name, digest, slot) VALUES ($1, 'soak', $2, 1)`, [
     pick(accounts).userId,
     digest,
   ]);

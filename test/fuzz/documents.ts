@@ -12,6 +12,7 @@ import {
   type GraphQLInputObjectType,
   type GraphQLInputType,
   GraphQLNonNull,
+  type GraphQLSchema,
   getNamedType,
   getNullableType,
   isAbstractType,
@@ -25,7 +26,7 @@ import {
   SchemaMetaFieldDef,
   TypeMetaFieldDef,
 } from 'graphql';
-import { schema } from '../../src/schema/schema.ts';
+import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { drawGlobalId, drawValue, literalOf, type Names } from './requests.ts';
 import { Tape } from './tape.ts';
 
@@ -54,6 +55,7 @@ interface Fragment {
 }
 
 interface Draft {
+  readonly schema: GraphQLSchema;
   readonly tape: Tape;
   readonly names: Names;
   readonly oddNames: readonly string[];
@@ -103,9 +105,11 @@ const otherNames = [
 ];
 const aliases = ['a', 'b', 'c'];
 
-export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
+/** @param schema if it is not the gateway's own. */
+export function drawDocument(numbers: Uint8Array, names: Names, schema = ownSchema): DrawnDocument {
   const tape = new Tape(numbers);
   const draft: Draft = {
+    schema,
     tape,
     names,
     oddNames: tape.chance(20) ? objectNames : otherNames,
@@ -139,7 +143,7 @@ export function drawDocument(numbers: Uint8Array, names: Names): DrawnDocument {
 function drawOperation(draft: Draft, index: number) {
   const { tape } = draft;
   const kind = tape.chance(5) ? OperationTypeNode.MUTATION : OperationTypeNode.QUERY;
-  const root = schema.getRootType(kind);
+  const root = draft.schema.getRootType(kind);
   if (!root) throw new Error(`the schema has no ${kind}`);
   const uses = new Set<Variable>();
   draft.left = Math.max(draft.left, 12);
@@ -166,7 +170,7 @@ const drawOddValue = (tape: Tape): unknown =>
   tape.pick(['x', '', 1.5, 2 ** 53, true, [], [1], {}, { a: 1 }] as readonly unknown[] as readonly [string]);
 
 function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeType, depth: number): string {
-  const { tape } = draft;
+  const { tape, schema } = draft;
   const all = isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [];
   const meta =
     type === schema.getQueryType() && tape.chance(3) ? [SchemaMetaFieldDef, TypeMetaFieldDef] : all;
@@ -181,7 +185,9 @@ function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLComposite
       selections.push(drawFragment(draft, uses, type, depth));
     else {
       // The same field again, with other arguments and another selection, is where shortcuts go wrong.
-      const field = tape.pick(drawn.length > 0 && tape.chance(25) ? drawn : usable);
+      const entities = meta.filter(({ name }) => name === '_entities');
+      const some = entities.length > 0 && tape.chance(30) ? entities : usable;
+      const field = tape.pick(drawn.length > 0 && tape.chance(25) ? drawn : some);
       drawn.push(field);
       selections.push(drawField(draft, uses, field, canNest ? depth : 0));
     }
@@ -227,13 +233,13 @@ function drawKey(draft: Draft, fieldName: string, meaning: string): string {
 
 function drawFragment(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeType, depth: number): string {
   const { tape, fragments } = draft;
-  const known = fragments.filter((fragment) => schemaOverlap(fragment.type, type));
+  const known = fragments.filter((fragment) => schemaOverlap(draft, fragment.type, type));
   if (known.length > 0 && tape.chance(55)) {
     const fragment = tape.pick(known);
     for (const variable of fragment.uses) uses.add(variable);
     return `...${fragment.name}${drawDirectives(draft, uses)}`;
   }
-  const condition = tape.chance(35) || isAbstractType(type) ? tape.pick(related(type)) : type;
+  const condition = tape.chance(35) || isAbstractType(type) ? tape.pick(related(draft, type)) : type;
   const own = new Set<Variable>();
   const selection = drawSelection(draft, own, condition, depth - 1);
   for (const variable of own) uses.add(variable);
@@ -248,17 +254,16 @@ function drawFragment(draft: Draft, uses: Set<Variable>, type: GraphQLCompositeT
   return `...${name}${directives}`;
 }
 
-const possible = (type: GraphQLCompositeType) =>
-  isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
-
-function schemaOverlap(one: GraphQLCompositeType, other: GraphQLCompositeType): boolean {
+function schemaOverlap({ schema }: Draft, one: GraphQLCompositeType, other: GraphQLCompositeType): boolean {
+  const possible = (type: GraphQLCompositeType) =>
+    isAbstractType(type) ? schema.getPossibleTypes(type) : [type];
   return possible(one).some((type) => possible(other).includes(type));
 }
 
 /** The types that a fragment may be on where a type is returned. */
-function related(type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
-  const composite = Object.values(schema.getTypeMap()).filter(isCompositeType);
-  return composite.filter((other) => schemaOverlap(other, type));
+function related(draft: Draft, type: GraphQLCompositeType): readonly GraphQLCompositeType[] {
+  const composite = Object.values(draft.schema.getTypeMap()).filter(isCompositeType);
+  return composite.filter((other) => schemaOverlap(draft, other, type));
 }
 
 function drawDirectives(draft: Draft, uses: Set<Variable>): string {
@@ -279,7 +284,7 @@ function drawArgument(draft: Draft, uses: Set<Variable>, argument: GraphQLArgume
   // A list may be given as its only item, and may have variables in it.
   if (String(argument.type) === '[ID!]!' && tape.chance(30)) {
     const id = JSON.stringify(drawGlobalId(draft));
-    const item = schema.getQueryType()?.getFields().node?.args[0];
+    const item = draft.schema.getQueryType()?.getFields().node?.args[0];
     return tape.chance(50) || !item ? id : `[${drawVariable(draft, uses, item)}, ${id}]`;
   }
   const type = getNullableType(argument.type);

@@ -389,6 +389,7 @@ export function drawValue(
     ]);
   if (bare.name === 'String' && depth > 0)
     return tape.pick(['', 'Session 1', 'sess', 'of alice', '%', '_', '\\', 'é', '\u0000', 'x']);
+  if (bare.name === '_Any') return drawRepresentation(draft);
   if (bare.name === 'Float') return tape.pick([0, 50, 12.5, -1, 1e300]);
   if (name === 'id') return drawGlobalId(draft);
   if (name === 'timeZone')
@@ -449,6 +450,16 @@ function holdsItself(type: GraphQLInputType): boolean {
     Object.hasOwn(named.getFields(), 'not') &&
     Object.hasOwn(named.getFields(), 'and')
   );
+}
+
+/** A record as a federation gateway names it, now and then in a way that no gateway would. */
+function drawRepresentation({ tape, names }: Pick<Draft, 'tape' | 'names'>): unknown {
+  if (tape.chance(3))
+    return tape.pick([7, 'x', {}, { __typename: 'Query', id: 'x' }] as readonly unknown[] as [unknown]);
+  const id = drawGlobalId({ tape, names });
+  const [typename = ''] = Buffer.from(id, 'base64url').toString().split(':');
+  const __typename = tape.chance(3) ? 'User' : typename;
+  return tape.chance(50) ? { __typename, id } : { __typename, databaseId: tape.pick(names.ids) };
 }
 
 export function drawGlobalId({ tape, names }: Pick<Draft, 'tape' | 'names'>): string {

@@ -309,7 +309,7 @@ describe('a question about the schema', () => {
   ])('counts for exactly as many fields as its response has: %s', (document, variables = {}) => {
     const parsed = parse(document);
     const operation = getOperationAST(parsed) ?? expect.fail('it has no operation');
-    const found = complexityOf(parsed, operation, { ...variables });
+    const found = complexityOf(schema, parsed, operation, { ...variables });
     // Asked again with other variables it is counted again.
     expect(found).toBe(fieldsOfResponse(document, variables));
   });
@@ -337,7 +337,7 @@ describe('a filter', () => {
   const filtered = (where: string) => `dttSessions(first: 1, where: ${where}) { totalCount }`;
   const weigh = (text: string, variables: object = {}) => {
     const parsed = parse(text);
-    return complexityOf(parsed, getOperationAST(parsed) ?? expect.fail('it has no operation'), {
+    return complexityOf(schema, parsed, getOperationAST(parsed) ?? expect.fail('it has no operation'), {
       ...variables,
     });
   };

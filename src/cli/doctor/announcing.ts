@@ -2,13 +2,13 @@
 
 import type pg from 'pg';
 import type { ServerConfig } from '../../database/connection/client.ts';
+import type { ServerUrls } from '../../database/connection/find.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { lackOf } from '../../database/feed/choose.ts';
 import { findObstacle } from '../../database/feed/trial.ts';
 import { readStanding } from '../../database/feed/ways.ts';
 import type { Progress } from '../../database/migrate.ts';
 import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
-import type { Ways } from './ways.ts';
 
 /** What NOTIFY costs, as docs/decisions/response-cache.md has measured it. */
 const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a second in all';
@@ -17,7 +17,7 @@ const cost = 'by NOTIFY, for which commits wait for each other: some 3,500 a sec
 export async function checkAnnouncing(
   client: pg.ClientBase,
   server: ServerConfig,
-  ways: Ways | undefined,
+  ways: ServerUrls | undefined,
   progress: Progress,
 ): Promise<Finding[]> {
   if (!ways) return [];

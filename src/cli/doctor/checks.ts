@@ -44,8 +44,10 @@ async function standbysOf(config: Config): Promise<Finding[]> {
 async function checkPersisted(config: Config): Promise<Verdict> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
+  const { loadAdditions } = await import('../../server/additions.ts');
   try {
-    loadPersistedOperations(config, createDocuments(config));
+    const { schema } = await loadAdditions(config);
+    loadPersistedOperations(config, createDocuments(config, schema));
     return ok('all of them can be used');
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;

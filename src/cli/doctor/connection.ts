@@ -3,8 +3,8 @@
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import type { ServerConfig } from '../../database/connection/client.ts';
+import { oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { oldestServer } from '../../database/database.ts';
 import { type Progress, readOccupants, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled } from '../../database/pooler.ts';
 import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
@@ -12,7 +12,7 @@ import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { checkAnnouncing } from './announcing.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
-import { checkHosts, checkWays, type Ways } from './ways.ts';
+import { checkHosts, checkWays } from './ways.ts';
 
 /** How far, in milliseconds, two clocks may be apart. */
 const largestSkew = 5_000;
@@ -24,7 +24,7 @@ const largestSkew = 5_000;
 export async function askDatabase(
   connection: ServerConfig,
   name: string,
-  ways: Ways | undefined,
+  ways: ServerUrls | undefined,
 ): Promise<Finding[]> {
   const isServer = ways !== undefined;
   const { client, close } = createSession(connection, timeout);

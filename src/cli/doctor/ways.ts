@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import type pg from 'pg';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import { findDifference } from '../../database/connection/direct.ts';
+import type { ServerUrls } from '../../database/connection/find.ts';
 import { placeText } from '../../database/connection/hosts.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
@@ -12,12 +13,6 @@ import { isPooled, shareSessions } from '../../database/pooler.ts';
 import { createSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
-
-/** By which URLs a server is reached. */
-export interface Ways {
-  readonly url: string;
-  readonly directUrl?: string | undefined;
-}
 
 /** Of several hosts, a finding each: one that is away is no trouble until it is to take over. */
 export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
@@ -34,7 +29,7 @@ export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
 export async function checkWays(
   client: pg.Client,
   server: ServerConfig,
-  ways: Ways | undefined,
+  ways: ServerUrls | undefined,
 ): Promise<Finding[]> {
   if (!ways) return [{ check: 'change feed', ...skipped('the gateway hears its own database') }];
   if (ways.directUrl === undefined) return [{ check: 'change feed', ...(await checkFeed(client, server)) }];

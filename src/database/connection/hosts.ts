@@ -228,8 +228,8 @@ async function lookAtAll(candidates: readonly Candidate[], target: Target): Prom
     }
   });
   const isFound = Promise.any(looks.map((look) => look.then((is) => is || Promise.reject())));
-  const patience = isFound.then(() => sleep(longestForOthers));
-  await Promise.race([Promise.all(looks), patience.catch(() => Promise.all(looks))]);
+  const whileFound = isFound.then(() => sleep(longestForOthers));
+  await Promise.race([Promise.all(looks), whileFound.catch(() => Promise.all(looks))]);
   return candidates.map((candidate) => seen.get(candidate) ?? { candidate });
 }
 

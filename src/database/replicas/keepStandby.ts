@@ -1,6 +1,6 @@
 /** A standby over all its lives: connected to again and again, and asked how it is while it is well. */
 
-import { pause } from '../feed/waiting.ts';
+import { createSignal, pause } from '../feed/waiting.ts';
 import { connectStandby, type Standby, type StandbyOptions } from './standby.ts';
 
 const shortestDelay = 100;
@@ -88,13 +88,4 @@ export function keepStandby(
 /** Nobody else may ask for a while, and find out that it is gone. */
 async function askAgain(standby: Standby, signal: AbortSignal): Promise<void> {
   while (standby.isWell && (await pause(heartbeat, signal))) await standby.ask().catch(() => {});
-}
-
-/** A promise, and the function that settles it. */
-function createSignal() {
-  let settle = () => {};
-  const promise = new Promise<void>((resolve) => {
-    settle = resolve;
-  });
-  return { promise, settle };
 }

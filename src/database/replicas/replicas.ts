@@ -116,7 +116,7 @@ function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, f
   const hasReplayed = createReplayed();
   return async (viewerId: number): Promise<Standby | undefined> => {
     // Who may have missed something does not know what is needed.
-    if (!feed.listening) return undefined;
+    if (!feed.trusts(viewerId)) return undefined;
     const standby = preferred(viewerId);
     if (!standby || standby.isBusy) return undefined;
     try {

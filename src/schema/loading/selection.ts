@@ -11,7 +11,7 @@ import {
   GraphQLObjectType,
   type GraphQLResolveInfo,
   getNamedType,
-  isInterfaceType,
+  isAbstractType,
   Kind,
   type SelectionSetNode,
 } from 'graphql';
@@ -200,5 +200,5 @@ function applies(
 ): boolean {
   if (condition === undefined || condition === type.name) return true;
   const named = schema.getType(condition);
-  return isInterfaceType(named) && schema.isSubType(named, type);
+  return isAbstractType(named) && schema.isSubType(named, type);
 }

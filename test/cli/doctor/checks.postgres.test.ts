@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
-import { findServer } from '../../../src/database/database.ts';
+import { findServer } from '../../../src/database/connection/find.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';

@@ -1,9 +1,15 @@
 /** Reads from standbys: a real primary with two real standbys, and gateways over them. */
 
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import { readConfig } from '../../../src/config.ts';
 import { openDatabase } from '../../../src/database/database.ts';
+import { openGateway } from '../../../src/server/gateway.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type Cluster, type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
 import {
@@ -14,6 +20,7 @@ import {
   withClient,
 } from '../../support/gateway.ts';
 import type { Line } from '../../support/line.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
 
 const name = 'things';
 let cluster: Cluster;
@@ -208,6 +215,35 @@ describe('a standby that fails', () => {
     expect(gateway.log).toEqual([]);
   });
 
+  it('costs one retry when it cancels a statement, and is read from on', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    const locking = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await locking.connect();
+    // The lock is replayed, and statements wait for it there as well.
+    await locking.query(
+      'BEGIN; LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE; SELECT pg_current_xact_id()',
+    );
+    await cluster.isReplayed(pair);
+    const reading = activeOf(gateway, alice);
+    const cancel = async () => {
+      const cancelled = await Promise.all(
+        pair.map((standby) =>
+          standby.query(
+            `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '${name}'`,
+          ),
+        ),
+      );
+      return cancelled.flat().length;
+    };
+    await expect.poll(cancel).toBe(1);
+    await locking.query('ROLLBACK');
+    await locking.end();
+    await reading;
+    expect(figuresOf(gateway)).toMatchObject({ retried: 1 });
+    expect(wellOf(gateway)).toBe(2);
+  });
+
   it('is none of the database’s', async () => {
     const gateway = await openTestGateway(withClient(await open()), {
       standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
@@ -240,6 +276,55 @@ describe('a standby that fails', () => {
     expect(await activeOf(other, alice)).toBe(template);
     await third.stop('immediate');
     await fourth.stop('immediate');
+  });
+});
+
+describe('whoever runs it', () => {
+  const primary = () => `${cluster.primary.url}/${name}`;
+  const findingsOf = async (urls: readonly string[]) => {
+    const findings = await examine({
+      DATABASE_URL: primary(),
+      DATABASE_REPLICA_URLS: urls.join(' '),
+      PORT: '0',
+    });
+    return findings.filter(({ check }) => check === 'standby').map(({ state, says }) => `${state}: ${says}`);
+  };
+
+  it('is told by doctor how each standby is, and what it lacks', async () => {
+    await cluster.primary.query(`CREATE ROLE plain LOGIN PASSWORD 'plain'`);
+    await cluster.isReplayed(pair);
+    const url = new URL(`${at(pair, 1).url}/${name}`);
+    url.username = url.password = 'plain';
+    const gone = `postgresql://postgres:postgres@127.0.0.1:1/${name}`;
+    expect(await findingsOf([`${at(pair, 0).url}/${name}`, url.href, primary(), gone])).toEqual([
+      expect.stringMatching(/^ok: postgresql:.* is \d+ bytes behind$/),
+      expect.stringMatching(/^problem: .*GRANT pg_read_all_stats/),
+      expect.stringMatching(/^problem: .*it takes writes of its own/),
+      expect.stringMatching(/^problem: .*ECONNREFUSED/),
+    ]);
+    await cluster.primary.query('GRANT pg_read_all_stats TO plain');
+    await cluster.isReplayed(pair);
+    expect(await findingsOf([url.href])).toEqual([expect.stringMatching(/^ok/)]);
+  });
+
+  it.each([
+    [{ DATABASE_REPLICA_URLS: 'postgresql://a/b' }, /DATABASE_URL does not name their primary/],
+    [
+      {
+        DATABASE_REPLICA_URLS: 'postgresql://a/b',
+        DATABASE_URL: 'primary',
+        UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+        UPSTREAM_TOKEN: 'x',
+      },
+      /cannot be used with UPSTREAM_URL/,
+    ],
+  ])('is told at the start what does not go together: %o', async (settings, message) => {
+    const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+    const given = { ...settings, ...('DATABASE_URL' in settings && { DATABASE_URL: primary() }) };
+    await expect(
+      openGateway(readConfig({ ...given, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' })),
+    ).rejects.toThrow(message);
+    await rm(folder, { recursive: true });
   });
 });
 
@@ -290,6 +375,24 @@ describe('what a standby shows before its primary', () => {
     expect(await activeOf(gateway, alice, headers)).toBe(template);
     await at(pair, 0).start();
   });
+});
+
+it('a subscription shows a change that standbys have not replayed, and then goes on', async () => {
+  const gateway = await start();
+  const alice = at(accounts, 0);
+  const socket = await connectSocket(gateway, alice.token);
+  const query = 'subscription { activeDttTemplate { databaseId } }';
+  socket.send({ id: '1', type: 'subscribe', payload: { query } });
+  const first = await socket.next();
+  expect(first).toMatchObject({ type: 'next' });
+  const now = Number(Object(first).payload.data.activeDttTemplate?.databaseId ?? 0);
+  await pause();
+  const template = at(alice.dttTemplates, at(alice.dttTemplates, 0) === now ? 1 : 0);
+  await setActive(alice, template);
+  const data = { activeDttTemplate: { databaseId: template } };
+  expect(await socket.next()).toMatchObject({ type: 'next', payload: { data } });
+  await resume();
+  closeSockets();
 });
 
 describe('Dovetail-Position', () => {

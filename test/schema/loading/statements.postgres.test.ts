@@ -1,11 +1,11 @@
 /** How many SQL statements a response takes: as many for fifty records as for two. */
 
-import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createToken } from '../../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { routes } from '../../../src/rest/routes.ts';
 import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { noteStatements } from '../../support/statements.ts';
 
 interface Owner {
   readonly token: string;
@@ -16,7 +16,7 @@ interface Owner {
 let gateway: TestGateway;
 let few: Owner;
 let many: Owner;
-let statements: string[];
+const statements = noteStatements();
 
 beforeAll(async () => {
   gateway = await openTestGateway();
@@ -24,22 +24,6 @@ beforeAll(async () => {
   many = await createOwner(gateway.database.client, 'many', 50);
 });
 afterAll(() => gateway?.close());
-
-beforeEach(() => {
-  statements = [];
-  const query = pg.Client.prototype.query;
-  vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...given: unknown[]) {
-    const [first] = given;
-    const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
-    // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
-    // feed, which announces something to itself now and then, or what a new connection begins with.
-    if (!/"ApiToken"|^SELECT set_config|^SET /.test(String(text))) statements.push(String(text));
-    return Reflect.apply(query, this, given);
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
 describe('the counter', () => {
   it('counts each statement that Prisma or anybody else sends', async () => {
@@ -151,7 +135,7 @@ async function countStatements(owner: Owner, query: string, variables: Record<st
 }
 
 async function countedResponse({ token }: Owner, query: string, variables: Record<string, unknown>) {
-  statements = [];
+  statements.length = 0;
   const { data, errors } = await graphqlOnce(gateway, token, query, variables);
   expect(errors).toBeUndefined();
   return { data, count: statements.length };
@@ -187,7 +171,7 @@ describe('a REST route', () => {
     async ({ path }) => {
       const counts: number[] = [];
       for (const { token } of [few, many]) {
-        statements = [];
+        statements.length = 0;
         expect((await rest(gateway, token, `${path}?limit=50`)).status).toBe(200);
         counts.push(statements.length);
       }

@@ -1,0 +1,175 @@
+/**
+ * The tools for language models, by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool is a
+ * request of one of the APIs, which is run as that request would be. Loaded only where MCP asks for it.
+ */
+
+import { isUtf8 } from 'node:buffer';
+import { createMcpHandler } from '@modelcontextprotocol/server';
+import { problemOf, type Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config.ts';
+import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
+import { isRequestTooDeep } from '../graphql/limits.ts';
+import type { PersistedFile } from '../graphql/persistedFile.ts';
+import { readBody } from '../http/body.ts';
+import { errorResponse, fail } from '../http/errorResponse.ts';
+import { type Exchange, innerExchange } from '../http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import { createQueryTool, persistedTools } from './graphqlTools.ts';
+import { restTools } from './restTools.ts';
+import { createServer } from './server.ts';
+import type { Arguments, Result, Tool } from './tool.ts';
+
+export interface McpOptions {
+  readonly config: Config;
+  readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
+  /** Runs a request of one of the APIs that another request stands for, as if it had come by itself. */
+  run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+export type McpHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse>;
+
+/** The requests that there are, as the log says them. */
+const methods = new Set([
+  'initialize',
+  'ping',
+  'server/discover',
+  'tools/list',
+  'tools/call',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+]);
+
+export function createMcp(options: McpOptions): McpHandler {
+  const { config } = options;
+  const toolsNow = createTools(options);
+  const hasSchema = config.INTROSPECTION === 'on';
+
+  return async (exchange, viewer) => {
+    if (!viewer) return unauthorized(exchange);
+    if (exchange.request.method !== 'POST') return errorResponse('mcp', notAllowed, { Allow: 'POST' });
+    const message = await readMessage(exchange, config.MAX_BODY_KB);
+    if ('status' in message) return message;
+    exchange.operation = methods.has(message.method) ? message.method : undefined;
+    const { fetch } = createMcpHandler(
+      () =>
+        createServer({
+          tools: toolsNow(),
+          hasSchema,
+          call: (tool, given) => callTool({ exchange, viewer, run: options.run }, tool, given),
+        }),
+      { onerror: () => {}, keepAliveMs: 0 },
+    );
+    return wholeResponse(await fetch(requestOf(exchange), { parsedBody: message }), exchange);
+  };
+}
+
+/** The tools of these settings. What the file of persisted operations adds is looked at again when that has changed. */
+function createTools({ config, persistedFile }: McpOptions): () => readonly Tool[] {
+  const mayWrite = config.MCP === 'write';
+  const own = [
+    ...restTools.filter(({ annotations }) => mayWrite || annotations.readOnlyHint),
+    ...(config.PERSISTED_OPERATIONS === 'only' ? [] : [createQueryTool(config)]),
+  ];
+  // A tool that is left out leaves its name to nobody.
+  const taken = new Set([...own, ...restTools].map(({ name }) => name));
+  let known: { readonly generation: number; readonly tools: readonly Tool[] } | undefined;
+  return () => {
+    const { generation } = persistedFile;
+    if (known?.generation !== generation)
+      known = { generation, tools: [...own, ...persistedTools(persistedFile, { mayWrite, taken })] };
+    return known.tools;
+  };
+}
+
+interface Calling extends Pick<McpOptions, 'run'> {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+}
+
+/** What goes wrong is told as a result: it is for the model to read. */
+async function callTool({ exchange, viewer, run }: Calling, tool: Tool, given: Arguments): Promise<Result> {
+  try {
+    const request = tool.requestFor(given);
+    if (typeof request === 'string') return failed(exchange, request, 'BAD_USER_INPUT');
+    const response = await run(exchange, innerExchange(exchange, request), viewer);
+    if ('stream' in response) throw new Error(`${tool.name} gave a stream`);
+    exchange.errorCode = response.errorCode;
+    if (response.operation !== undefined) exchange.operation = response.operation;
+    return tool.resultOf(response);
+  } catch (error) {
+    exchange.report(error);
+    return failed(exchange, messages.internal, 'INTERNAL_SERVER_ERROR');
+  }
+}
+
+function failed(exchange: Exchange, error: string, code: string): Result {
+  exchange.errorCode = code;
+  return { content: undefined, error };
+}
+
+interface Message {
+  readonly method: string;
+}
+
+/** The one message of a request. Several in one would be several requests that count as one. */
+async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Message | HttpResponse> {
+  const body = await readBody(exchange.request, maxKilobytes * 1024);
+  if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
+  if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
+  const message = parsed(body.toString());
+  if (!isMessage(message)) return fail(exchange, 'badRequest');
+  if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
+  return message;
+}
+
+const tooLarge = { status: 413, code: 'BAD_USER_INPUT', message: messages.bodyTooLarge } as const;
+const notAllowed = { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed } as const;
+const noStreams = { code: 'BAD_USER_INPUT', message: 'Nothing is told of changes here' } as const;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether it is one message. A response is none: nothing is ever asked of a client. */
+const isMessage = (value: unknown): value is Message =>
+  typeof value === 'object' &&
+  value !== null &&
+  'method' in value &&
+  typeof value.method === 'string' &&
+  !isRequestTooDeep(value);
+
+function unauthorized({ request }: Exchange): HttpResponse {
+  const problem = problemOf(request.headers.authorization);
+  const message = unauthorizedMessage(problem);
+  return errorResponse('mcp', { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
+}
+
+/** The request as the SDK reads it, but for its body, which was read. */
+function requestOf({ request }: Exchange): Request {
+  const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
+    value === undefined || name === 'authorization' ? [] : [[name, String(value)]],
+  );
+  return new Request('http://gateway/mcp', { method: 'POST', headers });
+}
+
+/** Whatever the media type: nothing but the result is ever sent, so the stream of an older client has an end. */
+async function wholeResponse(reply: Response, exchange: Exchange): Promise<HttpResponse> {
+  const body = Buffer.from(await reply.arrayBuffer());
+  const type = reply.headers.get('content-type');
+  return {
+    status: reply.status,
+    headers: {
+      ...(type !== null && { 'Content-Type': type }),
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+    },
+    body,
+    // Known once the body is there.
+    errorCode: exchange.errorCode,
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * The schema as a subgraph of a supergraph (Apollo Federation 2): the gateway's own, with two more queries, by which a
+ * federation gateway finds records that other subgraphs know by their keys, and reads what the subgraph offers. Loaded
+ * only where FEDERATION asks for it.
+ */
+
+import {
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLScalarType,
+  GraphQLSchema,
+  GraphQLString,
+  GraphQLUnionType,
+  isObjectType,
+} from 'graphql';
+import { argumentError } from '../../errors.ts';
+import type { Context } from '../context.ts';
+import { readNodes } from '../loading/reads.ts';
+import { isModel } from '../loading/visible.ts';
+import { schema } from '../schema.ts';
+import { readRepresentation } from './representations.ts';
+import { printSubgraph } from './sdl.ts';
+
+/** How many records one request may name: as many as their fields may have, the complexity of an operation says as well. */
+const mostRepresentations = 1_000;
+
+/** What the text of the subgraph counts for among the fields of a response: it is about as long as so many. */
+const weightOfText = 5_000;
+
+/** The types of records: each has the two keys. */
+const entities = Object.values(schema.getTypeMap()).filter(
+  (type) => isObjectType(type) && isModel(type.name),
+) as GraphQLObjectType[];
+
+const anyType = new GraphQLScalarType({
+  name: '_Any',
+  description:
+    'A record as other subgraphs know it: its `__typename` and one of its keys, `id` or `databaseId`.',
+});
+
+const entityType = new GraphQLUnionType({
+  name: '_Entity',
+  description: 'A record that other subgraphs may know.',
+  types: entities,
+  // `readNodes` has written it into each row.
+  resolveType: ({ __typename }: { __typename: string }) => __typename,
+});
+
+const serviceType = new GraphQLObjectType({
+  name: '_Service',
+  description: 'What a supergraph is composed of.',
+  fields: {
+    sdl: { type: new GraphQLNonNull(GraphQLString), description: 'The subgraph as text.' },
+  },
+});
+
+interface EntitiesArguments {
+  readonly representations: readonly unknown[];
+}
+
+const entitiesField = {
+  type: new GraphQLNonNull(new GraphQLList(entityType)),
+  description: 'The records that these stand for, in the same order, null where the viewer has none such.',
+  args: {
+    representations: {
+      type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(anyType))),
+      description: `Each with \`__typename\` and a key. At most ${mostRepresentations}.`,
+    },
+  },
+  resolve: async (
+    _root: unknown,
+    { representations }: EntitiesArguments,
+    context: Context,
+    info: Parameters<typeof readNodes>[2],
+  ) => {
+    if (representations.length > mostRepresentations)
+      throw argumentError(
+        'representations',
+        `representations must have at most ${mostRepresentations} items`,
+      );
+    const named = representations.map(readRepresentation);
+    const found = (
+      await readNodes(
+        named.filter((each) => each !== undefined),
+        context,
+        info,
+      )
+    ).values();
+    return named.map((each) => (each && found.next().value) ?? null);
+  },
+};
+
+/** @param mayBeRead whether anybody may ask for the text of the subgraph, and with it for the schema. */
+export function createSubgraph(mayBeRead: boolean): GraphQLSchema {
+  const { query, types, ...others } = schema.toConfig();
+  if (!query) throw new Error('the schema has no queries');
+  const { fields, ...ofQuery } = query.toConfig();
+  const sdl = printSubgraph(schema, entities);
+  const service = {
+    type: new GraphQLNonNull(serviceType),
+    description: 'What this subgraph offers.',
+    extensions: { weight: weightOfText },
+    resolve: () => ({ sdl }),
+  };
+  return new GraphQLSchema({
+    ...others,
+    query: new GraphQLObjectType({
+      ...ofQuery,
+      fields: { ...fields, _entities: entitiesField, ...(mayBeRead && { _service: service }) },
+    }),
+    types: types.filter((type) => type !== query),
+  });
+}

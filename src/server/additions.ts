@@ -1,0 +1,26 @@
+/** What only some gateways have. Each is loaded only where the settings ask for it. */
+
+import type { GraphQLSchema } from 'graphql';
+import type { Config } from '../config.ts';
+import type { McpHandler, McpOptions } from '../mcp/mcp.ts';
+
+export interface Additions {
+  /** What `/graphql` serves, if it is not the gateway's own schema alone. */
+  readonly schema?: GraphQLSchema;
+  /** Makes the tools at `/mcp`. */
+  readonly createMcp?: (options: McpOptions) => McpHandler;
+}
+
+type Settings = Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>;
+
+export async function loadAdditions({ FEDERATION, INTROSPECTION, MCP }: Settings): Promise<Additions> {
+  return {
+    ...(FEDERATION === 'on' && { schema: await loadSubgraph(INTROSPECTION === 'on') }),
+    ...(MCP !== 'off' && { createMcp: (await import('../mcp/mcp.ts')).createMcp }),
+  };
+}
+
+async function loadSubgraph(mayBeRead: boolean): Promise<GraphQLSchema> {
+  const { createSubgraph } = await import('../schema/federation/subgraph.ts');
+  return createSubgraph(mayBeRead);
+}

@@ -1,0 +1,167 @@
+/** What docs/federation.md shows: a second subgraph, composed with the gateway and served by Hive Gateway. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { blocksOf, readPage } from '../docs/markdown.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { noteStatements } from '../support/statements.ts';
+
+const folder = resolve('test/federation/generated');
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+let composed: string;
+let url: string;
+const running: ChildProcess[] = [];
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+  writeExample();
+  const [notes, served] = [await freePort(), await freePort()];
+  url = `http://127.0.0.1:${served}/graphql`;
+  const env = {
+    ...process.env,
+    NOTES_PORT: String(notes),
+    GATEWAY_PORT: String(served),
+    DOVETAIL_URL: `${gateway.url}/graphql`,
+    NOTES_URL: `http://127.0.0.1:${notes}/graphql`,
+  };
+  run('notes.mjs', env);
+  await isServed(env.NOTES_URL);
+  composed = await textOf(run('compose.mjs', env));
+  run('gateway.mjs', env);
+  await isServed(url);
+}, 120_000);
+
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL');
+  await gateway?.close();
+});
+
+const statements = noteStatements();
+
+/** The files that the page shows. Of the notes, one is for a session of each account. */
+function writeExample(): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const [ofAlice, ofBob] = [alice.dttSessions[0], bob.dttSessions[0]];
+  for (const { text } of blocksOf(readPage('docs/federation.md'))) {
+    const [, name] = /^\/\/ (\S+\.mjs)\n/.exec(text) ?? [];
+    const own = text
+      .replace('sessionId: 1', `sessionId: ${ofAlice}`)
+      .replace('sessionId: 2', `sessionId: ${ofBob}`);
+    if (name !== undefined) writeFileSync(join(folder, name), own);
+  }
+}
+
+function run(file: string, env: NodeJS.ProcessEnv): ChildProcess {
+  const child = spawn(process.execPath, [file], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'inherit', file === 'compose.mjs' ? 'pipe' : 'inherit'],
+  });
+  running.push(child);
+  return child;
+}
+
+/** What a program says is wrong, once it has ended. */
+async function textOf(child: ChildProcess): Promise<string> {
+  let text = '';
+  child.stderr?.on('data', (piece) => {
+    text += piece;
+  });
+  await once(child, 'close');
+  return text;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+async function isServed(address: string): Promise<void> {
+  for (let attempt = 0; attempt < 300; attempt++) {
+    const asked = await fetch(`${address}?query=%7B__typename%7D`).catch(() => undefined);
+    if (asked) return;
+    await sleep(100);
+  }
+  expect.fail(`nothing is served at ${address}`);
+}
+
+async function ask(query: string, token?: string, variables: object = {}) {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ query, variables }),
+  });
+  return response.json();
+}
+
+it('is composed without errors or hints', () => {
+  expect(composed).toBe('');
+  const supergraph = readFileSync(join(folder, 'supergraph.graphql'), 'utf8');
+  expect(supergraph).toContain('@join__type(graph: DOVETAIL, key: "databaseId")');
+  expect(supergraph).toContain('@join__type(graph: NOTES, key: "databaseId")');
+});
+
+const joined = '{ dttSessions(first: 50) { nodes { databaseId note } } }';
+
+it('joins both subgraphs, for each user with their own records alone', async () => {
+  for (const [account, note] of [
+    [alice, 'Slept well before it'],
+    [bob, 'Too late in the evening'],
+  ] as const) {
+    const { data, errors } = await ask(joined, account.token);
+    expect(errors).toBeUndefined();
+    const [first, ...others] = account.dttSessions;
+    expect(data.dttSessions.nodes).toEqual([
+      { databaseId: first, note },
+      ...others.map((databaseId) => ({ databaseId, note: null })),
+    ]);
+  }
+});
+
+it('gives null for entities of another user, whichever of both asks, at the same time as well', async () => {
+  const query = '{ notes { text session { name trainer { bubbleId } } } }';
+  const asked = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => ask(query, (index % 2 === 0 ? alice : bob).token)),
+  );
+  for (const [index, { data }] of asked.entries()) {
+    const [own, foreign] = index % 2 === 0 ? [0, 1] : [1, 0];
+    const name = index % 2 === 0 ? 'alice' : 'bob';
+    expect(data.notes[own].session.trainer.bubbleId).toBe(`${name}-dtt-0`);
+    expect(data.notes[foreign].session).toEqual({ name: null, trainer: null });
+  }
+});
+
+it('reads all entities of a type in one statement', async () => {
+  statements.length = 0;
+  const { data } = await ask('{ notes { session { lengthInOneStatement: name } } }', alice.token);
+  expect(data.notes).toHaveLength(2);
+  expect(statements).toHaveLength(1);
+});
+
+it('reads nothing without a token, nor with one that is unknown', async () => {
+  for (const token of [undefined, 'dvt_unknown']) {
+    const { data, errors } = await ask('{ viewer { username } notes { session { name } } }', token);
+    expect(data?.viewer ?? null).toBeNull();
+    for (const note of data?.notes ?? []) expect(note.session).toEqual({ name: null });
+    expect(errors[0].message).toMatch(/Unauthorized/);
+  }
+});

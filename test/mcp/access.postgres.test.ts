@@ -1,0 +1,262 @@
+/** Who may use the tools, and how much of them: a call is held to what a request of its own would be. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeToken } from '../../src/auth/tokens.ts';
+import { messages } from '../../src/errors.ts';
+import { type Account, createAccount } from '../support/accounts.ts';
+import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { connect, eras, textOf } from './client.ts';
+import { operationsFile } from './operations.ts';
+
+interface Served {
+  readonly gateway: TestGateway;
+  readonly account: Account;
+}
+
+const open: TestGateway[] = [];
+afterAll(async () => {
+  for (const gateway of open) await gateway.close();
+});
+
+async function serve(settings: Record<string, string> = {}, logLevel = 'error'): Promise<Served> {
+  const gateway = await openTestGateway(undefined, { settings: { MCP: 'read', ...settings }, logLevel });
+  open.push(gateway);
+  const account = await createAccount(gateway.database.client, 'alice');
+  return { gateway, account };
+}
+
+/** What most tests ask: nothing in it is changed. */
+let usual: Served;
+beforeAll(async () => {
+  usual = await serve({ CORS_ORIGINS: 'https://app.example.com' });
+});
+
+interface Asked {
+  readonly token?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+}
+
+const call = (name: string, given: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: given },
+});
+
+/** Asks without the SDK, as whoever means no good would. */
+async function ask({ url }: TestGateway, { token, method = 'POST', headers = {}, body }: Asked) {
+  const response = await fetch(`${url}/mcp`, {
+    method,
+    headers: {
+      Accept: 'application/json, text/event-stream',
+      'Content-Type': 'application/json',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    ...(method === 'POST' && {
+      body: typeof body === 'string' ? body : JSON.stringify(body ?? call('viewer')),
+    }),
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+describe('without a valid token', () => {
+  it('there is nothing but a 401, whatever is asked', async () => {
+    const { gateway } = usual;
+    for (const method of ['initialize', 'tools/list', 'resources/list', 'ping'])
+      expect((await ask(gateway, { body: { jsonrpc: '2.0', id: 1, method } })).status).toBe(401);
+    const none = await ask(gateway, {});
+    expect(none.headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(JSON.parse(none.text)).toEqual({
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32000, message: expect.stringMatching(/^Unauthorized: the request has no/) },
+    });
+    expect((await ask(gateway, { token: 'dvt_unknown' })).headers.get('WWW-Authenticate')).toMatch(
+      /invalid_token/,
+    );
+  });
+
+  it.each(eras)('clients of %s are told so, also once it is revoked', async (era) => {
+    const { gateway } = usual;
+    await expect(connect(gateway, undefined, era)).rejects.toThrow();
+    const { userId, token, username } = await createAccount(gateway.database.client, `of ${era}`);
+    const client = await connect(gateway, token, era);
+    expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
+      data: { username },
+    });
+    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
+      where: { userId },
+    });
+    await revokeToken(gateway.database.client, id);
+    await expect(client.callTool({ name: 'viewer', arguments: {} })).rejects.toThrow(/401|Unauthorized/i);
+    await client.close();
+  });
+});
+
+describe('the limits', () => {
+  it('count a call once, as a request of its own, together with those of the other APIs', async () => {
+    const { gateway, account } = await serve({ RATE_LIMIT: '5' });
+    const { token } = account;
+    await rest(gateway, token, '/users/me');
+    for (let count = 0; count < 4; count++) expect((await ask(gateway, { token })).status).toBe(200);
+    const over = await ask(gateway, { token });
+    expect(over.status).toBe(429);
+    expect(over.headers.get('Retry-After')).toMatch(/^\d+$/);
+    expect(JSON.parse(over.text).error.message).toBe(messages.tooManyRequests);
+  });
+
+  it('are for one message a request', async () => {
+    const { gateway, account } = usual;
+    const body = Array.from({ length: 3 }, (_, id) => ({ ...call('viewer'), id }));
+    const { status, text } = await ask(gateway, { token: account.token, body });
+    expect(status).toBe(400);
+    expect(text).not.toContain('alice');
+  });
+
+  it.each<[what: string, body: string, status: number]>([
+    ['too large a body', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
+    ['no JSON', '{', 400],
+    ['no object', '7', 400],
+    ['a response', '{"jsonrpc":"2.0","id":1,"result":{}}', 400],
+    ['no method', '{"jsonrpc":"2.0","id":1}', 400],
+    ['a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
+    [
+      'deep nesting',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
+      400,
+    ],
+  ])('reject %s', async (_, body, status) => {
+    const { gateway, account } = usual;
+    expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
+    expect(gateway.log).toEqual([]);
+  });
+
+  it('take nothing but POST', async () => {
+    const { gateway, account } = usual;
+    for (const method of ['GET', 'DELETE', 'PUT']) {
+      const { status, headers } = await ask(gateway, { token: account.token, method });
+      expect([status, headers.get('Allow')]).toEqual([405, 'POST']);
+    }
+  });
+});
+
+describe('pages', () => {
+  it('of no origin that is named are refused, also where they seem to be the gateway’s own', async () => {
+    const { gateway, account } = usual;
+    const { token } = account;
+    const own = new URL(gateway.url);
+    for (const Origin of ['https://evil.example.com', own.origin, 'null', `http://localhost:${own.port}`])
+      expect((await ask(gateway, { token, headers: { Origin } })).status, Origin).toBe(403);
+    const named = await ask(gateway, { token, headers: { Origin: 'https://app.example.com' } });
+    expect([named.status, named.headers.get('Access-Control-Allow-Origin')]).toEqual([
+      200,
+      'https://app.example.com',
+    ]);
+  });
+
+  it('that are named may send the headers of the protocol', async () => {
+    const { gateway } = usual;
+    const headers = { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' };
+    const asked = await ask(gateway, { method: 'OPTIONS', headers });
+    expect(asked.headers.get('Access-Control-Allow-Headers')).toMatch(
+      /MCP-Protocol-Version,Mcp-Method,Mcp-Name/,
+    );
+  });
+});
+
+describe('what the settings leave out', () => {
+  it('is changing anything, with MCP=read', async () => {
+    const file = await operationsFile();
+    const { gateway, account } = await serve({ PERSISTED_OPERATIONS_FILE: file });
+    const client = await connect(gateway, account.token);
+    const { tools } = await client.listTools();
+    expect(tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)).toEqual([]);
+    for (const [name, given] of [
+      ['activateDttTemplate', { id: account.dttTemplates[1] }],
+      ['Activate', { template: account.dttTemplates[1] }],
+    ] as const)
+      await expect(client.callTool({ name, arguments: given })).rejects.toThrow('There is no tool');
+    const active = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+    expect(active.structuredContent).toEqual({ data: null });
+    await client.close();
+  });
+
+  it('is everything, with MCP=off', async () => {
+    const { gateway, account } = await serve({ MCP: 'off' });
+    expect(await ask(gateway, { token: account.token })).toMatchObject({ status: 404 });
+  });
+
+  it('is a query of one’s own, with PERSISTED_OPERATIONS=only', async () => {
+    const file = await operationsFile();
+    const { gateway, account } = await serve({
+      PERSISTED_OPERATIONS: 'only',
+      PERSISTED_OPERATIONS_FILE: file,
+    });
+    const client = await connect(gateway, account.token);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names).toContain('Devices');
+    expect(names).not.toContain('graphqlQuery');
+    expect((await client.callTool({ name: 'Devices', arguments: {} })).isError).toBeUndefined();
+    await client.close();
+  });
+
+  it('is the schema, with INTROSPECTION=off', async () => {
+    const { gateway, account } = usual;
+    const client = await connect(gateway, account.token);
+    const { resources } = await client.listResources();
+    const [{ uri } = expect.fail('there is none')] = resources;
+    const { contents } = await client.readResource({ uri });
+    expect(contents[0]).toMatchObject({ text: expect.stringContaining('type DttSession implements Node') });
+    await expect(client.readResource({ uri: 'dovetail://other' })).rejects.toThrow();
+    await client.close();
+
+    const { gateway: closed, account: other } = await serve({ INTROSPECTION: 'off' });
+    const without = await connect(closed, other.token);
+    expect(without.getServerCapabilities()).not.toHaveProperty('resources');
+    await without.close();
+  });
+});
+
+describe('a call', () => {
+  let lines: Record<string, unknown>[];
+  beforeAll(async () => {
+    const { gateway, account } = await serve({}, 'info');
+    const { token } = account;
+    await ask(gateway, { token, body: call('dttDevice', { id: account.dttDevices[0] }) });
+    await ask(gateway, { token, body: call('graphqlQuery', { query: '{ viewer { nothing } }' }) });
+    await ask(gateway, { token, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } });
+    await ask(gateway, { token, body: { jsonrpc: '2.0', id: 1, method: 'made/up' } });
+    lines = gateway.log.map((line) => JSON.parse(line));
+  });
+
+  it('is one line of the log, with what it was for and nothing that a client wrote', () => {
+    expect(lines.filter(({ endpoint }) => endpoint === 'mcp')).toMatchObject([
+      { operation: 'GET /dtt/{id}', status: 200 },
+      { status: 200, code: 'BAD_USER_INPUT' },
+      { operation: 'tools/list', status: 200 },
+      { endpoint: 'mcp' },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/made\/up|nothing/);
+    expect(lines.filter(({ endpoint }) => endpoint !== 'mcp')).toEqual([]);
+  });
+});
+
+describe('when the database is away', () => {
+  it('a tool fails with the message of its route, and says nothing else', async () => {
+    const { gateway, account } = await serve();
+    const client = await connect(gateway, account.token);
+    await gateway.database.client.$executeRawUnsafe('ALTER TABLE "OssmDevice" RENAME TO "Away"');
+    for (const [name, given] of [
+      ['ossmDevices', {}],
+      ['graphqlQuery', { query: '{ ossmDevices { totalCount } }' }],
+    ] as const) {
+      const result = await client.callTool({ name, arguments: given });
+      expect(result.isError).toBe(true);
+      expect(textOf(result)).toMatch(/^(ossmDevices(\.totalCount)?: )?Internal server error$/);
+    }
+    await client.close();
+  });
+});

@@ -1,0 +1,30 @@
+/** The program that docs/mcp.md shows. */
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { blocksOf, readPage } from '../docs/markdown.ts';
+import { createAccount } from '../support/accounts.ts';
+import { openTestGateway } from '../support/gateway.ts';
+
+it('runs, and prints the tools and what two of them give', async () => {
+  const program = blocksOf(readPage('docs/mcp.md')).find(({ text }) => text.startsWith('// ask.mjs'));
+  const folder = resolve('test/mcp/generated');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  writeFileSync(`${folder}/ask.mjs`, program?.text ?? '');
+  const gateway = await openTestGateway(undefined, { settings: { MCP: 'read' } });
+  try {
+    const { token } = await createAccount(gateway.database.client, 'alice');
+    const { stdout } = await promisify(execFile)(process.execPath, [`${folder}/ask.mjs`], {
+      env: { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: token },
+    });
+    expect(stdout).toMatch(/^users viewer user dttDevices .* graphqlQuery\n/);
+    expect(stdout).toMatch(/bubble_id: 'alice-/);
+    expect(stdout).toMatch(/totalCount: \d/);
+  } finally {
+    await gateway.close();
+  }
+});

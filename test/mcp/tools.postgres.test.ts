@@ -1,0 +1,308 @@
+/** Each tool gives what its route gives, to the client of the official SDK, in both protocols. */
+
+import type { Client } from '@modelcontextprotocol/client';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { messages } from '../../src/errors.ts';
+import { nameOf, routes } from '../../src/rest/routes.ts';
+import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
+import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { pathsFor } from '../support/restAnswers.ts';
+import { noteStatements } from '../support/statements.ts';
+import { connect, eras, textOf } from './client.ts';
+import { operationsFile } from './operations.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+let client: Client;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, {
+    settings: { MCP: 'write', PERSISTED_OPERATIONS_FILE: await operationsFile() },
+  });
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+  await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
+  client = await connect(gateway, alice.token);
+});
+afterAll(async () => {
+  await client?.close();
+  await gateway?.close();
+});
+
+const statements = noteStatements();
+
+const toolNameOf = (route: (typeof routes)[number]) => {
+  const name = nameOf(route);
+  return `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
+};
+const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
+/** What tells whether a value meets a schema, which must be one. */
+const compiled = (schema: object | undefined) => ajv.compile(JSON.parse(JSON.stringify(schema)));
+
+/** The structured content of a result, which is an object in this server's. */
+const contentOf = ({ structuredContent }: { structuredContent?: unknown }) =>
+  structuredContent as Record<string, unknown>;
+
+const reading = routes.filter(({ isMutation }) => !isMutation);
+
+describe.each(eras)('by the protocol of %s', (era) => {
+  it('each tool gives what each of its routes gives, for every account', async () => {
+    for (const account of [alice, bob]) {
+      const own = await connect(gateway, account.token, era);
+      for (const route of reading) {
+        for (const path of pathsFor(route.path, account)) {
+          const { body } = await rest(gateway, account.token, path);
+          const id = Number(path.split('/').at(-1));
+          const given = route.path.endsWith('{id}') ? { id } : {};
+          const result = await own.callTool({ name: toolNameOf(route), arguments: given });
+          expect({ ok: true, ...contentOf(result) }, path).toEqual(body);
+          expect(JSON.parse(textOf(result)), path).toEqual(result.structuredContent);
+          expect(result.isError ?? false).toBe(false);
+        }
+      }
+      await own.close();
+    }
+  });
+
+  it('every tool is listed with its schemas and what it does', async () => {
+    const own = await connect(gateway, alice.token, era);
+    const { tools } = await own.listTools();
+    const names = tools.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names).toEqual([
+      ...new Set(routes.map(toolNameOf)),
+      'graphqlQuery',
+      'SessionsOfTrainer',
+      'Activate',
+      'Devices',
+    ]);
+    for (const { name, description, inputSchema, annotations } of tools) {
+      expect(description, name).not.toBe('');
+      expect(inputSchema.type).toBe('object');
+      const writes = /^activate/i.test(name);
+      expect(annotations, name).toMatchObject({ readOnlyHint: !writes, destructiveHint: writes });
+    }
+    await own.close();
+  });
+});
+
+describe('a tool', () => {
+  it('has schemas that are valid, and that its results meet', async () => {
+    const { tools } = await client.listTools();
+    for (const route of reading) {
+      const tool = tools.find(({ name }) => name === toolNameOf(route)) ?? expect.fail(route.path);
+      const validate = compiled(tool.outputSchema);
+      const takes = compiled(tool.inputSchema);
+      for (const path of pathsFor(route.path, alice)) {
+        const given = route.path.endsWith('{id}') ? { id: Number(path.split('/').at(-1)) } : {};
+        expect(takes(given), path).toBe(true);
+        const { structuredContent } = await client.callTool({ name: tool.name, arguments: given });
+        expect(validate(structuredContent), `${path}: ${JSON.stringify(validate.errors)}`).toBe(true);
+      }
+    }
+  });
+
+  it('gives the page that is asked for', async () => {
+    const { structuredContent } = await client.callTool({
+      name: 'dttSessions',
+      arguments: { limit: 2, offset: 1 },
+    });
+    const { body } = await rest(gateway, alice.token, '/dtt/sessions?limit=2&offset=1');
+    expect({ ok: true, ...contentOf({ structuredContent }) }).toEqual(body);
+  });
+
+  it.each<[tool: string, given: Record<string, unknown>, message: string]>([
+    ['dttDevice', {}, 'The argument id is missing'],
+    ['dttDevice', { id: 0 }, messages.invalidId],
+    ['dttDevice', { id: 1.5 }, messages.invalidId],
+    ['dttDevice', { id: '1/../2' }, messages.invalidId],
+    ['dttDevice', { id: { a: 1 } }, messages.invalidId],
+    ['dttDevice', { id: null }, messages.invalidId],
+    ['dttDevice', { id: '1?targetUserId=2' }, messages.invalidId],
+    ['dttDevice', { id: 2147483647 }, 'DTT device not found'],
+    ['user', { id: 2147483647 }, 'User not found'],
+    ['dttDevices', { limit: 0 }, 'limit must be an integer from 1 to 100'],
+    ['dttDevices', { limit: 1000 }, 'limit must be an integer from 1 to 100'],
+    ['dttDevices', { offset: -1 }, 'offset must be an integer of at least 0'],
+    ['dttDevices', { limit: '5&offset=1' }, 'limit must be an integer from 1 to 100'],
+    ['dttDevices', { id: 1 }, '"id" is no argument of this tool, which takes limit, offset'],
+    [
+      'dttDevices',
+      { targetUserId: 2 },
+      '"targetUserId" is no argument of this tool, which takes limit, offset',
+    ],
+    ['viewer', { any: 1 }, '"any" is no argument of this tool, which takes none'],
+    ['activateDttTemplate', { id: 2147483647 }, messages.templateNotOwned],
+    ['graphqlQuery', { query: 7 }, 'The argument query must be a string'],
+    [
+      'graphqlQuery',
+      { query: 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }' },
+      messages.onlyQueries,
+    ],
+    ['graphqlQuery', { query: 'subscription { viewer { id } }' }, messages.onlyQueries],
+    [
+      'graphqlQuery',
+      {
+        query:
+          'query A { viewer { id } } mutation B { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
+        operationName: 'A',
+      },
+      messages.onlyQueries,
+    ],
+    ['graphqlQuery', { query: '{ viewer { nothing } }' }, 'Cannot query field "nothing" on type "User".'],
+    ['graphqlQuery', { query: '{ viewer {' }, 'Syntax Error: Expected Name, found <EOF>.'],
+    [
+      'graphqlQuery',
+      { query: `{${'a{'.repeat(5_000)}` },
+      'The operation has more than 1000 tokens; at most 1000 are allowed',
+    ],
+    [
+      'graphqlQuery',
+      { query: '{ viewer { id } }', documentId: 'x' },
+      '"documentId" is no argument of this tool, which takes query, variables, operationName',
+    ],
+  ])('%s says what is wrong with %j', async (name, given, message) => {
+    const result = await client.callTool({ name, arguments: given });
+    expect(result.isError).toBe(true);
+    expect(textOf(result)).toBe(message);
+    expect(result.structuredContent).toBeUndefined();
+  });
+
+  it('of somebody else’s records says what its route says', async () => {
+    for (const route of reading.filter(({ path }) => path.endsWith('{id}'))) {
+      for (const path of pathsFor(route.path, bob)) {
+        // The imported template is alice's as well.
+        const { status, body } = await rest(gateway, alice.token, path);
+        const result = await client.callTool({
+          name: toolNameOf(route),
+          arguments: { id: Number(path.split('/').at(-1)) },
+        });
+        expect(result.isError ?? false, path).toBe(status !== 200);
+        expect(textOf(result), path).toBe(status === 200 ? JSON.stringify({ data: body.data }) : body.error);
+      }
+    }
+  });
+
+  it('that there is not is an error of the protocol', async () => {
+    await expect(client.callTool({ name: 'nothing', arguments: {} })).rejects.toThrow(
+      'There is no tool "nothing"',
+    );
+  });
+
+  it('shares cached responses with its route, and takes no statement then', async () => {
+    await rest(gateway, alice.token, '/lkbx/templates?limit=7');
+    statements.length = 0;
+    await client.callTool({ name: 'lockTemplates', arguments: { limit: 7 } });
+    expect(statements).toEqual([]);
+  });
+});
+
+describe('an activation', () => {
+  it('is what its route does, and is seen at once', async () => {
+    // The first changes the schedule type.
+    await postJson(gateway, alice.token, `/dtt/templates/${alice.dttTemplates[0]}`, { isActive: true });
+    for (const id of [alice.dttTemplates[1], alice.dttTemplates[2]]) {
+      const { structuredContent } = await client.callTool({ name: 'activateDttTemplate', arguments: { id } });
+      const { body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, { isActive: true });
+      expect({ ok: true, ...contentOf({ structuredContent }) }).toEqual(body);
+      const active = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+      expect(active.structuredContent).toMatchObject({ data: { id, isActive: true } });
+    }
+  });
+
+  it('of what is not the viewer’s own changes nothing', async () => {
+    const before = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+    for (const id of bob.dttTemplates) {
+      const result = await client.callTool({ name: 'activateDttTemplate', arguments: { id } });
+      expect(textOf(result)).toBe(messages.templateNotOwned);
+    }
+    expect(await client.callTool({ name: 'activeDttTemplate', arguments: {} })).toEqual(before);
+  });
+});
+
+describe('a query of one’s own', () => {
+  it('gives the data that GraphQL gives, with variables and the operation that is named', async () => {
+    const { structuredContent } = await client.callTool({
+      name: 'graphqlQuery',
+      arguments: {
+        query:
+          'query A($id: Int!) { dttDevice(databaseId: $id) { bubbleId } } query B { viewer { username } }',
+        variables: { id: alice.dttDevices[0] },
+        operationName: 'A',
+      },
+    });
+    expect(structuredContent).toEqual({ data: { dttDevice: { bubbleId: 'alice-dtt-0' } } });
+  });
+
+  it('is held to the limits', async () => {
+    const result = await client.callTool({
+      name: 'graphqlQuery',
+      arguments: {
+        query:
+          '{ dttSessions(first: 100) { nodes { template { sessions(first: 100) { nodes { id name } } } } } }',
+      },
+    });
+    expect(textOf(result)).toMatch(/^The operation has a complexity of \d+; at most 20000 is allowed$/);
+  });
+
+  it('that fails in part is an error with the data that there is', async () => {
+    const result = await client.callTool({
+      name: 'graphqlQuery',
+      arguments: { query: '{ viewer { username } node(id: "x") { id } }' },
+    });
+    expect(result.isError).toBe(true);
+    expect(result.content.map((part) => (part.type === 'text' ? part.text : ''))).toEqual([
+      'node: "x" is not a global id of this schema',
+      '{"data":{"viewer":{"username":"alice"},"node":null}}',
+    ]);
+  });
+});
+
+describe('a persisted operation with a description', () => {
+  it('is a tool, with the schemas of its variables and its data', async () => {
+    const { tools } = await client.listTools();
+    const tool = tools.find(({ name }) => name === 'SessionsOfTrainer');
+    expect(tool).toMatchObject({
+      description: 'Sessions with one trainer, newest first.',
+      inputSchema: {
+        type: 'object',
+        properties: {
+          trainer: { type: 'integer', description: 'The trainer.' },
+          first: { type: 'integer', default: 3 },
+          where: { $ref: '#/$defs/DttSessionFilter' },
+        },
+        required: ['trainer'],
+        additionalProperties: false,
+      },
+    });
+    const takes = compiled(tool?.inputSchema);
+    expect(takes({ trainer: 1, where: { and: [{ passed: { eq: true } }] } })).toBe(true);
+    expect(takes({ trainer: 1, where: { nothing: 1 } })).toBe(false);
+    const result = await client.callTool({
+      name: 'SessionsOfTrainer',
+      arguments: { trainer: alice.dttDevices[0], first: 2 },
+    });
+    const gives = compiled(tool?.outputSchema);
+    expect(gives(result.structuredContent), JSON.stringify(gives.errors)).toBe(true);
+    expect(result.structuredContent).toMatchObject({
+      data: { dttDevice: { bubbleId: 'alice-dtt-0', sessions: { nodes: [{}, {}] } } },
+    });
+  });
+
+  it('whose data has no one shape is described without it', async () => {
+    const { tools } = await client.listTools();
+    expect(tools.find(({ name }) => name === 'Devices')?.outputSchema).toBeUndefined();
+    const result = await client.callTool({ name: 'Devices', arguments: {} });
+    expect(result.structuredContent).toMatchObject({ data: { devices: { nodes: expect.any(Array) } } });
+  });
+
+  it('may be a mutation', async () => {
+    const [id] = alice.dttTemplates;
+    const result = await client.callTool({ name: 'Activate', arguments: { template: id } });
+    expect(result.structuredContent).toEqual({
+      data: { activateTemplate: { template: { databaseId: id } } },
+    });
+  });
+});

@@ -1,0 +1,266 @@
+/** What a federation gateway may ask of the subgraph, and what it is told: the viewer's records by their keys. */
+
+import { assertInterfaceType } from 'graphql';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeToken } from '../../../src/auth/tokens.ts';
+import { schema } from '../../../src/schema/schema.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { graphql, graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { noteStatements } from '../../support/statements.ts';
+
+let gateway: TestGateway;
+let alice: Account;
+let bob: Account;
+
+beforeAll(async () => {
+  gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
+  alice = await createAccount(gateway.database.client, 'alice');
+  bob = await createAccount(gateway.database.client, 'bob');
+});
+afterAll(() => gateway?.close());
+
+const statements = noteStatements();
+
+interface Keys {
+  readonly __typename: string;
+  readonly id: string;
+  readonly databaseId: number;
+}
+
+const types = schema
+  .getPossibleTypes(assertInterfaceType(schema.getType('Node')))
+  .map(({ name }) => name)
+  .sort();
+const keys = `__typename ${types.map((type) => `... on ${type} { id databaseId }`).join(' ')}`;
+const entities = (selection = keys) =>
+  `query ($representations: [_Any!]!) { _entities(representations: $representations) { ${selection} } }`;
+
+/** Two records of each type, where the account has so many. */
+async function recordsOf({ token }: Account): Promise<Keys[]> {
+  const { data } = await graphqlOnce(
+    gateway,
+    token,
+    `{
+      viewer { ...Keys }
+      dttDevices(first: 2) { nodes { ...Keys } }
+      dttTemplates(first: 2) { nodes { ...Keys segments { ...Keys } } }
+      dttSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
+      lkbxDevices(first: 2) { nodes { ...Keys } }
+      lockTemplates(first: 2) { nodes { ...Keys } }
+      lockSessions(first: 2) { nodes { ...Keys segments { ...Keys } } }
+      ossmDevices(first: 2) { nodes { ...Keys } }
+    }
+    fragment Keys on Node { ${keys} }`,
+  );
+  const found: Keys[] = [];
+  JSON.stringify(data, (_key, value) => {
+    if (value?.__typename && value.id)
+      found.push({ __typename: value.__typename, id: value.id, databaseId: value.databaseId });
+    return value;
+  });
+  return found;
+}
+
+const byId = ({ __typename, id }: Keys) => ({ __typename, id });
+const byDatabaseId = ({ __typename, databaseId }: Keys) => ({ __typename, databaseId });
+
+describe('entities', () => {
+  it('are the records of every type, by either key, in the order in which they are named', async () => {
+    const records = await recordsOf(alice);
+    expect([...new Set(records.map(({ __typename }) => __typename))].sort()).toEqual(types);
+    const ways: ((record: Keys) => object)[] = [byId, byDatabaseId, (record) => record];
+    for (const key of ways) {
+      const { data, errors } = await graphql(gateway, alice.token, entities(), {
+        representations: [...records.map(key), ...[...records].reverse().map(key)],
+      });
+      expect(errors).toBeUndefined();
+      expect(data._entities).toEqual([...records, ...[...records].reverse()]);
+    }
+  });
+
+  it('of somebody else are null, as those that do not exist', async () => {
+    const [own, foreign] = [await recordsOf(alice), await recordsOf(bob)];
+    const missing = types.flatMap((__typename) =>
+      [0, -1, 2 ** 31 - 1, 2 ** 31, 2 ** 53].map((databaseId) => ({ __typename, databaseId })),
+    );
+    const representations = [
+      ...foreign.map(byId),
+      ...own.map(byId),
+      ...foreign.map(byDatabaseId),
+      ...missing,
+    ];
+    const { data, errors } = await graphql(gateway, alice.token, entities(), { representations });
+    expect(errors).toBeUndefined();
+    const none = foreign.map(() => null);
+    expect(data._entities).toEqual([...none, ...own, ...none, ...missing.map(() => null)]);
+  });
+
+  it('are each viewer’s own, also where all ask alike and the response is cached', async () => {
+    const representations = [...(await recordsOf(alice)), ...(await recordsOf(bob))].map(byId);
+    const idsFor = async ({ token }: Account) =>
+      (await graphql(gateway, token, entities(), { representations })).data._entities.map(
+        (found: Keys | null) => found?.id,
+      );
+    const [ofAlice, ofBob] = [await idsFor(alice), await idsFor(bob)];
+    for (const [index, { id }] of representations.entries())
+      expect([ofAlice[index], ofBob[index]].filter((each) => each !== undefined)).toEqual([id]);
+  });
+
+  it('take a statement for each type, however many there are', async () => {
+    const records = await recordsOf(alice);
+    const representations = records.flatMap((record) => [byId(record), byDatabaseId(record)]);
+    statements.length = 0;
+    await graphqlOnce(gateway, alice.token, entities(`${keys} other: __typename`), { representations });
+    expect(statements).toHaveLength(types.length);
+  });
+
+  it('may be written into the document, one of them without a list', async () => {
+    const [databaseId] = alice.dttSessions;
+    const { data, errors } = await graphql(
+      gateway,
+      alice.token,
+      `{ _entities(representations: { __typename: "DttSession", databaseId: ${databaseId} }) {
+        ... on _Entity { ... on Node { id } ... on DttSession { databaseId segments { type } trainer { bubbleId } } }
+      } }`,
+    );
+    expect(errors).toBeUndefined();
+    expect(data._entities).toMatchObject([
+      {
+        databaseId,
+        segments: [{ type: 'REPETITION' }, { type: 'ENDURANCE' }],
+        trainer: { bubbleId: 'alice-dtt-0' },
+      },
+    ]);
+  });
+
+  it.each<[what: string, representation: unknown, message: RegExp]>([
+    ['is no object', 7, /must have a __typename that is an entity/],
+    ['has no type', { id: 'x' }, /must have a __typename that is an entity/],
+    ['has a type that is no entity', { __typename: 'Query', id: 'x' }, /must have a __typename/],
+    ['has the name of a property of every object', { __typename: 'constructor', id: 'x' }, /__typename/],
+    ['has no key', { __typename: 'User' }, /must have an id or a databaseId/],
+    ['has an integer as text', { __typename: 'User', databaseId: '1' }, /must be an integer/],
+    ['has a number that is no integer', { __typename: 'User', databaseId: 1.5 }, /must be an integer/],
+    ['has an id of no schema', { __typename: 'User', id: 'x' }, /not a global id/],
+    [
+      'has an id of another type',
+      { __typename: 'User', id: 'RHR0RGV2aWNlOjE' },
+      /must be a global id of one/,
+    ],
+    ['has an id that is no text', { __typename: 'User', id: { a: 1 } }, /must be a global id of one/],
+    ['has keys of two', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, /of the same one/],
+  ])('are not read for a representation that %s', async (_, representation, message) => {
+    const { data, errors } = await graphql(gateway, alice.token, entities(), {
+      representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
+    });
+    expect(data).toBeNull();
+    expect(errors).toHaveLength(1);
+    expect(errors?.[0]).toMatchObject({
+      message: expect.stringMatching(message),
+      extensions: { code: 'BAD_USER_INPUT', argument: 'representations' },
+    });
+  });
+});
+
+describe('the limits', () => {
+  const many = (length: number) =>
+    Array.from({ length }, () => ({ __typename: 'User', databaseId: alice.userId }));
+  const messageFor = async (query: string, representations: unknown) =>
+    (await graphql(gateway, alice.token, query, { representations })).errors?.[0]?.message;
+
+  it('hold for the number of representations', async () => {
+    expect(await messageFor(entities('... on User { username }'), many(1_000))).toBeUndefined();
+    expect(await messageFor(entities('... on User { username }'), many(1_001))).toBe(
+      'representations must have at most 1000 items',
+    );
+  });
+
+  it('count each representation with all that is selected of it', async () => {
+    const selection = '... on User { username rank dttSessions(first: 50) { nodes { id } } }';
+    // Two fields, the connection, its list, and 50 ids in it, for each of 900; and the field itself.
+    expect(await messageFor(entities(selection), many(900))).toMatch(/complexity of 48601;/);
+  });
+
+  it('count representations that are written into the document as well', async () => {
+    const list = Array.from({ length: 900 }, () => '{__typename:"User",id:"a"}').join();
+    const query = `{ _entities(representations: [${list}]) { ... on User { dttSessions(first: 100) { nodes { id } } } } }`;
+    expect(await messageFor(query, undefined)).toMatch(/tokens|complexity/);
+  });
+
+  it('hold for the depth beneath an entity', async () => {
+    const deep = `${'... on DttSession { template { sessions { nodes { '.repeat(1)}${'trainer { sessions { nodes { '.repeat(8)} id ${'} } }'.repeat(8)} } } } }`;
+    expect(await messageFor(entities(deep), [])).toMatch(/levels deep; at most 20/);
+  });
+
+  it('hold for how deep a representation is nested', async () => {
+    let value: unknown = 1;
+    for (let depth = 0; depth < 100; depth++) value = { value };
+    expect(await messageFor(entities(), [value])).toBe('The variables are nested too deeply');
+  });
+});
+
+describe('without a valid token', () => {
+  it('no entity is read', async () => {
+    const representations = [byId((await recordsOf(alice))[0] ?? expect.fail('there is none'))];
+    for (const token of [undefined, 'dvt_unknown'])
+      expect((await graphqlOnce(gateway, token, entities(), { representations })).status).toBe(401);
+  });
+
+  it('none is read once it is revoked', async () => {
+    const carol = await createAccount(gateway.database.client, 'carol');
+    const representations = [{ __typename: 'User', databaseId: carol.userId }];
+    const ask = () => graphqlOnce(gateway, carol.token, entities(), { representations });
+    expect((await ask()).data._entities).toHaveLength(1);
+    const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
+      where: { userId: carol.userId },
+    });
+    await revokeToken(gateway.database.client, id);
+    expect((await ask()).status).toBe(401);
+  });
+
+  it('the text of the subgraph may be read as the schema may', async () => {
+    const ask = (query: string) => graphqlOnce(gateway, undefined, query);
+    const { data } = await ask('{ _service { sdl } }');
+    expect(data._service.sdl).toContain(
+      'type DttSession implements Node @key(fields: "id") @key(fields: "databaseId")',
+    );
+    expect((await ask('{ _service { sdl } viewer { id } }')).status).toBe(401);
+    const often = Array.from({ length: 5 }, (_, index) => `a${index}: _service { sdl }`).join(' ');
+    expect((await ask(`{ ${often} }`)).errors?.[0]?.message).toMatch(
+      /^The operation has a complexity of 25\d{3}/,
+    );
+  });
+});
+
+describe('with INTROSPECTION=off', () => {
+  it('the text of the subgraph cannot be read, and entities can', async () => {
+    const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
+    const closed = await openTestGateway(undefined, { settings });
+    try {
+      const { client } = closed.database;
+      const dave = await createAccount(client, 'dave');
+      const text = '{ _service { sdl } }';
+      expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);
+      expect((await graphqlOnce(closed, dave.token, text)).errors).toHaveLength(1);
+      const representations = [{ __typename: 'User', databaseId: dave.userId }];
+      const { data } = await graphqlOnce(closed, dave.token, entities(), { representations });
+      expect(data._entities).toHaveLength(1);
+    } finally {
+      await closed.close();
+    }
+  });
+});
+
+describe('with FEDERATION=off', () => {
+  it('nothing of it is there', async () => {
+    const plain = await openTestGateway();
+    try {
+      const { token } = await createAccount(plain.database.client, 'erin');
+      for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])
+        expect((await graphqlOnce(plain, token, query)).errors?.[0]?.message).toMatch(/^Cannot query field/);
+      expect((await graphqlOnce(plain, undefined, '{ _service { sdl } }')).status).toBe(401);
+    } finally {
+      await plain.close();
+    }
+  });
+});

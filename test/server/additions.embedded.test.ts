@@ -1,0 +1,41 @@
+/** What only some gateways have is loaded by those alone. */
+
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, it, onTestFinished } from 'vitest';
+import { copyTemplate } from '../support/gateway.ts';
+import { serve } from '../support/processes.ts';
+
+/** The files that a gateway with these settings has loaded once it has responded. */
+async function filesOf(settings: Record<string, string>): Promise<string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-loaded-'));
+  const data = await copyTemplate();
+  onTestFinished(async () => {
+    for (const each of [folder, data]) await rm(each, { recursive: true, force: true });
+  });
+  // What V8 is asked for is what it has loaded.
+  const { url, child, exit } = await serve({ ...settings, DATA_DIR: data, NODE_V8_COVERAGE: folder });
+  for (const path of ['/graphql?query={viewer{id}}', '/api/v1/users/me', '/mcp'])
+    await (await fetch(url + path, { method: path === '/mcp' ? 'POST' : 'GET' })).text();
+  child.kill('SIGTERM');
+  await exit;
+  const [file = ''] = await readdir(folder);
+  const { result }: { result: { url: string }[] } = JSON.parse(await readFile(join(folder, file), 'utf8'));
+  return result.map(({ url: each }) => each).filter((each) => each.startsWith('file:'));
+}
+
+const namesOf = (files: readonly string[]) => files.map((each) => basename(each)).sort();
+
+it('a gateway without them has loaded nothing of theirs, and one with them has', async () => {
+  const [off, on] = [await filesOf({}), await filesOf({ FEDERATION: 'on', MCP: 'read' })];
+  expect(namesOf(off)).toContain('serve.js');
+  const added = namesOf(on).filter((name) => !namesOf(off).includes(name));
+  expect(added).toEqual(['mcp.js', 'openapi.js', 'subgraph.js']);
+  // Nor has what is in the files that all have.
+  for (const file of off)
+    expect(await readFile(fileURLToPath(file), 'utf8'), file).not.toMatch(
+      /io\.modelcontextprotocol|representations must have|specs\.apollo\.dev/,
+    );
+});

@@ -1,0 +1,28 @@
+/** The SQL statements that this process sends for requests. */
+
+import pg from 'pg';
+import { afterEach, beforeEach, vi } from 'vitest';
+
+/** Has the statements of each test of the file noted, in the order in which they are sent. */
+export function noteStatements(): string[] {
+  const statements: string[] = [];
+  beforeEach(() => {
+    statements.length = 0;
+    const query = pg.Client.prototype.query;
+    vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+      this: pg.Client,
+      ...given: unknown[]
+    ) {
+      const [first] = given;
+      const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
+      // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
+      // feed, which announces something to itself now and then, or what a new connection begins with.
+      if (!/"ApiToken"|^SELECT set_config|^SET /.test(String(text))) statements.push(String(text));
+      return Reflect.apply(query, this, given);
+    });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+  return statements;
+}
