@@ -4,9 +4,12 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { copyTemplate } from '../support/gateway.ts';
 import { serve } from '../support/processes.ts';
+
+// Gateways that are watched take their time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
 
 /** The files that a gateway with these settings has loaded once it has responded. */
 async function filesOf(settings: Record<string, string>): Promise<string[]> {

@@ -43,12 +43,10 @@ export const readMessages: ReadMessages = async (direct, hear, lost) => {
     .finally(() => clearTimeout(timer));
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [publication], messages: true });
   const report = reportPosition(client, lost.signal);
+  const hearData = createHearData(plugin, hear);
   client.connection.on('copyData', ({ chunk }: { chunk: Buffer }) => {
     const isData = chunk[0] === 0x77;
-    if (isData) {
-      const message = plugin.parse(chunk.subarray(25));
-      if (message.tag === 'message' && message.prefix === prefix) hearText(message.content, hear);
-    }
+    if (isData) hearData(chunk.subarray(25));
     // The place in the log: of the data, or of the end of what was sent.
     const isAsked = !isData && chunk[17] === 1;
     report(chunk.readBigUInt64BE(1), isAsked);
@@ -74,12 +72,24 @@ export async function openReplication(direct: pg.ClientConfig, lost: AbortContro
   return client;
 }
 
-/** What was announced follows the transaction's number. */
-function hearText(content: Uint8Array, hear: HearMessage): void {
-  const text = Buffer.from(content).toString();
-  const end = text.indexOf(' ');
-  hear(text.slice(0, end), text.slice(end + 1));
+/**
+ * Hears what triggers announced: the number of their transaction, and what it is. Whoever may connect may send messages, so
+ * one with another number than its transaction has, which nobody might ever see, is none of theirs.
+ */
+function createHearData(plugin: PgoutputPlugin, hear: HearMessage): (data: Buffer) => void {
+  /** The lower half of the number of the transaction that is being read. */
+  let current: bigint | undefined;
+  return (data) => {
+    const message = plugin.parse(data);
+    if (message.tag === 'begin') current = BigInt(message.xid >>> 0);
+    if (message.tag === 'commit') current = undefined;
+    if (message.tag !== 'message' || message.prefix !== prefix) return;
+    const [, transaction = '', payload = ''] = /^(\d{1,19}) (.*)$/s.exec(textOf(message.content)) ?? [];
+    if (transaction !== '' && BigInt.asUintN(32, BigInt(transaction)) === current) hear(transaction, payload);
+  };
 }
+
+const textOf = (content: Uint8Array): string => Buffer.from(content).toString();
 
 /** Tells the server what was read: now and then, and when it asks. */
 function reportPosition(client: pg.Client, lost: AbortSignal) {

@@ -94,6 +94,19 @@ it('tells nothing of what was rolled back', async () => {
   await expect.poll(() => told).toEqual([`${alice.userId} User`]);
 });
 
+it.each([
+  ['of a transaction that there is not yet', true, '99999999999999 * User'],
+  ['of another transaction', true, '3 * User'],
+  ['of no transaction', false, '3 * User'],
+  ['that is no announcement', true, '* User'],
+])('takes no message %s, which whoever may connect can send', async (_, transactional, text) => {
+  told = [];
+  await database.pool.query(`SELECT pg_logical_emit_message($1, 'dovetail', $2)`, [transactional, text]);
+  await rankUp(alice);
+  await expect.poll(() => told, { timeout: 15_000 }).toEqual([`${alice.userId} User`]);
+  expect(feed.trusts(bob.userId)).toBe(true);
+});
+
 describe('a change that is announced before it is seen', () => {
   it('is told once it is seen; until then nothing that is read of its user is remembered', async () => {
     const cache = createResponseCache(feed, { maxBytes: 1_000_000, maxAge: 60 });
@@ -147,6 +160,8 @@ describe('a change that is announced before it is seen', () => {
     await Promise.all([updating, waiting]);
     expect(order).toEqual(['is seen', 'begins to read']);
     lost.abort();
+    // And told, so that it is not told to whom comes next.
+    await expect.poll(() => feed.trusts(alice.userId), { timeout: 10_000, interval: 2 }).toBe(true);
   });
 });
 
