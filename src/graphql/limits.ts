@@ -144,10 +144,8 @@ export function complexityOf(
   let isFixed = true;
   const fragments = fragmentsOf(document);
   const weigh: Weigh = (type, field, listSize) => {
-    const size = (argument: string): number | undefined => {
-      const value = argumentOf(argument);
-      return value && sizeIn(value, coerced);
-    };
+    const size = (argument: string) => numberIn(argumentOf(argument), coerced);
+    const length = (argument: string) => lengthIn(argumentOf(argument), coerced);
     const argumentOf = (argument: string): ValueNode | undefined => {
       const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
       if (value && hasVariable(value)) isFixed = false;
@@ -159,10 +157,10 @@ export function complexityOf(
     };
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
     const items = takes('ids')
-      ? within(size('ids') ?? 1)
+      ? within(length('ids'))
       : // What a federation gateway names records by: the field itself rejects too many.
         takes('representations')
-        ? (size('representations') ?? 1)
+        ? length('representations')
         : listSize;
     const cost = ownWeight(type) + (takes('where') ? weightOfList(written('where'), written('orderBy')) : 0);
     const times = isListType(getNullableType(type.type)) ? items : 1;
@@ -213,16 +211,29 @@ const ownWeight = ({ extensions: { weight } }: GraphQLField<unknown, unknown>): 
 /** A size within the bounds. The field itself rejects one that is not. */
 const within = (size: number, highest: number = pageSize.highest) => Math.min(Math.max(size, 1), highest);
 
-/** The number that a value is, or how many items it has, given the values of the variables with their defaults. */
-function sizeIn(value: ValueNode, variables: Readonly<Record<string, unknown>>): number | undefined {
-  if (value.kind === Kind.INT) return Number(value.value);
-  if (value.kind === Kind.LIST) return value.values.length;
-  if (value.kind !== Kind.VARIABLE) return undefined;
-  // The client names its variables, and may name them after what every object has.
-  const given = Object.hasOwn(variables, value.name.value) ? variables[value.name.value] : undefined;
-  if (Array.isArray(given)) return given.length;
+type Variables = Readonly<Record<string, unknown>>;
+
+/** The number that a value is, given the values of the variables with their defaults. */
+function numberIn(value: ValueNode | undefined, variables: Variables): number | undefined {
+  if (value?.kind === Kind.INT) return Number(value.value);
+  const given = givenFor(value, variables);
   return typeof given === 'number' ? given : undefined;
 }
+
+/**
+ * How many items a value has as a list: what is none stands for a list of one, also where it is a number. At least one, so
+ * that nothing makes up for something else.
+ */
+function lengthIn(value: ValueNode | undefined, variables: Variables): number {
+  const items = value?.kind === Kind.LIST ? value.values : givenFor(value, variables);
+  return Array.isArray(items) ? Math.max(1, items.length) : 1;
+}
+
+/** What is given for a variable. The client names its variables, and may name them after what every object has. */
+const givenFor = (value: ValueNode | undefined, variables: Variables): unknown =>
+  value?.kind === Kind.VARIABLE && Object.hasOwn(variables, value.name.value)
+    ? variables[value.name.value]
+    : undefined;
 
 /**
  * How often what is beneath a field counts, given the size of the lists where it stands, the size of the lists right

@@ -130,10 +130,12 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
     accept: 'application/json',
     ...(body && { 'content-type': 'application/json' }),
   };
-  const ofRequest = { method, url: target, headers, rawHeaders: [], complete: true };
+  const rawHeaders = Object.entries(headers).flat();
+  const ofRequest = { method, url: target, headers, rawHeaders, complete: true };
   const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
   const path = pathOf(target);
-  const message = body && { body, cutShort() {} };
+  // Also where there is no body: that of the request that came was read.
+  const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
   return Object.create(outer, {
     ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
     operation: {

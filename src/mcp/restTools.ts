@@ -1,10 +1,12 @@
 /** A tool for each operation of the REST interface, which gives what its route gives. */
 
 import type { SchemaObject } from 'openapi3-ts/oas31';
+import { messages } from '../errors.ts';
 import { restPath } from '../http/exchange.ts';
 import { describeSelection, exactly } from '../rest/jsonSchema.ts';
 import { idParameter, parameters } from '../rest/openapi.ts';
 import { nameOf, type Route, routes } from '../rest/routes.ts';
+import { pageErrors } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { type Arguments, objectSchema, problemWith, reads, type Tool } from './tool.ts';
 
@@ -34,14 +36,15 @@ function toolOf(route: Route): Tool {
       ? { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false }
       : reads,
     requestFor: (given) =>
-      problemWith(given, inputSchema) ?? {
+      problemWith(given, inputSchema) ??
+      problemWithIntegers(route, given) ?? {
         method: route.method,
         target: targetOf(route, given),
         body: route.body && Buffer.from(JSON.stringify(route.body.values)),
       },
     resultOf({ status, body }) {
-      const { data, error } = JSON.parse(body.toString());
-      return status === 200
+      const { data, error = messages.upstreamUnreadable } = contentOf(body);
+      return status === 200 && data !== undefined
         ? { content: { data }, error: undefined }
         : { content: undefined, error: String(error) };
     },
@@ -75,15 +78,36 @@ function used(
   return found;
 }
 
-/** The values as they are written into a URL: it is the route that says what is wrong with them. */
+/**
+ * What the route says of arguments that are no integers: in its URL some of them would lead to another route. Of integers
+ * that are out of bounds it says so itself.
+ */
+function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, offset }: Arguments) {
+  if (path.endsWith('/{id}') && !(Number.isInteger(id) && Number(id) >= 0))
+    return isMutation ? (missing ?? messages.notFound) : messages.invalidId;
+  if (limit != null && !Number.isInteger(limit)) return pageErrors.size('limit');
+  if (offset != null && !Number.isInteger(offset)) return pageErrors.offset;
+  return undefined;
+}
+
+/** What a response has. One that was relayed may be no response of the interface. */
+function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
+  try {
+    return Object(JSON.parse(body.toString()));
+  } catch {
+    return {};
+  }
+}
+
+/** The values as they are written into a URL. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name}=${encodeURIComponent(textOf(value))}`)
+    .map(([name, value]) => `${name}=${digitsOf(value)}`)
     .join('&');
-  const target = `${restPath}${path.replace('{id}', encodeURIComponent(textOf(id)))}`;
+  const target = `${restPath}${path.replace('{id}', () => digitsOf(id))}`;
   return query === '' ? target : `${target}?${query}`;
 }
 
-const textOf = (value: unknown): string =>
-  typeof value === 'object' ? JSON.stringify(value) : String(value);
+/** Without an exponent, however large it is. */
+const digitsOf = (integer: unknown): string => BigInt(Number(integer)).toString();

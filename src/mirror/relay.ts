@@ -86,7 +86,7 @@ export async function relay(
   exchange: Exchange,
   { base, token, budget, longest }: RelayOptions,
 ): Promise<HttpResponse> {
-  const { request, target } = exchange;
+  const { request, target, message } = exchange;
   const { method = 'GET' } = request;
   exchange.operation = 'relayed';
   // That of what is here.
@@ -94,7 +94,7 @@ export async function relay(
   const place = placeOf(base, target);
   if (!place) return restErrorResponse(404, messages.notFound);
   if (!methods.has(method)) return restErrorResponse(405, messages.methodNotAllowed);
-  const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
+  const body = isRead(exchange) ? Buffer.alloc(0) : (message?.body ?? (await readBody(request, maxRequest)));
   if (!body) return restErrorResponse(413, messages.bodyTooLarge);
 
   const deadline = AbortSignal.timeout(longest);

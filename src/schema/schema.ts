@@ -46,5 +46,11 @@ request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of 
 - Units are in the names of the fields. A field without one has none, or one that is not known.`,
 });
 
+/** Made when it is first asked for: that takes as long as ten requests, and who asks may ask again and again. */
+let printed: string | undefined;
+
 /** The schema as text, in an order that a new type or field does not disturb. */
-export const printedSchema = () => printSchema(lexicographicSortSchema(schema));
+export function printedSchema(): string {
+  printed ??= printSchema(lexicographicSortSchema(schema));
+  return printed;
+}

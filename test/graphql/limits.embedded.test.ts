@@ -333,6 +333,31 @@ describe('a question about the schema', () => {
   });
 });
 
+describe('a list', () => {
+  it.each<[text: string, counts: number]>([
+    ['nodes(ids: "x")', 2],
+    ['nodes(ids: 100)', 2],
+    ['nodes(ids: -100)', 2],
+    ['nodes(ids: [])', 2],
+    ['nodes(ids: [7, 8])', 3],
+    ['nodes(ids: $ids)', 4],
+    ['dttSessions(first: 0)', 3],
+    ['dttSessions(first: -7)', 3],
+    ['dttSessions(first: 7)', 9],
+    ['dttSessions(first: 7, last: -7)', 3],
+    ['dttSessions(first: $number)', 3],
+    ['dttSessions(last: $number)', 3],
+    ['dttSessions(first: 7, last: null)', 9],
+  ])('counts for as many items as it may have, and for one at least: %s', (text, counts) => {
+    const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
+    const document = parse(
+      `query ($ids: [ID!] = ["x", "y", "z"], $number: Int = -7) { ${text} ${selection} }`,
+    );
+    const operation = getOperationAST(document) ?? expect.fail('it has no operation');
+    expect(complexityOf(schema, document, operation, {})).toBe(counts);
+  });
+});
+
 describe('a filter', () => {
   const filtered = (where: string) => `dttSessions(first: 1, where: ${where}) { totalCount }`;
   const weigh = (text: string, variables: object = {}) => {

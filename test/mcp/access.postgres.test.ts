@@ -1,5 +1,7 @@
 /** Who may use the tools, and how much of them: a call is held to what a request of its own would be. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../src/auth/tokens.ts';
 import { messages } from '../../src/errors.ts';
@@ -106,6 +108,42 @@ describe('the limits', () => {
     expect(over.status).toBe(429);
     expect(over.headers.get('Retry-After')).toMatch(/^\d+$/);
     expect(JSON.parse(over.text).error.message).toBe(messages.tooManyRequests);
+  });
+
+  it('turn a call away while as many wait as may, whatever they came for, and give it what is cached', async () => {
+    const { gateway, account } = await serve({ MAX_WAITING: '3' });
+    const { token } = account;
+    const { pool } = gateway.database;
+    const textOfCall = async (name: string, given: object = {}) =>
+      (await ask(gateway, { token, headers: { Connection: 'close' }, body: call(name, given) })).text;
+    for (let time = 0; time < 2; time++) expect(await textOfCall('viewer')).toContain('alice');
+    await Promise.all(
+      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
+    );
+    const holder = new pg.Client(pool.options);
+    await holder.connect();
+    let asked = 0;
+    const askFor = (count: number) =>
+      Array.from({ length: count }, () => textOfCall('dttSessions', { offset: asked++ }));
+    try {
+      await holder.query('BEGIN; LOCK TABLE "DttSession"');
+      const running = askFor(pool.options.max ?? 0);
+      await expect.poll(() => pool.idleCount).toBe(0);
+      running.push(...askFor(3));
+      // Until it is no burst any more.
+      await sleep(150);
+      const query = { query: '{ dttSessions { totalCount } }' };
+      for (const text of [
+        await textOfCall('dttSessions', { limit: 1 }),
+        await textOfCall('graphqlQuery', query),
+      ])
+        expect(text).toContain(messages.tooBusy);
+      expect(await textOfCall('viewer')).toContain('alice');
+      await holder.query('ROLLBACK');
+      for (const text of await Promise.all(running)) expect(text).toContain('structuredContent');
+    } finally {
+      await holder.end();
+    }
   });
 
   it('are for one message a request', async () => {

@@ -5,7 +5,7 @@ import { createServer, IncomingMessage, type Server, ServerResponse } from 'node
 import { type AddressInfo, Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { formFor } from '../../src/http/compression.ts';
-import { type Exchange, openExchange } from '../../src/http/exchange.ts';
+import { type Exchange, innerExchange, openExchange } from '../../src/http/exchange.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
 import { relay } from '../../src/mirror/relay.ts';
 
@@ -98,3 +98,23 @@ it('the response is compressed by nobody here, whose tag of it would be wrong', 
   // As much of an exchange as is looked at.
   expect(await formFor({ endpoint: 'rest', request } as unknown as Exchange, response)).toBe(response);
 });
+
+it.each([undefined, Buffer.from('{"isActive":true}')])(
+  'a request that another one stands for goes on with its own body, however much was read of the other: %s',
+  async (body) => {
+    // Never ends, as one that was read already.
+    const request = new IncomingMessage(new Socket());
+    Object.assign(request, { method: 'POST', url: '/mcp', headers: { host: 'a', 'content-length': '999' } });
+    const outer = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
+    const inner = innerExchange(outer, { method: 'POST', target: '/api/v1/x', body });
+    const { port } = server.address() as AddressInfo;
+    const base = `http://127.0.0.1:${port}/api/v1`;
+    const { status } = await relay(inner, { base, token: 'alice', budget: createBudget(0), longest: 5_000 });
+    expect(status).toBe(200);
+    expect(received).toMatchObject({
+      accept: 'application/json',
+      'content-length': String(body?.length ?? 0),
+    });
+    expect(received['content-type']).toBe(body && 'application/json');
+  },
+);

@@ -6,6 +6,17 @@ it('is printed in schema.graphql as it is (npx vitest run -u writes it anew)', a
   await expect(`${printedSchema()}\n`).toMatchFileSnapshot('../../schema.graphql');
 });
 
+it('is printed once, however often it is asked for', () => {
+  const [before, { description }] = [printedSchema(), schema];
+  try {
+    // Printed anew, it would be said.
+    schema.description = 'Another';
+    expect(printedSchema()).toBe(before);
+  } finally {
+    schema.description = description;
+  }
+});
+
 it('describes every type, field, argument and enum value', () => {
   const own = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith('__'));
   const described = own.flatMap((type) => [

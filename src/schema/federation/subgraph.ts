@@ -51,7 +51,11 @@ const serviceType = new GraphQLObjectType({
   name: '_Service',
   description: 'What a supergraph is composed of.',
   fields: {
-    sdl: { type: new GraphQLNonNull(GraphQLString), description: 'The subgraph as text.' },
+    sdl: {
+      type: new GraphQLNonNull(GraphQLString),
+      description: 'The subgraph as text.',
+      extensions: { weight: weightOfText },
+    },
   },
 });
 
@@ -100,7 +104,6 @@ export function createSubgraph(mayBeRead: boolean): GraphQLSchema {
   const service = {
     type: new GraphQLNonNull(serviceType),
     description: 'What this subgraph offers.',
-    extensions: { weight: weightOfText },
     resolve: () => ({ sdl }),
   };
   return new GraphQLSchema({

@@ -187,6 +187,31 @@ describe('the limits', () => {
     expect(await messageFor(query, undefined)).toMatch(/tokens|complexity/);
   });
 
+  it.each([
+    '-2000000000',
+    '0',
+    '2000000000',
+    '-1.5e300',
+    '"-2000000000"',
+    'true',
+    '{ length: -2000000000 }',
+    '[]',
+    '[-2000000000]',
+    '$any',
+  ])('count representations as one at least, whatever stands for them: %s', async (written) => {
+    const query = `query ($any: [_Any!]! = -2000000000) {
+      _entities(representations: ${written}) @skip(if: true) { __typename }
+      other: _entities(representations: $any) @skip(if: true) { __typename }
+      dttSessions(first: 100) { nodes { trainer { sessions(first: 100) { nodes { id name } } } } }
+    }`;
+    for (const variables of [{}, { any: [] }, { any: -2_000_000_000 }]) {
+      const { data, errors } = await graphql(gateway, alice.token, query, variables);
+      expect(data).toBeUndefined();
+      // Twice an entity and its type; the sessions, their list, and 100 times a device with its own, of two fields each.
+      expect(errors?.[0]?.message).toMatch(/complexity of 20306;/);
+    }
+  });
+
   it('hold for the depth beneath an entity', async () => {
     const deep = `${'... on DttSession { template { sessions { nodes { '.repeat(1)}${'trainer { sessions { nodes { '.repeat(8)} id ${'} } }'.repeat(8)} } } } }`;
     expect(await messageFor(entities(deep), [])).toMatch(/levels deep; at most 20/);
@@ -226,9 +251,9 @@ describe('without a valid token', () => {
     );
     expect((await ask('{ _service { sdl } viewer { id } }')).status).toBe(401);
     const often = Array.from({ length: 5 }, (_, index) => `a${index}: _service { sdl }`).join(' ');
-    expect((await ask(`{ ${often} }`)).errors?.[0]?.message).toMatch(
-      /^The operation has a complexity of 25\d{3}/,
-    );
+    const texts = Array.from({ length: 5 }, (_, index) => `a${index}: sdl`).join(' ');
+    for (const query of [`{ ${often} }`, `{ _service { ${texts} } }`])
+      expect((await ask(query)).errors?.[0]?.message).toMatch(/^The operation has a complexity of 25\d{3}/);
   });
 });
 
