@@ -598,7 +598,7 @@ describe('a feed that was lost', () => {
     const events = await follow(activeName);
     await events.next();
     await database.pool.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE datname = current_database() AND query IN ('LISTEN dovetail', 'SELECT 1') AND pid <> pg_backend_pid()`);
+      WHERE datname = current_database() AND (query LIKE 'LISTEN dovetail%' OR query = 'SELECT 1') AND pid <> pg_backend_pid()`);
     await expect.poll(() => gateway.feed.listening, { interval: 2 }).toBe(false);
     await activate(alice, 0);
     expect(await events.next()).toEqual({ activeDttTemplate: { name: `Program 0 of ${alice.username}` } });

@@ -52,7 +52,7 @@ describe.each(endpoints)('at %s', (path) => {
     expect(said(response)).toEqual({
       'access-control-allow-origin': origin,
       'access-control-expose-headers':
-        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Deprecation,Sunset,Link,Age',
+        'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Dovetail-Position,Deprecation,Sunset,Link,Age',
     });
     expect(response.headers.get('Vary')).toMatch(/^Authorization(, Accept)?, Accept-Encoding, Origin$/);
 
@@ -76,7 +76,7 @@ describe.each(endpoints)('at %s', (path) => {
       'access-control-allow-origin': app,
       'access-control-allow-methods': 'GET,HEAD,POST,PUT,DELETE',
       'access-control-allow-headers':
-        'Authorization,Content-Type,If-None-Match,Cache-Control,X-Request-Id,X-GraphQL-Event-Stream-Token,traceparent,tracestate',
+        'Authorization,Content-Type,If-None-Match,Cache-Control,X-Request-Id,Dovetail-Position,X-GraphQL-Event-Stream-Token,traceparent,tracestate',
       'access-control-max-age': '7200',
     });
     expect(response.headers.get('Vary')).toBe('Origin');
@@ -201,7 +201,7 @@ it('a header that no page may send is told of in the log, once, with those that 
       },
     });
   expect(gateway.log.map((line) => JSON.parse(line).msg)).toEqual([
-    '"x-my-header" is not a header that pages may send: they may send Authorization, Content-Type, If-None-Match, Cache-Control, X-Request-Id, X-GraphQL-Event-Stream-Token, traceparent, tracestate',
+    '"x-my-header" is not a header that pages may send: they may send Authorization, Content-Type, If-None-Match, Cache-Control, X-Request-Id, Dovetail-Position, X-GraphQL-Event-Stream-Token, traceparent, tracestate',
   ]);
   await gateway.close();
 });
