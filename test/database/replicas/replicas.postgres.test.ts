@@ -367,7 +367,7 @@ describe('what a standby shows before its primary', () => {
         await at(pair, 0).pauseReplay();
         await cluster.primary.query('SET synchronous_commit = local; CREATE TABLE noise ()', name);
         const [row] = await cluster.primary.query<{ position: string }>(
-          'SELECT pg_current_wal_insert_lsn()::text AS position',
+          `SELECT '1-' || pg_current_wal_insert_lsn() AS position`,
         );
         return { 'Dovetail-Position': row?.position ?? '' };
       },
@@ -422,7 +422,7 @@ describe('Dovetail-Position', () => {
       await activeOf(other, alice);
       await pause();
       const response = await activate(one, alice, template);
-      expect(positionOf(response)).toMatch(/^[\dA-F]+\/[\dA-F]+$/);
+      expect(positionOf(response)).toMatch(/^1-[\dA-F]+\/[\dA-F]+$/);
       const headers = { 'Dovetail-Position': positionOf(response) };
       expect(await activeOf(other, alice, headers)).toBe(template);
       await resume();
@@ -433,7 +433,7 @@ describe('Dovetail-Position', () => {
     const gateway = await start();
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const counts = await readsDuring(async () => {
-      await activeOf(gateway, alice, { 'Dovetail-Position': 'FFFFFFFF/FFFFFFFF' });
+      await activeOf(gateway, alice, { 'Dovetail-Position': '1-FFFFFFFF/FFFFFFFF' });
       await activeOf(gateway, bobby);
     });
     // The position of the primary is as far as anything can have come: the standby gets there.
@@ -444,7 +444,7 @@ describe('Dovetail-Position', () => {
     });
     expect([response.status, (await response.json()).error]).toEqual([
       400,
-      'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
+      'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
     ]);
   });
 });
