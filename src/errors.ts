@@ -38,8 +38,8 @@ export const messages = {
   internal: 'Internal server error',
   onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   wrongPosition:
-    'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
-  primaryBehind: 'The database does not show everything yet that was read before; try again',
+    'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
+  primaryBehind: 'The database does not show everything yet that was read or written before; try again',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   accountArriving: 'The account is being read from the upstream',
   accountUnread:

@@ -243,7 +243,7 @@ function failure(
 const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
 const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
 
-const positionPattern = '^[0-9A-F]{1,8}/[0-9A-F]{1,8}$';
+const positionPattern = '^[1-9][0-9]{0,9}-[0-9A-F]{1,8}/[0-9A-F]{1,8}$';
 
 export const parameters = {
   Limit: {

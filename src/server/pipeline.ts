@@ -237,9 +237,9 @@ function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId:
 
 /** What runs tasks, and what has to be so before a request becomes one. */
 function createRunning(options: ServerOptions, shed: Shed) {
-  const { database, responseCache, mirror } = options;
+  const { database, feed, responseCache, mirror } = options;
   const onChanged = createOnChanged(options);
-  const positions = database.embedded ? undefined : createPositions(database.sql, onChanged);
+  const positions = database.embedded ? undefined : createPositions(database.sql, feed, onChanged);
   return {
     runTask: createTaskRunner({ responseCache, shed, onChanged, positions }),
     ready: createReady(mirror, positions),

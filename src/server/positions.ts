@@ -1,12 +1,17 @@
 /**
  * `Dovetail-Position`: what a client knows beyond what this gateway has heard of. A response to a write says how far the
  * database has come with it, and whoever sends that back, to whichever gateway, reads nothing older.
+ *
+ * It names the timeline as well, which each promotion of a standby begins anew: a new primary may have begun before the
+ * position that the one before it had come to, so that positions of two timelines say nothing of each other. A gateway
+ * whose primary is on an earlier timeline is still at a server that was replaced, and does not have what its client knows.
  */
 
 import { LRUCache } from 'lru-cache';
 import type { Viewer } from '../auth/viewer.ts';
-import { formatPosition, type Position, parsePosition } from '../database/position/lsn.ts';
-import { createTakePosition } from '../database/position/primary.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import { formatPosition, parsePosition } from '../database/position/lsn.ts';
+import { createTakePosition, type Taken } from '../database/position/primary.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -25,29 +30,40 @@ export interface Positions {
 /** Of how many viewers it is remembered what they know. Of the others it is found out again. */
 const maxViewers = 100_000;
 
-/** @param onKnown told of a viewer who knows that something has changed, which may not have been heard of here. */
-export function createPositions(sql: Pick<Sql, 'run'>, onKnown: (viewerId: number) => void): Positions {
+/**
+ * @param feed where it may have missed something, everything may have become something else, even what was reached.
+ * @param onKnown told of a viewer who knows that something has changed, which may not have been heard of here.
+ */
+export function createPositions(
+  sql: Pick<Sql, 'run'>,
+  feed: ChangeFeed,
+  onKnown: (viewerId: number) => void,
+): Positions {
   const take = createTakePosition(sql);
   /** What is read for each viewer has everything up to here. */
-  const reached = new LRUCache<number, { readonly position: Position }>({ max: maxViewers });
+  const reached = new LRUCache<number, Taken>({ max: maxViewers });
+  feed.subscribe(({ kind }) => {
+    if (kind === 'all') reached.clear();
+  });
 
-  async function reach(viewerId: number, position: Position): Promise<undefined> {
+  async function reach({ endpoint }: Exchange, viewerId: number, given: Taken) {
     const written = await take().catch(() => undefined);
+    // Where the primary is not known, it may be the one that was replaced.
+    if (!written || written.timeline < given.timeline)
+      return errorResponse(endpoint, behind, { 'Retry-After': '1' });
     onKnown(viewerId);
-    if (!written) return;
-    // What was not written yet may become something else. Whoever makes up such a position has their own responses forgotten.
-    const most = position < written.position ? position : written.position;
-    reached.set(viewerId, { position: most });
+    reached.set(viewerId, commonOf(given, written));
+    return undefined;
   }
 
   return {
     receive(exchange, viewer) {
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
-      const position = parsePosition(String(given));
-      if (position === undefined) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
+      const place = parsePlace(String(given));
+      if (!place) return Promise.resolve(errorResponse(exchange.endpoint, wrong));
       const known = reached.get(viewer.id);
-      return known && position <= known.position ? undefined : reach(viewer.id, position);
+      return known && includes(known, place) ? undefined : reach(exchange, viewer.id, place);
     },
 
     async tell(exchange, { status }) {
@@ -55,9 +71,33 @@ export function createPositions(sql: Pick<Sql, 'run'>, onKnown: (viewerId: numbe
       if (status >= 400) return;
       // The write stands, whether or not the server says where.
       const taken = await take().catch(() => undefined);
-      if (taken) exchange.headers[positionHeader] = formatPosition(taken.position);
+      if (taken) exchange.headers[positionHeader] = formatPlace(taken);
     },
   };
 }
 
+/** Whether who has reached the one has everything up to the other: of earlier timelines there is no more than a later one has. */
+const includes = (reached: Taken, { timeline, position }: Taken) =>
+  timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
+
+/**
+ * What is reached of the position that was given by whoever reads up to what is written: what was not written yet may
+ * become something else. Whoever makes up such a position has their own responses forgotten.
+ */
+function commonOf(given: Taken, { timeline, position }: Taken): Taken {
+  if (given.timeline < timeline) return { timeline, position: 0n };
+  return { timeline, position: given.position < position ? given.position : position };
+}
+
+const formatPlace = ({ timeline, position }: Taken) => `${timeline}-${formatPosition(position)}`;
+
+function parsePlace(text: string): Taken | undefined {
+  const [, timeline, lsn = ''] = /^([1-9]\d{0,9})-(.*)$/.exec(text) ?? [];
+  const position = parsePosition(lsn);
+  return timeline === undefined || position === undefined
+    ? undefined
+    : { timeline: Number(timeline), position };
+}
+
+const behind = { code: 'SERVICE_UNAVAILABLE', message: messages.primaryBehind } as const;
 const wrong = { code: 'BAD_USER_INPUT', message: messages.wrongPosition } as const;

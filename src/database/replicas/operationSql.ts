@@ -6,8 +6,11 @@ import type { Standby } from './standby.ts';
 export interface OperationOptions {
   /** How long, in milliseconds, a statement may take. */
   readonly longest: number;
-  /** Where the operation reads; undefined for the primary. Asked when the first read comes. */
-  choose(): Promise<Standby | undefined>;
+  /**
+   * Where the operation reads; undefined for the primary. Asked when the first read comes.
+   * @param isAgain whether it was asked before: what is needed since then is known.
+   */
+  choose(isAgain: boolean): Promise<Standby | undefined>;
   /** Called before anything is asked of the primary: it may have to show first what the viewer has seen elsewhere. */
   readyPrimary(): Promise<void>;
   /** Told of each read that has ended. */
@@ -23,40 +26,46 @@ export function createOperationSql(
   primary: Sql,
   { longest, choose, readyPrimary, hasRead, retried }: OperationOptions,
 ): Sql {
+  const { onStandby, usePrimary } = createUses(primary, hasRead);
   let choosing: Promise<Standby | undefined> | undefined;
+  let hasWritten = false;
 
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
-    choosing ??= choose();
+    choosing ??= choose(false);
     const standby = await choosing;
-    if (!standby) return onPrimary(use);
+    if (!standby) return backOnPrimary(use);
     const began = performance.now();
     try {
-      const rows = await use(standby.sql);
-      hasRead(standby);
-      return rows;
+      return await onStandby(standby, use);
     } catch (error) {
-      standby.failed(error);
       // There it would take as long.
       if (performance.now() - began > tooLate * longest) throw error;
       retried();
       choosing = Promise.resolve(undefined);
-      return onPrimary(use);
+      return backOnPrimary(use);
     }
   }
 
-  async function onPrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
-    await readyPrimary();
+  /** Reads on the primary, or on a standby where the primary does not come to show what a standby has shown. */
+  async function backOnPrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
-      return await use(primary);
-    } finally {
-      hasRead(undefined);
+      await readyPrimary();
+    } catch (error) {
+      // What the operation has written itself is not known of yet.
+      const standby = await choose(true);
+      if (!standby || hasWritten) throw error;
+      choosing = Promise.resolve(standby);
+      return onStandby(standby, use);
     }
+    return usePrimary(use);
   }
 
-  function write<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+  async function write<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     // What it reads from here on has to show what it has written.
     choosing = Promise.resolve(undefined);
-    return onPrimary(use);
+    hasWritten = true;
+    await readyPrimary();
+    return usePrimary(use);
   }
 
   return {
@@ -67,4 +76,28 @@ export function createOperationSql(
       write((sql) => sql.write<Row>(...given)),
     writeAndFind: (...given) => write((sql) => sql.writeAndFind(...given)),
   };
+}
+
+/** Uses of either server that are told of when they have ended. */
+function createUses(primary: Sql, hasRead: OperationOptions['hasRead']) {
+  async function onStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+    try {
+      const rows = await use(standby.sql);
+      hasRead(standby);
+      return rows;
+    } catch (error) {
+      standby.failed(error);
+      throw error;
+    }
+  }
+
+  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+    try {
+      return await use(primary);
+    } finally {
+      hasRead(undefined);
+    }
+  }
+
+  return { onStandby, usePrimary };
 }

@@ -80,7 +80,7 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
     sqlFor: ({ id }) =>
       createOperationSql(sql, {
         longest: bounds.statement,
-        choose: () => choose(id),
+        choose: (isAgain) => choose(id, isAgain),
         async readyPrimary() {
           known.sent(id, undefined);
           await caughtUp(id);
@@ -114,9 +114,9 @@ function nameOf(url: string): string {
 /** Chooses where a viewer reads; undefined for the primary. */
 function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, feed: ChangeFeed) {
   const hasReplayed = createReplayed();
-  return async (viewerId: number): Promise<Standby | undefined> => {
-    // Who may have missed something does not know what is needed.
-    if (!feed.trusts(viewerId)) return undefined;
+  return async (viewerId: number, isAgain: boolean): Promise<Standby | undefined> => {
+    // What was missed is not known: whoever has everything up to now is as good as the primary, for this one read.
+    if (!isAgain && !feed.trusts(viewerId)) known.changed(viewerId);
     const standby = preferred(viewerId);
     if (!standby || standby.isBusy) return undefined;
     try {

@@ -349,9 +349,23 @@ describe('what a standby shows before its primary', () => {
   /** A commit that waits for the second standby, which hears nothing: the first one shows it. */
   async function commitInLimbo(account: Account, template: number): Promise<void> {
     await cluster.primary.set('synchronous_standby_names', 'standby2');
+    // Its processes take it up one after the other.
+    const syncs = () => cluster.primary.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
+    await expect.poll(async () => (await syncs()).length).toBe(1);
+    await sleep(200);
     at(pair, 1).upstream.hold();
     // Acknowledged only when the standby has it.
     setActive(account, template).catch(() => {});
+  }
+
+  /** Has the standby lag behind a position, and gives that as a request has it. */
+  async function lag(table: string) {
+    await at(pair, 0).pauseReplay();
+    await cluster.primary.query(`SET synchronous_commit = local; CREATE TABLE ${table} ()`, name);
+    const [row] = await cluster.primary.query<{ position: string }>(
+      `SELECT '1-' || pg_current_wal_insert_lsn() AS position`,
+    );
+    return { 'Dovetail-Position': row?.position ?? '' };
   }
 
   async function letGo(): Promise<void> {
@@ -361,17 +375,7 @@ describe('what a standby shows before its primary', () => {
   afterEach(letGo);
 
   it.each([
-    [
-      'when the standby lags',
-      async () => {
-        await at(pair, 0).pauseReplay();
-        await cluster.primary.query('SET synchronous_commit = local; CREATE TABLE noise ()', name);
-        const [row] = await cluster.primary.query<{ position: string }>(
-          'SELECT pg_current_wal_insert_lsn()::text AS position',
-        );
-        return { 'Dovetail-Position': row?.position ?? '' };
-      },
-    ],
+    ['when the standby lags', () => lag('noise')],
     [
       'when the standby is gone',
       async () => {
@@ -391,6 +395,39 @@ describe('what a standby shows before its primary', () => {
     await letGo();
     expect(await activeOf(gateway, alice, headers)).toBe(template);
     await at(pair, 0).start();
+  });
+
+  it('is read there on, when the primary does not come to show it and the standby has everything by then', async () => {
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const alice = at(accounts, 0);
+    const before = await activeOf(gateway, alice);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    await commitInLimbo(alice, template);
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    const headers = await lag('noise2');
+    const reading = activeOf(gateway, alice, headers);
+    await sleep(300);
+    await at(pair, 0).resumeReplay();
+    expect(await reading).toBe(template);
+  });
+
+  it('does not turn reads away when the feed falls silent for it', async () => {
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const before = await activeOf(gateway, alice);
+    const others = await activeOf(gateway, bobby);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    await commitInLimbo(alice, template);
+    // Its own heartbeat waits behind that commit.
+    await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(false);
+    const counts = await readsDuring(async () => {
+      expect(await activeOf(gateway, alice)).toBe(template);
+      expect(await activeOf(gateway, bobby)).toBe(others);
+    });
+    expect(counts.primary).toBe(0);
+    // One that does not have everything up to now is not read from.
+    await lag('noise3');
+    await expect(activeOf(gateway, bobby)).rejects.toThrow(/does not show everything yet/);
   });
 });
 
@@ -422,7 +459,7 @@ describe('Dovetail-Position', () => {
       await activeOf(other, alice);
       await pause();
       const response = await activate(one, alice, template);
-      expect(positionOf(response)).toMatch(/^[\dA-F]+\/[\dA-F]+$/);
+      expect(positionOf(response)).toMatch(/^1-[\dA-F]+\/[\dA-F]+$/);
       const headers = { 'Dovetail-Position': positionOf(response) };
       expect(await activeOf(other, alice, headers)).toBe(template);
       await resume();
@@ -433,7 +470,7 @@ describe('Dovetail-Position', () => {
     const gateway = await start();
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const counts = await readsDuring(async () => {
-      await activeOf(gateway, alice, { 'Dovetail-Position': 'FFFFFFFF/FFFFFFFF' });
+      await activeOf(gateway, alice, { 'Dovetail-Position': '1-FFFFFFFF/FFFFFFFF' });
       await activeOf(gateway, bobby);
     });
     // The position of the primary is as far as anything can have come: the standby gets there.
@@ -444,7 +481,7 @@ describe('Dovetail-Position', () => {
     });
     expect([response.status, (await response.json()).error]).toEqual([
       400,
-      'Dovetail-Position must be what the response to a write had, such as 0/16B3748, or be left out',
+      'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
     ]);
   });
 });
