@@ -346,10 +346,9 @@ describe.each(['notify', 'logical'] as const)('no read is older than what was kn
     timeLimit + 60_000,
   );
 
-  it('from standbys and from the primary', () => {
+  it('from both standbys', () => {
     // Otherwise all this would have shown that PostgreSQL is coherent.
     const figures = gateways.flatMap(({ gateway }) => gateway.replicas?.figures() ?? []);
-    expect(figures.reduce((sum, { primary }) => sum + primary, 0)).toBeGreaterThan(5);
     const byStandby = [0, 1].map((index) =>
       figures.reduce((sum, { standbys }) => sum + at(standbys, index).reads, 0),
     );

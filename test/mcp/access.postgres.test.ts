@@ -93,7 +93,9 @@ describe('without a valid token', () => {
       where: { userId },
     });
     await revokeToken(gateway.database.client, id);
-    await expect(client.callTool({ name: 'viewer', arguments: {} })).rejects.toThrow(/401|Unauthorized/i);
+    // A gateway hears of it a moment later.
+    const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
+    await expect.poll(outcome, { timeout: 5_000 }).toMatch(/401|Unauthorized/i);
     await client.close();
   });
 });
