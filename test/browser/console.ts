@@ -22,7 +22,16 @@ export async function expectView(page: Page, { title, shows }: Omit<ConsoleView,
   await page.getByRole('heading', { level: 1, name: title }).waitFor({ timeout });
   await page.getByRole('main').getByText(shows).filter({ visible: true }).first().waitFor({ timeout });
   const loading = page.getByText('Loading…').filter({ visible: true });
-  await expect.poll(() => loading.count(), { timeout, message: `${title} is loaded` }).toBe(0);
+  await loading
+    .first()
+    .waitFor({ state: 'hidden', timeout })
+    .catch(async () => {
+      const problem = `${title} is not loaded: ${await page.getByRole('main').innerText()}`;
+      // Also where it is tried again.
+      process.stdout.write(`${problem}\n`);
+      throw new Error(problem);
+    });
+  expect(await loading.count()).toBe(0);
 }
 
 /** How many pixels of the page stand out to the side, where one has to scroll for them. */
