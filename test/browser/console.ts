@@ -26,10 +26,7 @@ export async function expectView(page: Page, { title, shows }: Omit<ConsoleView,
     .first()
     .waitFor({ state: 'hidden', timeout })
     .catch(async () => {
-      const problem = `${title} is not loaded: ${await page.getByRole('main').innerText()}`;
-      // Also where it is tried again.
-      process.stdout.write(`${problem}\n`);
-      throw new Error(problem);
+      throw new Error(`${title} is not loaded: ${await page.getByRole('main').innerText()}`);
     });
   expect(await loading.count()).toBe(0);
 }

@@ -108,9 +108,7 @@ it('says in an empty account what would be where', async () => {
   }
 });
 
-// Among all other tests the history was not there after 40 s now and then, and never by itself: what it lacks is written, and
-// it is tried once more.
-it('is as quick with 100,000 sessions', { retry: 1 }, async () => {
+it('is as quick with 100,000 sessions', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`);
   await signIn(page, tokens.veteran);
   const took: string[] = [];

@@ -35,7 +35,8 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
   return (
     <>
       <p role="status" class="history-said">
-        {total && !result.isPending ? `${rangeName(days.from, days.to)}: ${saidOf(total)}.` : 'Loading…'}
+        {result.isPending && 'Loading…'}
+        {total && !result.isPending && `${rangeName(days.from, days.to)}: ${saidOf(total)}.`}
       </p>
       {result.error && (
         <p class="note bad" role="alert">

@@ -4,7 +4,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { language } from './language.ts';
 
 /** The time zone of the browser, such as `Europe/Berlin`. */
-export const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+export const timeZone = knownZone(Intl.DateTimeFormat().resolvedOptions());
+
+/** A browser whose system names no zone says `Etc/Unknown`, which no statistics are by. */
+function knownZone({ timeZone }: Pick<Intl.ResolvedDateTimeFormatOptions, 'timeZone'>): string {
+  return timeZone === 'Etc/Unknown' ? 'UTC' : timeZone;
+}
 
 const full = new Intl.DateTimeFormat(language, { dateStyle: 'full', timeStyle: 'long' });
 const short = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });

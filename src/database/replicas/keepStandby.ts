@@ -45,15 +45,14 @@ export function keepStandby(
   /** Lives through one life of it. */
   async function live(): Promise<void> {
     const standby = await connectStandby(options);
-    const stop = () => standby.close();
-    signal.addEventListener('abort', stop, { once: true });
+    const release = closeWith(standby, signal);
     current = standby;
     lives = [standby, ...lives].slice(0, 2);
     say('well');
     settle();
     const asking = askAgain(standby, signal);
     const reason = await standby.end;
-    signal.removeEventListener('abort', stop);
+    release();
     say(reason.message);
     current = undefined;
     await asking;
@@ -83,6 +82,14 @@ export function keepStandby(
       await living;
     },
   };
+}
+
+/** Closes a standby with the signal, which may have been aborted while it connected. Returns what ends that. */
+function closeWith(standby: Standby, signal: AbortSignal): () => void {
+  const stop = () => standby.close();
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  return () => signal.removeEventListener('abort', stop);
 }
 
 /** Nobody else may ask for a while, and find out that it is gone. */

@@ -646,7 +646,8 @@ describe(`a read (seed ${seed})`, () => {
           expect(await sql.findMany('User', query)).toEqual([{ ossmDevices: [{ pairingExpires: time }] }]);
         }
       } finally {
-        process.env.TZ = ownZone;
+        if (ownZone === undefined) delete process.env.TZ;
+        else process.env.TZ = ownZone;
         await session.query('RESET ALL');
         await session.end();
       }
