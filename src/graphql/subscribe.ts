@@ -12,6 +12,7 @@ import {
 } from 'graphql';
 import { isAsyncIterable } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
 import type { Context } from '../schema/context.ts';
 import type { Follow } from '../schema/subscriptions.ts';
 import type { Report } from './clientErrors.ts';
@@ -38,14 +39,13 @@ export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<L
 export interface SubscribeOptions {
   readonly follow: Follow;
   createContext(viewer: Viewer): Context;
-  /** The version of a viewer's data, or undefined while changes are not heard of. */
-  versionOf(viewerId: number): number | undefined;
+  readonly versions: Pick<ResponseCache, 'versionOf' | 'settleVersion' | 'hasRead'>;
 }
 
 /**
  * The live queries of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
  */
-export function createSubscribe({ follow, createContext, versionOf }: SubscribeOptions): Subscribe {
+export function createSubscribe({ follow, createContext, versions }: SubscribeOptions): Subscribe {
   const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
   const live = new Map<string, LiveQuery>();
   const nameOf = createNames();
@@ -59,10 +59,14 @@ export function createSubscribe({ follow, createContext, versionOf }: SubscribeO
     const made = createLiveQuery({
       viewer,
       // With loaders of its own, which know nothing of how things were.
-      execute: async () => execute({ ...operation, contextValue: createContext(viewer) }),
+      async execute() {
+        const result = await execute({ ...operation, contextValue: createContext(viewer) });
+        versions.hasRead(viewer.id);
+        return result;
+      },
       follow,
       inTurn,
-      versionOf,
+      versionOf: versions.versionOf,
       onEnd() {
         if (live.get(key) === made) live.delete(key);
       },
@@ -73,7 +77,12 @@ export function createSubscribe({ follow, createContext, versionOf }: SubscribeO
 
   return async (args) => {
     const { viewer, report } = args.contextValue as Subscriber;
-    const subscribeFieldResolver = () => readLater(() => find(args, viewer).join(report));
+    const subscribeFieldResolver = () =>
+      readLater(async () => {
+        // What others have had last may be older than what the viewer was shown elsewhere.
+        await versions.settleVersion(viewer.id);
+        return find(args, viewer).join(report);
+      });
     const results = await createSourceEventStream({ ...args, subscribeFieldResolver });
     // It gives what the resolver does.
     return isAsyncIterable(results) ? (results as AsyncIterableIterator<LiveResult>) : results;
@@ -109,18 +118,18 @@ function digestOf({ document, operationName, variableValues }: ExecutionArgs): s
 const textOf = (document: DocumentNode): string => document.loc?.source.body ?? print(document);
 
 /** Joins when the first result is asked for: a subscriber who leaves before that need not say so. */
-function readLater(join: () => Reader): AsyncIterableIterator<LiveResult> {
-  let reader: Reader | undefined;
+function readLater(join: () => Promise<Reader>): AsyncIterableIterator<LiveResult> {
+  let reader: Promise<Reader> | undefined;
   let hasLeft = false;
   return {
     async next() {
       if (hasLeft) return done;
       reader ??= join();
-      return reader.next();
+      return (await reader).next();
     },
     async return() {
       hasLeft = true;
-      reader?.leave();
+      if (reader) (await reader).leave();
       return done;
     },
     [Symbol.asyncIterator]() {

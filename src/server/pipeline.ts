@@ -33,7 +33,7 @@ import { tooBusy } from '../http/loadShedding.ts';
 import { createRateLimits } from '../http/rateLimits.ts';
 import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
-import type { OtherWork, Task, Work } from '../http/task.ts';
+
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
 import { GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
@@ -54,6 +54,7 @@ import { createOpenOperation, createOperations, type OpenOperation } from './ope
 import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
 import { createShedding } from './shedding.ts';
+import { createTaskRunner } from './tasks.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ServerOptions {
@@ -254,51 +255,6 @@ function createReady(mirror: MirrorService | undefined, positions: Positions | u
   };
 }
 
-interface TaskRunnerOptions {
-  readonly responseCache: ResponseCache;
-  readonly shed: Shed;
-  /** Told of a viewer who may have written something. */
-  readonly onChanged: (viewerId: number) => void;
-  readonly positions: Positions | undefined;
-}
-
-/**
- * Runs a task, unless there is a cached response: those are sent however much waits. What it asks of which API is the
- * request's own, unless that stands for another.
- */
-function createTaskRunner({ responseCache, shed, onChanged, positions }: TaskRunnerOptions) {
-  const cache = { compute: responseCache.compute, invalidate: onChanged };
-
-  async function tellAfter(running: ReturnType<typeof runWork>, exchange: Exchange, work: OtherWork) {
-    const response = await running;
-    if (work.mayHaveWritten()) await positions?.tell(exchange, response);
-    return response;
-  }
-
-  return (
-    exchange: Exchange,
-    viewer: Viewer | null,
-    task: Task,
-    asked: Pick<Exchange, 'endpoint'> = exchange,
-  ): HttpResponse | Promise<HttpResponse | StreamedResponse> => {
-    // The keys of the two APIs are nothing to each other.
-    const cacheKey = task.cacheKey === undefined ? undefined : `${asked.endpoint} ${task.cacheKey}`;
-    const cached = viewer && cacheKey !== undefined ? responseCache.get(viewer.id, cacheKey) : undefined;
-    exchange.cache = cached && 'hit';
-    if (cached) return cached;
-    const run = () => {
-      const work = task.prepare();
-      if (viewer && cacheKey !== undefined && work.kind === 'query') exchange.cache = 'miss';
-      const running = runWork(work, { viewer, cacheKey }, cache);
-      return positions && viewer && work.kind === 'other' ? tellAfter(running, exchange, work) : running;
-    };
-    const shedding = shed(exchange, viewer);
-    if (shedding instanceof Promise)
-      return shedding.then((isTurnedAway) => (isTurnedAway ? tooBusy(asked) : run()));
-    return shedding ? tooBusy(asked) : run();
-  };
-}
-
 function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
   const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
   return createDeadlines(longest, (exchange) => {
@@ -307,27 +263,6 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
     if (exchange.message) exchange.message.cutShort(response);
     else send(exchange, response);
   });
-}
-
-/** Runs what a request asks for: a query through the cache, and anything else past it. */
-export async function runWork(
-  work: Work,
-  { viewer, cacheKey }: { viewer: Viewer | null; cacheKey: string | undefined },
-  cache: Pick<ResponseCache, 'compute' | 'invalidate'>,
-): Promise<HttpResponse | StreamedResponse> {
-  if (work.kind === 'query') {
-    const response =
-      viewer && cacheKey !== undefined
-        ? await cache.compute(viewer.id, cacheKey, work.run)
-        : (await work.run()).response;
-    return work.finish ? work.finish(response) : response;
-  }
-  try {
-    return await work.run();
-  } finally {
-    // Also after a failure: a commit whose acknowledgement was lost has changed something all the same.
-    if (viewer && work.mayHaveWritten()) cache.invalidate(viewer.id);
-  }
 }
 
 interface HandlersOptions {
@@ -361,7 +296,7 @@ function createHandlers(
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
   const changes = {
     follow: createFollow({ feed, viewers: { isValid }, maxAge }),
-    versionOf: responseCache.versionOf,
+    versions: responseCache,
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) =>

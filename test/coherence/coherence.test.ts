@@ -140,6 +140,8 @@ interface Watched {
   readonly floor: Floor;
   /** Whether announcements can reach it at all. */
   readonly hears: boolean;
+  /** What it has shown to each account, heard of or not. */
+  readonly shown: Map<Account, Floor>;
 }
 
 function watch(gateway: TestGateway, hears = true): Watched {
@@ -154,7 +156,7 @@ function watch(gateway: TestGateway, hears = true): Watched {
       floor.raise([[`${table} ${id}`, Number(count)]]);
     }
   });
-  return { gateway, floor, hears };
+  return { gateway, floor, hears, shown: new Map() };
 }
 
 /** Tokens that come and go, beside those that accounts always have; the newest of each account. */
@@ -163,10 +165,13 @@ const temporary = new Map<Account, IssuedToken[]>();
 const revoking = new Set<number>();
 
 async function read(place: number, account: Account, request: Read, temp?: IssuedToken): Promise<Seen> {
-  const { gateway, floor, hears } = at(gateways, place % gateways.length);
+  const { gateway, floor, hears, shown } = at(gateways, place % gateways.length);
+  const shownBefore = shown.get(account) ?? new Floor();
+  shown.set(account, shownBefore);
   // While a gateway hears nothing, or has heard of what is not seen yet, it reads from the database, where all that was
   // acknowledged is.
   const begun = hears && gateway.feed.trusts(account.userId) ? floor.copy() : acknowledged.copy();
+  begun.raiseTo(shownBefore);
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
   const seen = { what, userId: account.userId, floor: begun };
@@ -175,6 +180,7 @@ async function read(place: number, account: Account, request: Read, temp?: Issue
     return { ...seen, counts: [[`ApiToken ${temp.id}`, 1]] };
   }
   const sight = request.see(data);
+  shownBefore.raise(sight.counts);
   return {
     ...seen,
     ...sight,

@@ -25,7 +25,7 @@ async function countLiveQueries(subscriptions: readonly Subscription[]): Promise
     createContext: () => {
       throw new Error('nothing is run');
     },
-    versionOf: () => undefined,
+    versions: { versionOf: () => undefined, settleVersion: async () => {}, hasRead() {} },
   });
   const readers = [];
   for (const { viewer, text = one, operationName, variables = {} } of subscriptions) {

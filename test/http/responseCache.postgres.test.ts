@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { formFor } from '../../src/http/compression.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
-import { createResponseCache } from '../../src/http/responseCache.ts';
+import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import type { Computed } from '../../src/http/task.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { stopClock } from '../support/clock.ts';
@@ -25,16 +25,18 @@ const mebibyte = 1024 * 1024;
 
 const maxAge = 300;
 
-function open(maxBytes = mebibyte) {
-  const fake = createFakeFeed();
+function open(maxBytes = mebibyte, catchUp?: () => Promise<boolean>) {
+  const fake = createFakeFeed(catchUp);
   return { ...fake, responseCache: createResponseCache(fake.feed, { maxBytes, maxAge }) };
 }
 
 type Opened = ReturnType<typeof open>;
 
 const responseOf = (text: string): HttpResponse => jsonResponse(200, JSON.stringify(text));
-const textOf = (response: HttpResponse | undefined): unknown =>
-  response && JSON.parse(response.body.toString());
+function textOf(response: ReturnType<ResponseCache['get']>): unknown {
+  if (response instanceof Promise) throw new Error('it is waited for');
+  return response && JSON.parse(response.body.toString());
+}
 const good = (text: string) => async (): Promise<Computed> => ({
   response: responseOf(text),
   isCacheable: true,
@@ -226,6 +228,108 @@ describe('identical requests in flight', () => {
   });
 });
 
+describe('once a viewer may have seen what is not announced yet', () => {
+  /** A feed that is asked whether it has heard everything, and says so when the test does. */
+  function openLate() {
+    const asked: ((heard: boolean) => void)[] = [];
+    const opened = open(mebibyte, () => new Promise((settle) => asked.push(settle)));
+    return { ...opened, asked };
+  }
+  const isPending = async (promise: unknown) =>
+    (await Promise.race([promise, new Promise((settle) => setImmediate(settle, 'pending'))])) === 'pending';
+
+  it('what was stored before is served when it is known that nothing of theirs was', async () => {
+    const { responseCache, asked } = openLate();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const waiting = responseCache.get(alice, '/dtt');
+    expect(await isPending(waiting)).toBe(true);
+    asked[0]?.(true);
+    expect(textOf(await waiting)).toBe('trainers');
+    // Known once, it is known until they are shown something again, which others are as well.
+    await responseCache.compute(bob, '/dtt', good('his'));
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    expect(asked).toHaveLength(1);
+    responseCache.hasRead(alice);
+    expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
+    expect(asked).toHaveLength(2);
+  });
+
+  it('what was stored before is not served when the change is heard of meanwhile', async () => {
+    const { responseCache, asked, announce } = openLate();
+    await responseCache.compute(alice, '/dtt', good('old'));
+    await responseCache.compute(alice, '/users/me', good('new'));
+    const waiting = responseCache.get(alice, '/dtt');
+    announce(alice);
+    asked[0]?.(true);
+    expect(await waiting).toBeUndefined();
+  });
+
+  it('what was found out for an earlier read is not enough', async () => {
+    const { responseCache, asked } = openLate();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const waiting = responseCache.get(alice, '/dtt');
+    responseCache.hasRead(alice);
+    asked[0]?.(true);
+    expect(textOf(await waiting)).toBe('trainers');
+    expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
+  });
+
+  it('nothing is served from memory where it does not come to be known, and soon nobody waits for it', async () => {
+    for (const answer of ['no', 'none'] as const) {
+      const { responseCache, asked } = openLate();
+      await responseCache.compute(alice, '/dtt', good('old'));
+      const waiting = responseCache.get(alice, '/dtt');
+      if (answer === 'no') asked[0]?.(false);
+      expect(await waiting, answer).toBeUndefined();
+      await responseCache.compute(alice, '/dtt', good('new'));
+      expect(await responseCache.get(alice, '/dtt'), answer).toBeUndefined();
+      expect(asked, answer).toHaveLength(1);
+      if (answer === 'no') continue;
+      // It comes after all, for what was read until it was asked for.
+      asked[0]?.(true);
+      await new Promise(setImmediate);
+      const again = responseCache.get(alice, '/dtt');
+      asked[1]?.(true);
+      expect(textOf(await again)).toBe('new');
+    }
+  });
+
+  it('no computation is shared that began before', async () => {
+    const { responseCache } = openLate();
+    const slow = pending();
+    const computing = responseCache.compute(alice, '/dtt', slow.compute);
+    responseCache.hasRead(alice);
+    expect(textOf(await responseCache.compute(alice, '/dtt', good('new')))).toBe('new');
+    slow.finish('old');
+    await computing;
+  });
+
+  it('the version that stands for their data is raised, unless it is known that nothing was', async () => {
+    const { responseCache, asked } = openLate();
+    const before = responseCache.versionOf(alice);
+    await responseCache.settleVersion(alice);
+    expect([responseCache.versionOf(alice), asked.length]).toEqual([before, 0]);
+    for (const heard of [true, false]) {
+      responseCache.hasRead(alice);
+      const settling = responseCache.settleVersion(alice);
+      asked.at(-1)?.(heard);
+      await settling;
+      expect(responseCache.versionOf(alice) === before).toBe(heard);
+    }
+  });
+
+  it('is known of the last hundred thousand, and taken to be so of all others', async () => {
+    const { responseCache, asked } = openLate();
+    await responseCache.compute(alice, '/dtt', good('trainers'));
+    const waiting = responseCache.get(alice, '/dtt');
+    asked[0]?.(true);
+    expect(textOf(await waiting)).toBe('trainers');
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+    for (let viewer = 1_000; viewer < 1_000 + 100_000; viewer++) responseCache.hasRead(viewer);
+    expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
+  });
+});
+
 describe('while the feed is down', () => {
   it('nothing is served from memory, nor shared, nor kept', async () => {
     const { responseCache, lose } = open();
@@ -318,7 +422,7 @@ describe('memory', () => {
   it('is what is counted: a small answer does not hold on to what was made beside it', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
-    const { body } = responseCache.get(alice, '/dtt') ?? expect.fail('it was not kept');
+    const { body } = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not kept');
     expect(body.buffer.byteLength).toBe(body.length);
     expect(JSON.parse(body.toString())).toBe('trainers');
     // The text, what is asked (two bytes a character), and what an entry costs beside.
@@ -358,7 +462,7 @@ describe('compressed', () => {
   const size = 10_000;
   const long = good('x'.repeat(size));
   const cachedIn = async ({ responseCache }: Opened, viewer: number, path: string, coding: string) => {
-    const cached = responseCache.get(viewer, path) ?? expect.fail('it was not kept');
+    const cached = (await responseCache.get(viewer, path)) ?? expect.fail('it was not kept');
     return formFor(exchangeFor(coding), cached);
   };
 
@@ -386,7 +490,7 @@ describe('compressed', () => {
     const { responseCache, announce } = opened;
     await responseCache.compute(alice, '/dtt', long);
     const { bytes } = responseCache.usage();
-    const before = responseCache.get(alice, '/dtt') ?? expect.fail('it was not kept');
+    const before = (await responseCache.get(alice, '/dtt')) ?? expect.fail('it was not kept');
     await formFor(exchangeFor('gzip'), before);
     announce(alice);
     await responseCache.compute(alice, '/dtt', long);

@@ -2,8 +2,11 @@
 
 import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/feed/changeFeed.ts';
 
-/** A feed whose connection and announcements are the test's. */
-export function createFakeFeed() {
+/**
+ * A feed whose connection and announcements are the test's.
+ * @param catchUp what finds out whether everything is heard; without it nothing can be read before it is.
+ */
+export function createFakeFeed(catchUp?: () => Promise<boolean>) {
   const listeners = new Set<ChangeListener>();
   let listening = true;
   const doubted = new Set<number>();
@@ -17,6 +20,7 @@ export function createFakeFeed() {
     kind: 'notify',
     trusts: (userId) => listening && !doubted.has(userId),
     reconnects: 0,
+    ...(catchUp && { catchUp }),
     subscribe(listener) {
       listeners.add(listener);
       return () => {

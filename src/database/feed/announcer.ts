@@ -1,9 +1,10 @@
 /** The connection over which a gateway announces something to itself, and asks what snapshots see. */
 
+import pLimit from 'p-limit';
 import type pg from 'pg';
+import { pause } from '../waiting.ts';
 import type { FeedKind } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
-import { pause } from './waiting.ts';
 
 export interface Announcer {
   /** The connection as it is at first. */
@@ -19,29 +20,32 @@ export interface Announcer {
 
 /**
  * A connection of its own, made like those of the pool, where heartbeats would have to wait in overload.
- * @param beats how many heartbeats go over it before it is made anew.
+ * @param longestUse how long, in milliseconds, it is used before it is made anew.
  */
 export async function createAnnouncer(
   connection: pg.ClientConfig,
-  beats: number,
+  longestUse: number,
   lost: AbortController,
 ): Promise<Announcer> {
   const { client, ask, renew } = await openRenewable(connection, lost);
-  let beatsLeft = beats;
+  let began = performance.now();
+  let lastWay: string | undefined;
   return {
     client,
 
     async announce(payload) {
-      if (beatsLeft-- === 0) {
+      if (performance.now() - began > longestUse) {
+        began = performance.now();
         await renew();
-        beatsLeft = beats - 1;
       }
-      // A synchronous standby that is away keeps writes from being seen, and not from being announced.
+      // A synchronous standby that is away keeps writes from being seen, and not from being announced. What is in the log
+      // can be read from there once it is on the disk, for which a notification does not wait.
       const rows = await ask<{ way: string }>(
-        `SELECT set_config('synchronous_commit', 'local', true), announce($1) AS way`,
-        [payload],
+        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
+        [payload, lastWay === 'notify' ? 'off' : 'local'],
       );
-      return rows[0]?.way === 'notify' ? 'notify' : 'logical';
+      lastWay = rows[0]?.way;
+      return lastWay === 'notify' ? 'notify' : 'logical';
     },
 
     async findVisible(transactions) {
@@ -76,22 +80,22 @@ export async function createAnnouncer(
  */
 async function openRenewable(connection: pg.ClientConfig, lost: AbortController) {
   let current = await openOne(connection, lost);
-  /** The last question, whose connection must not be given up before it is answered. */
-  let asked: Promise<unknown> = Promise.resolve();
+  const inTurn = pLimit(1);
   return {
     client: current.client,
 
     async ask<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<Row[]> {
-      const asking = current.client.query<Row>(text, values);
-      asked = asking;
-      return (await asking).rows;
+      const { rows } = await inTurn(() => current.client.query<Row>(text, values));
+      return rows;
     },
 
     async renew(): Promise<void> {
-      const before = current;
-      current = await openOne(connection, lost);
-      await asked.catch(() => {});
-      before.own.abort();
+      const next = await openOne(connection, lost);
+      // Not before what was asked is answered.
+      await inTurn(() => {
+        current.own.abort();
+        current = next;
+      });
     },
   };
 }

@@ -38,6 +38,11 @@ export interface ChangeFeed {
    * arrive, and none has come of a change of theirs that snapshots may not see yet.
    */
   trusts(userId: number): boolean;
+  /**
+   * Has everything heard of that could be read when it was called, and says whether that is so now: a change can be read
+   * a moment before it is announced. Not there where it cannot.
+   */
+  readonly catchUp?: () => Promise<boolean>;
   /** How often announcements began to arrive again. */
   readonly reconnects: number;
   /** Calls the listener for every change from now on, once it can be read, until the returned function is called. */

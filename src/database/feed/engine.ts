@@ -20,5 +20,6 @@ export function listenToEngine({ connection, listeners }: EmbeddedPostgres): Pro
     await client.query(`LISTEN ${channel}`);
     // It has no logical decoding, so that everything is announced in this way.
     return { kind: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
-  });
+    // What is announced comes with the reply to the commit, and so before anything else that is read in its one session.
+  }, true);
 }

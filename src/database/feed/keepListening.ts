@@ -6,10 +6,10 @@
  * and counts as listening only while that arrives.
  */
 
+import { createSignal, pause, within } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
 import { createDoubts } from './doubts.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
-import { createSignal, pause, within } from './waiting.ts';
 
 const shortestDelay = 50;
 const longestDelay = 5_000;
@@ -35,14 +35,17 @@ export interface Connection {
   readonly announce: Announce;
 }
 
-/** Listens from now on. Given once announcements arrive, or when the first attempt failed or takes long. */
-export async function keepListening(connect: Connect): Promise<ChangeFeed> {
+/**
+ * Listens from now on. Given once announcements arrive, or when the first attempt failed or takes long.
+ * @param isHeardFirst whether no change can be read before it is heard of.
+ */
+export async function keepListening(connect: Connect, isHeardFirst = false): Promise<ChangeFeed> {
   const heartbeats = createHeartbeats();
   const listeners = createListeners();
   const closing = new AbortController();
   const firstAttempt = createSignal();
   const status = createStatus(listeners.tell);
-  let delay = shortestDelay;
+  const delay = createDelay();
   const hearing = createHearing(heartbeats.hear, listeners.tell);
 
   /** Listens until announcements no longer arrive. Fails if it cannot connect. */
@@ -52,10 +55,11 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     closing.signal.addEventListener('abort', lose);
     try {
       const connection = await connect(hearing.begin(lost.signal), lost);
+      const arrives = heartbeats.begin(connection.announce, lost.signal);
       do {
-        if (!(await heartbeats.arrives(connection.announce, lost.signal))) break;
+        if (!(await arrives())) break;
         if (status.isListening()) continue;
-        delay = shortestDelay;
+        delay.reset();
         status.set(true, connection.kind);
         firstAttempt.settle();
       } while (await pause(heartbeat, lost.signal));
@@ -70,8 +74,7 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     while (!closing.signal.aborted) {
       await attempt().catch(() => {});
       firstAttempt.settle();
-      await pause(delay, closing.signal);
-      delay = Math.min(delay * 2, longestDelay);
+      await pause(delay.next(), closing.signal);
     }
   })();
   // Not every pooler lets a connection listen: the gateway works without, keeping nothing in memory.
@@ -81,6 +84,7 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     get kind() {
       return status.kind();
     },
+    ...(!isHeardFirst && { catchUp: heartbeats.catchUp }),
     trusts: (userId) => status.isListening() && !hearing.isInDoubt(userId),
     get listening() {
       return status.isListening();
@@ -92,6 +96,21 @@ export async function keepListening(connect: Connect): Promise<ChangeFeed> {
     async close() {
       closing.abort();
       await attempts;
+    },
+  };
+}
+
+/** How long, in milliseconds, it is waited after an attempt that failed: longer after each. */
+function createDelay() {
+  let delay = shortestDelay;
+  return {
+    reset(): void {
+      delay = shortestDelay;
+    },
+    next(): number {
+      const now = delay;
+      delay = Math.min(delay * 2, longestDelay);
+      return now;
     },
   };
 }

@@ -2,12 +2,12 @@
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
+import { pause } from '../waiting.ts';
 import type { Announcer } from './announcer.ts';
 import { heartbeat, isHeartbeat } from './heartbeats.ts';
 import type { Hear } from './keepListening.ts';
 import type { ReadMessages } from './slot.ts';
 import { createVisibility } from './visibility.ts';
-import { pause } from './waiting.ts';
 
 /**
  * Begins to hear messages. From when this is done, none is missed of a change that snapshots do not see yet.

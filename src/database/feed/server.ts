@@ -23,17 +23,17 @@ const switched = 'switched';
  * @param direct reaches the server itself.
  * @param announcing reaches it as the pool does. Heartbeats go that way: where the two have come to lead to different
  * servers, they must not arrive.
- * @param beats how many heartbeats go over one connection.
+ * @param longestUse how long, in milliseconds, heartbeats go over one connection.
  */
 export function listenToServer(
   direct: pg.ClientConfig,
   announcing = direct,
-  beats = 15,
+  longestUse = 30_000,
 ): Promise<ChangeFeed> {
   return keepListening(async (hear, lost) => {
     const [listener, announcer] = await Promise.all([
       openConnection(bounded(direct), lost),
-      createAnnouncer(bounded(announcing), beats, lost),
+      createAnnouncer(bounded(announcing), longestUse, lost),
     ]);
     // A LISTEN would stay in a session that other clients use, to whom its announcements would go.
     if ((await isPooled(listener)) && (await shareSessions(listener, announcer.client)))

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { errorText } from '../../errors.ts';
+import { pause } from '../waiting.ts';
 import { openReplication } from './slot.ts';
-import { pause } from './waiting.ts';
 
 /** What stands in the way, and what to do about it. */
 export interface Obstacle {

@@ -3,7 +3,7 @@
  * first, and may wait there for a synchronous standby.
  */
 
-import { createSignal, pause } from './waiting.ts';
+import { createSignal, pause } from '../waiting.ts';
 
 /** Gives those of the transactions that every snapshot from now on sees, or sees to have failed. */
 export type FindVisible = (transactions: readonly string[]) => Promise<readonly string[]>;

@@ -1,8 +1,8 @@
 /** The way in which a database announces, and switching it to another. `announce_by` in the migrations says why it is so. */
 
 import type pg from 'pg';
+import { pause } from '../waiting.ts';
 import { listen } from './changeFeed.ts';
-import { pause } from './waiting.ts';
 
 /** `both` while a database leaves, or while gateways listen that know of no other way than NOTIFY. */
 export type Way = 'notify' | 'logical' | 'both';

@@ -1,7 +1,7 @@
 /** Where the primary is in its log. */
 
+import { inBatches } from '../inBatches.ts';
 import type { Sql } from '../reader/sql.ts';
-import { inBatches } from './inBatches.ts';
 import { endOfLast, type Position, parsePosition } from './lsn.ts';
 
 /** Whoever has replayed so much has everything that was committed before it was asked for. */

@@ -1,6 +1,6 @@
 /** A standby over all its lives: connected to again and again, and asked how it is while it is well. */
 
-import { createSignal, pause } from '../feed/waiting.ts';
+import { createSignal, pause } from '../waiting.ts';
 import { connectStandby, type Standby, type StandbyOptions } from './standby.ts';
 
 const shortestDelay = 100;

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SetupError, withoutPassword } from '../../errors.ts';
 import type { Bounds } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
-import { inBatches } from '../position/inBatches.ts';
+import { inBatches } from '../inBatches.ts';
 import type { Position } from '../position/lsn.ts';
 import { createTakePosition } from '../position/primary.ts';
 import type { Sql } from '../reader/sql.ts';

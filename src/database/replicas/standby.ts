@@ -6,8 +6,8 @@
 import pg from 'pg';
 import type { Bounds } from '../database.ts';
 import { boundsOnClient, sessionOfOurOwn } from '../database.ts';
+import { inBatches } from '../inBatches.ts';
 import { isPooled } from '../pooler.ts';
-import { inBatches } from '../position/inBatches.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
 import type { TakePosition } from '../position/primary.ts';
 import { boundStatements, createStatementNames } from '../preparedStatements.ts';

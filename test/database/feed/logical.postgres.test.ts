@@ -115,7 +115,7 @@ describe('a change that is announced before it is seen', () => {
       return JSON.stringify(rows);
     };
     const read = async (account: Account) => {
-      const cached = cache.get(account.userId, 'rank');
+      const cached = await cache.get(account.userId, 'rank');
       if (cached) return `cached ${Buffer.from(cached.body)}`;
       const response = await cache.compute(account.userId, 'rank', async () => ({
         response: { status: 200, headers: {}, body: Buffer.from(await ranks(account)) },
@@ -148,7 +148,7 @@ describe('a change that is announced before it is seen', () => {
 
   it('is waited for by who begins to read when its message has gone by', async () => {
     const lost = new AbortController();
-    const announcer = await createAnnouncer(direct, 15, lost);
+    const announcer = await createAnnouncer(direct, 30_000, lost);
     const release = await holdCommits();
     const updating = rankUp(alice);
     await expect.poll(() => feed.trusts(alice.userId), { interval: 2 }).toBe(false);

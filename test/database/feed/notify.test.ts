@@ -615,6 +615,26 @@ describe('a lost connection', () => {
     await expect.poll(() => events).toContain('bob OssmDevice');
   });
 
+  it.concurrent('is caught up with: whatever could be read is heard of, or it is known that it may not be', async (test) => {
+    const { expect } = test;
+    const { line, lost, events, isGone } = await openScene(test);
+    for (let time = 0; time < 5; time++) {
+      const before = events.length;
+      await change();
+      expect(await lost.catchUp?.()).toBe(true);
+      expect(events.length).toBeGreaterThan(before);
+    }
+    // One answer for all who ask at once, and none for those who asked before.
+    const answers = await Promise.all(Array.from({ length: 20 }, () => lost.catchUp?.()));
+    expect(new Set(answers)).toEqual(new Set([true]));
+    line.deafen();
+    expect(await lost.catchUp?.()).toBe(false);
+    line.hold();
+    await isGone();
+    expect(await lost.catchUp?.()).toBe(false);
+    line.release();
+  });
+
   it.concurrent('is left for the server that new connections are led to, though the one before is still there', async (test) => {
     const { expect } = test;
     const { line, lost } = await openScene(test);
@@ -624,7 +644,7 @@ describe('a lost connection', () => {
     const following = await listenToServer(
       { connectionString: line.url, application_name: name },
       undefined,
-      1,
+      1_000,
     );
     test.onTestFinished(() => following.close());
     const heard: string[] = [];
