@@ -56,7 +56,10 @@ function SignedIn({ token, onEnd }: SignedInProps) {
   const isOpen = connection.state === 'open';
   useEffect(() => {
     // The first view comes first.
-    if (isOpen) void loadViews();
+    if (!isOpen) return;
+    const leaving = new AbortController();
+    loadViews(leaving.signal).catch(() => {});
+    return () => leaving.abort();
   }, [isOpen]);
   return (
     <Provider value={client.urql}>

@@ -24,13 +24,14 @@ const Lock = lazy(() => loads.lock().then(({ Lock }) => Lock, unavailable));
 
 /**
  * Loads what the other views need, so that they are there at once, also while the gateway is not: one after the other, while
- * nothing else is to be done.
+ * nothing else is to be done. What cannot be loaded now is when it is shown, or with the next connection.
+ * @param signal aborted when the gateway is away.
  */
-export async function loadViews(): Promise<void> {
+export async function loadViews(signal: AbortSignal): Promise<void> {
   for (const load of Object.values(loads)) {
     await untilIdle();
-    // A view that cannot be loaded now is when it is shown.
-    await load().catch(() => {});
+    if (signal.aborted) return;
+    await load();
   }
 }
 

@@ -184,8 +184,10 @@ it('says that the gateway is gone, comes back with it, and shows what has change
   const { page, complaints } = await browser.open(`${first.url}/console`);
   await signIn(page, alice.token);
   await page.getByText('No program is active').waitFor();
-  // The other views are loaded ahead.
-  await page.waitForLoadState('networkidle');
+  // The other views are loaded ahead, of which this is the last.
+  await page.waitForFunction(() =>
+    performance.getEntriesByType('resource').some(({ name }) => /\/lock-[^/]*\.js$/.test(name)),
+  );
   const marker = await page.evaluate(() => Object.assign(globalThis, { isTheSame: true }).isTheSame);
   expect(marker).toBe(true);
 

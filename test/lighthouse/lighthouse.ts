@@ -12,7 +12,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import lighthouse, { desktopConfig } from 'lighthouse';
+import lighthouse, { type Config, defaultConfig, desktopConfig } from 'lighthouse';
+import { pageFunctions } from 'lighthouse/core/lib/page-functions.js';
 import { launch, type Page } from 'puppeteer-core';
 import { views } from '../browser/views.ts';
 
@@ -23,10 +24,13 @@ const least = 95;
 const attempts = 3;
 const categories = ['performance', 'accessibility', 'best-practices'];
 
-const forms = [
-  { form: 'desktop', config: desktopConfig },
-  { form: 'telephone', config: undefined },
-] as const;
+/**
+ * How fast the machines are, by Lighthouse's own index, on which a processor that is four times slower is that of a telephone
+ * in the middle of the market: the middle of what its documentation gives for them ("Calibrating the CPU slowdown"). On
+ * slower ones, four times as slow is slower than that.
+ */
+const indexOfDesktops = 1_750;
+const usualSlowdown = 4;
 
 const { values: options } = parseArgs({
   options: { only: { type: 'string' }, url: { type: 'string' } },
@@ -63,6 +67,24 @@ async function startGateway(): Promise<{ url: string; close(): Promise<void> }> 
   throw new Error('The gateway has not started.');
 }
 
+/** How fast this machine is: the middle one of several figures, since others may be at work. */
+async function measureIndex(page: Page): Promise<number> {
+  const found: number[] = [];
+  for (let time = 0; time < 5; time++) found.push(await page.evaluate(pageFunctions.computeBenchmarkIndex));
+  return found.sort((one, other) => one - other)[2] ?? indexOfDesktops;
+}
+
+/** The forms that views are measured in, the telephone with a processor as slow as one has, whatever the machine. */
+function formsFor(index: number) {
+  const cpuSlowdownMultiplier = Math.min(usualSlowdown, (usualSlowdown * index) / indexOfDesktops);
+  const { throttling } = defaultConfig.settings ?? {};
+  const telephone: Config = {
+    ...defaultConfig,
+    settings: { ...defaultConfig.settings, throttling: { ...throttling, cpuSlowdownMultiplier } },
+  };
+  return { cpuSlowdownMultiplier, forms: { desktop: desktopConfig, telephone } };
+}
+
 /** Signs the tab in, which it then stays: Lighthouse leaves what the tab has stored. */
 async function signIn(page: Page, url: string): Promise<void> {
   await page.goto(`${url}/console`);
@@ -71,7 +93,7 @@ async function signIn(page: Page, url: string): Promise<void> {
 }
 
 /** The scores of a view, and the audits that keep them from being full. */
-async function measure(page: Page, url: string, config: (typeof forms)[number]['config']) {
+async function measure(page: Page, url: string, config: Config) {
   const result = await lighthouse(
     url,
     { onlyCategories: categories, disableStorageReset: true, logLevel: 'error' },
@@ -108,8 +130,15 @@ const gateway = options.url ? { url: options.url, close: async () => {} } : awai
 const browser = await launch({ executablePath, args: ['--no-sandbox'] });
 try {
   const say = (text: string) => process.stdout.write(`${text}\n`);
+  const blank = await browser.newPage();
+  const index = await measureIndex(blank);
+  await blank.close();
+  const { cpuSlowdownMultiplier, forms } = formsFor(index);
+  say(
+    `Lighthouse's benchmark index is ${Math.round(index)}: the telephone's processor is taken to be ${cpuSlowdownMultiplier.toFixed(1)} times slower.`,
+  );
   say(`${'form'.padEnd(10)} ${'view'.padEnd(22)} ${categories.join('  ')}`);
-  for (const { form, config } of forms) {
+  for (const [form, config] of Object.entries(forms)) {
     const page = await browser.newPage();
     await signIn(page, gateway.url);
     for (const [name, { path }] of Object.entries(views)) {

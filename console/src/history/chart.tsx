@@ -3,7 +3,7 @@
  * those of the legend, which the style sheet gives.
  */
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { unknownCountOf } from '../parts/sums.ts';
@@ -30,8 +30,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
   const select = useRef(onSelect);
   select.current = onSelect;
 
-  // Not as part of the view's own layout: the numbers are on the screen before a slow telephone has drawn it.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = place.current;
     if (!element || groups.length === 0) return;
     const chart = draw(element, {

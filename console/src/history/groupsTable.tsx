@@ -1,5 +1,6 @@
 /** The numbers of the chart as a table. Its periods lead closer, as dragging over the chart does. */
 
+import { useState } from 'preact/hooks';
 import { unknownCountOf } from '../parts/sums.ts';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { lastDayOf, type Period } from './calendar.ts';
@@ -15,33 +16,41 @@ interface GroupsTableProps {
 
 const columns = Object.values(figures);
 
-export function GroupsTable({ groups, by, address }: GroupsTableProps) {
+export function GroupsTable(props: GroupsTableProps) {
+  const [isOpen, setOpen] = useState(false);
   return (
-    <details>
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>The numbers of the chart as a table</summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
-      <section class="scroll history-numbers" tabIndex={0} aria-label="Numbers of the chart">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{{ DAY: 'Day', WEEK: 'Week', MONTH: 'Month' }[by]}</th>
-              {['Sessions', 'Passed', 'Not passed', 'Not known', ...columns.map(({ label }) => label)].map(
-                (name) => (
-                  <th key={name} scope="col" class="number">
-                    {name}
-                  </th>
-                ),
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map((group) => (
-              <Row key={group.period?.date} group={group} by={by} address={address} />
-            ))}
-          </tbody>
-        </table>
-      </section>
+      {/* Hundreds of rows take their time, also where nobody sees them. */}
+      {isOpen && <Table {...props} />}
     </details>
+  );
+}
+
+function Table({ groups, by, address }: GroupsTableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+    <section class="scroll history-numbers" tabIndex={0} aria-label="Numbers of the chart">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{{ DAY: 'Day', WEEK: 'Week', MONTH: 'Month' }[by]}</th>
+            {['Sessions', 'Passed', 'Not passed', 'Not known', ...columns.map(({ label }) => label)].map(
+              (name) => (
+                <th key={name} scope="col" class="number">
+                  {name}
+                </th>
+              ),
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((group) => (
+            <Row key={group.period?.date} group={group} by={by} address={address} />
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

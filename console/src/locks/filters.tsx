@@ -5,6 +5,7 @@ import { graphql } from '../api/graphql.ts';
 import type { LiveResult } from '../api/useLive.ts';
 import { type Address, databaseIdOf, useAddress } from '../parts/address.ts';
 import { messageOf } from '../parts/loaded.tsx';
+import { numberText } from '../parts/number.ts';
 import { firstPage } from '../parts/paging.tsx';
 
 /** How many sessions there are of which state and template. */
@@ -118,6 +119,6 @@ function count<Group extends { readonly sessionCount: number }>(
   }
   return [...counts].map(([value, { text, sessions }]) => ({
     value,
-    text: `${text} (${sessions.toLocaleString()})`,
+    text: `${text} (${numberText(sessions)})`,
   }));
 }

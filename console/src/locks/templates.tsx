@@ -6,6 +6,7 @@ import type { LiveResult } from '../api/useLive.ts';
 import { useAddress } from '../parts/address.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
+import { numberText } from '../parts/number.ts';
 import { firstPage } from '../parts/paging.tsx';
 import { duration, Time } from '../parts/time.tsx';
 
@@ -49,7 +50,7 @@ export function LockTemplates({ result }: { result: LiveResult<ResultOf<typeof l
             </ul>
             {lockTemplates.totalCount > lockTemplates.nodes.length && (
               <p class="hint">
-                The newest {lockTemplates.nodes.length} of {lockTemplates.totalCount.toLocaleString()}.
+                The newest {lockTemplates.nodes.length} of {numberText(lockTemplates.totalCount)}.
               </p>
             )}
           </>

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { Badge } from '../parts/badge.tsx';
 import { Empty } from '../parts/loaded.tsx';
+import { numberText } from '../parts/number.ts';
 import { Time, TimeAgo } from '../parts/time.tsx';
 import type { Viewer } from './query.ts';
 
@@ -93,9 +94,7 @@ function Devices<Device extends Seen>({ devices, kind, children: describe }: Dev
           );
         })}
       </ul>
-      {totalCount > nodes.length && (
-        <p class="hint">Those seen last, of {totalCount.toLocaleString()} in all.</p>
-      )}
+      {totalCount > nodes.length && <p class="hint">Those seen last, of {numberText(totalCount)} in all.</p>}
     </>
   );
 }

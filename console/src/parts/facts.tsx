@@ -1,6 +1,7 @@
 /** Names and values: figures to be seen at a glance, and facts to be read. What nobody knows is left out. */
 
 import type { ComponentChildren } from 'preact';
+import { numberText } from './number.ts';
 
 type Named = readonly (readonly [name: string, value: ComponentChildren])[];
 
@@ -20,7 +21,7 @@ export function Figures({ label, of }: FiguresProps) {
         {shown.map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{typeof value === 'number' ? value.toLocaleString() : value}</dd>
+            <dd>{typeof value === 'number' ? numberText(value) : value}</dd>
           </div>
         ))}
       </dl>

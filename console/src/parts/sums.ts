@@ -1,5 +1,7 @@
 /** What training sessions, and the segments of one, come to together. */
 
+import { numberText } from './number.ts';
+
 interface Segment {
   readonly passed?: boolean | null | undefined;
   readonly points?: number | null | undefined;
@@ -28,16 +30,18 @@ export const passedCountOf = (segments: readonly Segment[]): number =>
 export function passedText(segments: readonly Segment[]): string {
   if (segments.length === 0) return nothing;
   const unknown = segments.filter(({ passed }) => passed == null).length;
-  const text = `${passedCountOf(segments).toLocaleString()} of ${segments.length.toLocaleString()}`;
-  return unknown === 0 ? text : `${text}, ${unknown.toLocaleString()} not known`;
+  const text = `${numberText(passedCountOf(segments))} of ${numberText(segments.length)}`;
+  return unknown === 0 ? text : `${text}, ${numberText(unknown)} not known`;
 }
 
 /** The points of all; null where none has any. */
 export const pointsOf = (segments: readonly Segment[]): number | null =>
   sumOf(segments, ({ points }) => points);
 
-export const pointsText = (segments: readonly Segment[]): string =>
-  pointsOf(segments)?.toLocaleString() ?? nothing;
+export function pointsText(segments: readonly Segment[]): string {
+  const points = pointsOf(segments);
+  return points === null ? nothing : numberText(points);
+}
 
 /** The average of the grades that are known; null where none is. */
 export function averageGradeOf(segments: readonly Segment[]): number | null {

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { language } from './language.ts';
+import { numberText } from './number.ts';
 
 /** The time zone of the browser, such as `Europe/Berlin`. */
 export const timeZone = knownZone(Intl.DateTimeFormat().resolvedOptions());
@@ -81,6 +82,6 @@ export function duration(seconds: number): string {
   return parts
     .slice(first, first + 2)
     .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count.toLocaleString()}\u00a0${unit}`)
+    .map(([count, unit]) => `${numberText(count)}\u00a0${unit}`)
     .join(' ');
 }

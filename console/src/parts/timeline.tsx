@@ -1,5 +1,6 @@
 /** Segments one after the other: a bar on which each is as long as it lasts, and below it what they are. */
 
+import { numberText } from './number.ts';
 import { duration } from './time.tsx';
 
 export interface TimelinePart {
@@ -46,9 +47,7 @@ export function Timeline({ label, parts }: TimelineProps) {
           <li key={key}>
             <i data-kind={kind} aria-hidden="true" />
             <b>{name}</b>{' '}
-            {times != null && times !== 1
-              ? `${times.toLocaleString()} × ${duration(seconds)}`
-              : duration(seconds)}
+            {times != null && times !== 1 ? `${numberText(times)} × ${duration(seconds)}` : duration(seconds)}
           </li>
         ))}
       </ol>

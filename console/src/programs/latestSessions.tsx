@@ -2,6 +2,7 @@
 
 import type { ProgramQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
+import { numberText } from '../parts/number.ts';
 import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 
@@ -39,7 +40,7 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
       {totalCount > nodes.length && (
         <p>
           <a href={`/console/history?program=${databaseId}`}>
-            All {totalCount.toLocaleString()} sessions with it, in the history
+            All {numberText(totalCount)} sessions with it, in the history
           </a>
         </p>
       )}

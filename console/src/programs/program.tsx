@@ -16,6 +16,7 @@ import { Badges, Length } from './card.tsx';
 import { partsOf } from './fields.ts';
 import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
+import { numberText } from '../parts/number.ts';
 
 const program = graphql(`
   query Program($databaseId: Int!) {
@@ -131,7 +132,7 @@ function Whole({ program }: { program: Found }) {
 const factsOf = ({ handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt }: Found) =>
   [
     ['Hands-free', handsFreeMode ? 'Yes' : 'No'],
-    ['Target depth', `${targetDepth.toLocaleString()} ± ${targetWindow.toLocaleString()}`],
+    ['Target depth', `${numberText(targetDepth)} ± ${numberText(targetWindow)}`],
     ['Made for the toy', toyId],
     ['Created', <Time key="created" at={createdAt} />],
     ['Edited', <Time key="edited" at={updatedAt} />],
