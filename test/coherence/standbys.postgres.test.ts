@@ -53,8 +53,8 @@ interface Watched {
   readonly gateway: TestGateway;
   /** What it knows: the announcements that it has processed, and the writes through it. */
   readonly floor: Floor;
-  /** Of each viewer, what they have read through it, where nothing comes out of the cache. */
-  readonly read: Map<number, Floor> | undefined;
+  /** What it has shown to each viewer, heard of or not. */
+  readonly shown: Map<number, Floor>;
 }
 
 const acknowledged = new Floor();
@@ -98,12 +98,12 @@ async function openGateways(wanted: FeedKind): Promise<Watched[]> {
     const database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
     const openChangeFeed = () => database.openChangeFeed({ wanted, chosen() {} });
     const gateway = await openTestGateway({ ...database, openChangeFeed }, { standbys, ...options });
-    return watch(gateway, options.cacheBytes === 0);
+    return watch(gateway);
   };
   return [await start(), await start({ cacheBytes: 0 }), await start()];
 }
 
-function watch(gateway: TestGateway, remembers: boolean): Watched {
+function watch(gateway: TestGateway): Watched {
   const floor = new Floor();
   gateway.feed.subscribe((change: Change) => {
     if (change.kind === 'all') {
@@ -113,24 +113,22 @@ function watch(gateway: TestGateway, remembers: boolean): Watched {
       floor.raise([[`${table} ${id}`, Number(count)]]);
     }
   });
-  return { gateway, floor, read: remembers ? new Map() : undefined };
+  return { gateway, floor, shown: new Map() };
 }
 
 async function read(place: number, account: Account, request: Read, brings: boolean): Promise<Seen> {
-  const { gateway, floor, read: before } = at(gateways, place);
+  const { gateway, floor, shown } = at(gateways, place);
+  const shownBefore = shown.get(account.userId) ?? new Floor();
+  shown.set(account.userId, shownBefore);
   const begun = gateway.feed.listening ? floor.copy() : acknowledged.copy();
   const known = brings ? written.get(account.userId) : undefined;
   if (known) begun.activations.push(known.activation);
-  begun.raiseTo(before?.get(account.userId) ?? new Floor());
+  begun.raiseTo(shownBefore);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;
   const data = await ask(gateway, account.token, request, known?.position);
   if (data === rejected) throw new Error(`${what} was rejected`);
   const seen = { what, userId: account.userId, floor: begun, ...request.see(data) };
-  if (before) {
-    const all = before.get(account.userId) ?? new Floor();
-    all.raise(seen.counts);
-    before.set(account.userId, all);
-  }
+  shownBefore.raise(seen.counts);
   return seen;
 }
 
