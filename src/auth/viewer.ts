@@ -93,10 +93,11 @@ export function createViewers(
     },
 
     async isValid({ id, tokenId }) {
-      return (
-        tokenId !== undefined &&
-        (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0
-      );
+      if (tokenId === undefined) return false;
+      const isThere = (await sql.count('ApiToken', { id: tokenId, userId: id, revokedAt: null })) > 0;
+      // Whoever was told so is not taken for somebody any more, also before that is announced.
+      if (!isThere) known.forget(id);
+      return isThere;
     },
   };
 }
@@ -135,19 +136,25 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
   const latest = createLatestDigests();
   /** Whose tokens may have changed since the look-up under way began. */
   const changed = { users: new Set<number>(), anybody: false };
+
+  /** No token is kept that may be no more. */
+  function forget(userId: number): void {
+    latest.clear();
+    changed.users.add(userId);
+    for (const digest of [...(digests.get(userId) ?? [])]) known.delete(digest);
+  }
+
   feed.subscribe((change) => {
     if (!concernsTokens(change)) return;
-    // No token is kept that may be no more.
+    if (change.kind === 'user') return forget(change.userId);
     latest.clear();
-    if (change.kind === 'all') {
-      changed.anybody = true;
-      known.clear();
-    } else {
-      changed.users.add(change.userId);
-      for (const digest of [...(digests.get(change.userId) ?? [])]) known.delete(digest);
-    }
+    changed.anybody = true;
+    known.clear();
   });
   return {
+    /** Must be called when one of the user's is found to be no more. */
+    forget,
+
     /** Must be called before tokens are looked up which may be added. */
     beginLookUp() {
       changed.users.clear();

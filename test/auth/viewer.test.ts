@@ -85,6 +85,16 @@ describe('authenticate', () => {
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(false);
   });
 
+  it('refuses a token that was found to be no more, announced or not', async () => {
+    const silent = createFakeFeed();
+    const unheard = createViewers(database.sql, silent.feed, 300);
+    await unheard.authenticate(`Bearer ${token}`);
+    await revokeToken(database.client, tokenId);
+    expect(unheard.known(`Bearer ${token}`)).toEqual({ id: userId, tokenId });
+    expect(await unheard.isValid({ id: userId, tokenId })).toBe(false);
+    expect(unheard.known(`Bearer ${token}`)).toBeUndefined();
+  });
+
   it('finds a token valid for its own user alone', async () => {
     expect(await viewers.isValid({ id: userId, tokenId })).toBe(true);
     expect(await viewers.isValid({ id: userId + 1, tokenId })).toBe(false);

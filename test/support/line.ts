@@ -17,6 +17,8 @@ export interface Line {
   hold(): void;
   /** Passes everything on but notifications and what is read from the log, as some poolers do. */
   deafen(): void;
+  /** Passes on those as well that come from now on, over the connections that there are. */
+  hear(): void;
   /** Drops what was held, and passes on what comes anew, those included. */
   release(): void;
   /** From now on, has new connections lead to another database of the server, as if to another server. */
@@ -91,6 +93,9 @@ export async function openLine(target: Target): Promise<Line> {
     },
     deafen() {
       deaf = true;
+    },
+    hear() {
+      deaf = false;
     },
     release() {
       holding = false;

@@ -11,7 +11,7 @@ import { isPooled, shareSessions } from '../pooler.ts';
 import { createAnnouncer } from './announcer.ts';
 import { type ChangeFeed, type FeedKind, listen } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
-import { heartbeat, isHeartbeat } from './heartbeats.ts';
+import { type Announce, heartbeat, isHeartbeat } from './heartbeats.ts';
 import { keepListening } from './keepListening.ts';
 
 /** What is announced when a database is switched from one way to another. */
@@ -39,6 +39,7 @@ export function listenToServer(
     if ((await isPooled(listener)) && (await shareSessions(listener, announcer.client)))
       throw new Error('the pooler does not give each connection a session of its own');
     let kind: FeedKind = 'notify';
+    let isChosen = false;
     listener.on('notification', ({ payload = '' }) => {
       // Who reads messages as well misses nothing by a switch, and heartbeats are to prove that messages arrive.
       const isForOthers = kind === 'logical' && (payload === switched || isHeartbeat(payload));
@@ -52,18 +53,31 @@ export function listenToServer(
       get kind() {
         return kind;
       },
-      async announce(payload) {
+      // Not all who announce see to it what becomes of a failure.
+      announce: orLose(lost, async (payload) => {
         const way = await announcer.announce(payload);
+        const isFirst = !isChosen;
+        isChosen = true;
         if (way === kind) return;
-        if (kind === 'logical') throw new Error('changes are announced in another way now');
+        // Once it is listened, to begin with messages would miss what comes before them.
+        if (!isFirst) throw new Error('changes are announced in another way now');
         kind = way;
         const { hearMessages } = await import('./messages.ts');
         await hearMessages(direct, announcer, hear, lost);
         await announcer.announce(payload);
-      },
+      }),
     };
   });
 }
+
+/** Has the connections given up when it fails. */
+const orLose =
+  (lost: AbortController, announce: Announce): Announce =>
+  (payload) =>
+    announce(payload).catch((error: unknown) => {
+      lost.abort();
+      throw error;
+    });
 
 const bounded = (connection: pg.ClientConfig): pg.ClientConfig => ({
   ...connection,

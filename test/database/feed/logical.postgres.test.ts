@@ -17,6 +17,7 @@ import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type TestDatabase, withClient } from '../../support/gateway.ts';
+import { openLine } from '../../support/line.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { endProcesses, startCli, written } from '../../support/processes.ts';
 
@@ -316,6 +317,25 @@ describe('a database that is switched', () => {
     await writer.end();
     await isListening('logical');
     expect(told.at(-1)).toBe('all, true');
+    await announceBy(database.pool, 'notify');
+    await isListening('notify');
+  });
+
+  it('is noticed by who is caught up with, before it is told: what came meanwhile may have been missed', async () => {
+    const line = await openLine(database);
+    const following = await listenToServer({ connectionString: line.url }, direct);
+    expect([following.listening, following.kind]).toEqual([true, 'notify']);
+    const heard: string[] = [];
+    following.subscribe(({ kind }) => heard.push(kind));
+    line.deafen();
+    await announceBy(database.pool, 'logical');
+    await rankUp(alice);
+    line.hear();
+    expect(await following.catchUp?.()).toBe(false);
+    await expect.poll(() => heard, { timeout: 10_000, interval: 5 }).toEqual(['all', 'all']);
+    expect([following.listening, following.kind]).toEqual([true, 'logical']);
+    await following.close();
+    await line.close();
     await announceBy(database.pool, 'notify');
     await isListening('notify');
   });

@@ -662,6 +662,32 @@ describe('a lost connection', () => {
     await other.close();
   });
 
+  it.concurrent('is lost when it cannot announce over a new connection, whoever waits for it to be caught up with', async (test) => {
+    const { expect } = test;
+    const { line } = await openScene(test);
+    const announcing = await openLine(database);
+    const following = await listenToServer(
+      { connectionString: line.url },
+      { connectionString: announcing.url },
+      500,
+    );
+    test.onTestFinished(async () => {
+      await following.close();
+      await announcing.close();
+    });
+    expect(following.listening).toBe(true);
+    // From here on new connections fail, and those that there are stay.
+    const nowhere = new URL(announcing.url);
+    nowhere.pathname = `/${'x'.repeat(nowhere.pathname.length - 1)}`;
+    announcing.redirect({ pool: new pg.Pool({ connectionString: nowhere.href }) });
+    const end = Date.now() + 10_000;
+    while (following.listening && Date.now() < end) {
+      await following.catchUp?.();
+      await timers.setTimeout(10);
+    }
+    expect(following.listening).toBe(false);
+  });
+
   it.concurrent('is none that listens, where announcements never arrive', async (test) => {
     const { expect } = test;
     const { line } = await openScene(test);
