@@ -137,13 +137,12 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
   /** Whose tokens may have changed since the look-up under way began. */
   const changed = { users: new Set<number>(), anybody: false };
 
-  /** No token is kept that may be no more. */
+  /** No token is kept that may be no more. Must also be called when one is found to be no more. */
   function forget(userId: number): void {
     latest.clear();
     changed.users.add(userId);
     for (const digest of [...(digests.get(userId) ?? [])]) known.delete(digest);
   }
-
   feed.subscribe((change) => {
     if (!concernsTokens(change)) return;
     if (change.kind === 'user') return forget(change.userId);
@@ -152,9 +151,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     known.clear();
   });
   return {
-    /** Must be called when one of the user's is found to be no more. */
     forget,
-
     /** Must be called before tokens are looked up which may be added. */
     beginLookUp() {
       changed.users.clear();
