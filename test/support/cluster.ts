@@ -56,6 +56,8 @@ export interface Cluster {
   addStandby(of?: ClusterServer): Promise<Standby>;
   /** Waits until the standbys have replayed what the server has written, all of the cluster's if none are named. */
   isReplayed(standbys?: readonly Standby[], from?: ClusterServer): Promise<void>;
+  /** Waits until the standbys have what the server has written, replayed or not. */
+  isReceived(standbys: readonly Standby[]): Promise<void>;
   /** Stops and deletes everything. */
   stop(): Promise<void>;
 }
@@ -99,7 +101,8 @@ export async function startCluster(
       standbys,
       createDatabase: (name) => createDatabase(first.server.url, name),
       addStandby,
-      isReplayed: (which = standbys, from = first.server) => isReplayed(from, which),
+      isReplayed: (which = standbys, from = first.server) => haveAll('replay', from, which),
+      isReceived: (which) => haveAll('receive', first.server, which),
       stop,
     };
   } catch (error) {
@@ -244,15 +247,20 @@ async function asStandby(member: Member, of: ClusterServer): Promise<Standby> {
   };
 }
 
-async function isReplayed(from: ClusterServer, standbys: readonly Standby[]): Promise<void> {
+/** Waits until the standbys have received, or replayed, what the server has written. */
+async function haveAll(
+  what: 'receive' | 'replay',
+  from: ClusterServer,
+  standbys: readonly Standby[],
+): Promise<void> {
   const [written] = await from.query<{ position: string }>('SELECT pg_current_wal_insert_lsn() AS position');
   if (!written) throw new Error(`${from.name} does not say where it is`);
   for (const standby of standbys)
-    await until(`${standby.name} has replayed ${written.position}`, async () => {
-      const [row] = await standby.query<{ replayed: boolean }>(
-        `SELECT pg_last_wal_replay_lsn() >= '${written.position}' AS replayed`,
+    await until(`the ${what} of ${standby.name} has come to ${written.position}`, async () => {
+      const [row] = await standby.query<{ isThere: boolean }>(
+        `SELECT pg_last_wal_${what}_lsn() >= '${written.position}' AS "isThere"`,
       );
-      return row?.replayed === true;
+      return row?.isThere === true;
     });
 }
 

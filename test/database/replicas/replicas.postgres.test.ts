@@ -128,6 +128,13 @@ const setActive = (account: Account, template: number) =>
     name,
   );
 
+/** A change that is announced to nobody. */
+const setSilently = (account: Account, template: number) =>
+  cluster.primary.query(
+    `ALTER TABLE "User" DISABLE TRIGGER USER; UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${account.userId}; ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_update`,
+    name,
+  );
+
 const activate = (gateway: TestGateway, { token }: Account, template: number) =>
   postJson(gateway, token, `/dtt/templates/${template}`, { isActive: true });
 
@@ -181,13 +188,71 @@ describe('reads', () => {
     expect((await activate(gateway, alice, template)).status).toBe(200);
     expect(await activeOf(gateway, alice)).toBe(template);
     // Announced to nobody: only who was at the primary can know.
-    await cluster.primary.query(
-      `ALTER TABLE "User" DISABLE TRIGGER USER; UPDATE "User" SET "activeTemplateId" = ${at(alice.dttTemplates, 2)} WHERE id = ${alice.userId}; ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_update`,
-      name,
-    );
+    await setSilently(alice, at(alice.dttTemplates, 2));
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
     await resume();
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+
+  it('are as new as the commit of what was heard of, and not as the statement that wrote it', async () => {
+    const gateway = await start();
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const before = await activeOf(gateway, alice);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await writer.connect();
+    await writer.query('BEGIN');
+    await writer.query(`UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${alice.userId}`);
+    // By what comes behind that, the standbys have replayed where it was written.
+    await setActive(bobby, at(bobby.dttTemplates, 1));
+    await cluster.isReplayed(pair);
+    await pause();
+    const heard = new Promise<void>((settle) => {
+      gateway.feed.subscribe(
+        (change) => change.kind === 'user' && change.userId === alice.userId && settle(),
+      );
+    });
+    await writer.query('COMMIT');
+    await writer.end();
+    await heard;
+    expect(await activeOf(gateway, alice)).toBe(template);
+  });
+
+  it('are as new as what the primary has shown, though it was never heard of', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    await activeOf(gateway, alice);
+    await pause();
+    await setActive(alice, at(alice.dttTemplates, 1));
+    await expect.poll(() => activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 1));
+    // So much reaches the standbys, and nothing of what comes behind it.
+    await cluster.isReceived(pair);
+    for (const { upstream } of pair) upstream.hold();
+    await setSilently(alice, at(alice.dttTemplates, 2));
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+    await resume();
+    for (const standby of pair)
+      await expect
+        .poll(() => standby.query('SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn() AS "isDone"'))
+        .toEqual([{ isDone: true }]);
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+
+  it('are as new as what another standby has shown, though it was never heard of', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    const before = await activeOf(gateway, alice);
+    const template = at(alice.dttTemplates, at(alice.dttTemplates, 1) === before ? 2 : 1);
+    const counts = figuresOf(gateway).standbys.map(({ reads }) => reads);
+    await activeOf(gateway, alice);
+    const own = figuresOf(gateway).standbys.findIndex(({ reads }, index) => reads > at(counts, index));
+    const [standby, other] = [at(pair, own), at(pair, 1 - own)];
+    await other.pauseReplay();
+    await setSilently(alice, template);
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    await standby.stop('immediate');
+    expect(await activeOf(gateway, alice)).toBe(template);
+    await standby.start();
   });
 });
 
