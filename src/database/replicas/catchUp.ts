@@ -13,7 +13,7 @@ import type { Standby } from './standby.ts';
 const longest = 2_000;
 const pause = 5;
 
-/** After so long, in milliseconds, what still runs does not end because it waits for a standby, or is no commit at all. */
+/** After so long, in milliseconds, a commit that a standby has shown has ended, or waits for another standby. */
 const longestUnknown = 500;
 
 /** Transactions below the bound that the primary does not show the end of. What never began is not below it. */
@@ -25,6 +25,13 @@ const open = `WITH now AS MATERIALIZED (SELECT pg_current_snapshot() AS seen)
 
 const stillOpen = `SELECT id FROM unnest($1::text[]) AS id
   WHERE NOT pg_visible_in_snapshot(id::xid8, pg_current_snapshot())`;
+
+/**
+ * Those that wait for a synchronous standby with their commit: which one, only some roles may see. The server tells the
+ * lower half of their numbers.
+ */
+const waiting = `SELECT id FROM unnest($1::text[]) AS id WHERE EXISTS (
+  SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid::text::bigint = id::bigint & 4294967295)`;
 
 interface Transaction {
   readonly id: string;
@@ -46,7 +53,9 @@ export async function catchUp(primary: Pick<Sql, 'run'>, standby: Standby): Prom
   left = shown ?? left;
   while (left.length > 0) {
     const waited = performance.now() - began;
-    if (!shown && waited > longestUnknown && !(await hasWaiting(primary))) return;
+    // What still runs then has shown nothing.
+    if (!shown && waited > longestUnknown) left = await idsOf(waiting, left);
+    if (left.length === 0) return;
     if (waited > longest) throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
     await sleep(pause);
     left = await idsOf(stillOpen, left);
@@ -56,10 +65,4 @@ export async function catchUp(primary: Pick<Sql, 'run'>, standby: Standby): Prom
 async function nextTransaction(primary: Pick<Sql, 'run'>): Promise<string> {
   const [row] = await primary.run<Transaction>('SELECT pg_current_xact_id()::text AS id', []);
   return row?.id ?? '0';
-}
-
-/** Whether a commit waits for a synchronous standby. Which one, only some roles may see. */
-async function hasWaiting(primary: Pick<Sql, 'run'>): Promise<boolean> {
-  const rows = await primary.run(`SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1`, []);
-  return rows.length > 0;
 }

@@ -411,14 +411,19 @@ describe('whoever runs it', () => {
 });
 
 describe('what a standby shows before its primary', () => {
-  /** A commit that waits for the second standby, which hears nothing: the first one shows it. */
-  async function commitInLimbo(account: Account, template: number): Promise<void> {
+  /** From here on commits wait for the second standby, which hears nothing. */
+  async function keepWaiting(): Promise<void> {
     await cluster.primary.set('synchronous_standby_names', 'standby2');
     // Its processes take it up one after the other.
     const syncs = () => cluster.primary.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
     await expect.poll(async () => (await syncs()).length).toBe(1);
     await sleep(200);
     at(pair, 1).upstream.hold();
+  }
+
+  /** A commit that waits for the second standby: the first one shows it. */
+  async function commitInLimbo(account: Account, template: number): Promise<void> {
+    await keepWaiting();
     // Acknowledged only when the standby has it.
     setActive(account, template).catch(() => {});
   }
@@ -459,6 +464,26 @@ describe('what a standby shows before its primary', () => {
     await expect(activeOf(gateway, alice, headers)).rejects.toThrow(/does not show everything yet/);
     await letGo();
     expect(await activeOf(gateway, alice, headers)).toBe(template);
+    await at(pair, 0).start();
+  });
+
+  it('is not waited for in what only runs for long, whatever commits wait by then, when the standby is gone', async () => {
+    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const before = await activeOf(gateway, alice);
+    const writer = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+    await writer.connect();
+    await writer.query('BEGIN');
+    await writer.query(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
+    await keepWaiting();
+    await at(pair, 0).stop('immediate');
+    const reading = activeOf(gateway, alice);
+    await sleep(50);
+    setActive(bobby, at(bobby.dttTemplates, 1)).catch(() => {});
+    expect(await reading).toBe(before);
+    await letGo();
+    await writer.query('ROLLBACK');
+    await writer.end();
     await at(pair, 0).start();
   });
 
