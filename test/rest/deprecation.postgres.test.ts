@@ -76,7 +76,7 @@ beforeAll(async () => {
     if ('status' in task) return send(exchange, task);
     const { cacheKey } = task;
     const made =
-      responseCache.get(viewer.id, cacheKey ?? '') ??
+      (await responseCache.get(viewer.id, cacheKey ?? '')) ??
       (await runWork(task.prepare(), { viewer, cacheKey }, responseCache));
     if ('body' in made) send(exchange, made);
   }).listen(0, '127.0.0.1');

@@ -83,7 +83,8 @@ it('what was written at the server that has taken over is shown, or the gateway 
   await expect.poll(() => gateway.feed.listening, { timeout: 20_000 }).toBe(true);
   expect([await activeOf(gateway), await activeOf(gateway, lost)]).toEqual([second, second]);
 
-  // It hears of nothing for a moment.
+  // All that it has shown is heard of; then it hears of nothing for a moment.
+  expect(await activeOf(gateway)).toBe(second);
   lines.standby.deafen();
   const position = await activate(other, third);
   expect(await activeOf(gateway)).toBe(second);
