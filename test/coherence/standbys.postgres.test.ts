@@ -308,6 +308,17 @@ async function hasHeardAll({ gateway, floor }: Watched): Promise<void> {
   await expect.poll(behind, { interval: 2, timeout: 10_000 }).toEqual([]);
 }
 
+const enoughReads = 5;
+
+/** How much was read from the standby from which least was. */
+function fewestReads(): number {
+  const figures = gateways.flatMap(({ gateway }) => gateway.replicas?.figures() ?? []);
+  const byStandby = [0, 1].map((index) =>
+    figures.reduce((sum, { standbys }) => sum + at(standbys, index).reads, 0),
+  );
+  return Math.min(...byStandby);
+}
+
 describe.each(['notify', 'logical'] as const)('no read is older than what was known by %s', (feed) => {
   beforeAll(async () => {
     gateways = await openGateways(feed);
@@ -338,7 +349,8 @@ describe.each(['notify', 'logical'] as const)('no read is older than what was kn
           for (const [index] of lines.entries()) await mend(index);
         },
       );
-      for (let next = seed; Date.now() < end; next++)
+      // On a slow machine one program may take all the time, and fail the standbys from its beginning.
+      for (let next = seed; Date.now() < end || fewestReads() <= enoughReads; next++)
         await fc.assert(property, { seed: next, numRuns: 1, endOnFailure: true });
     },
     timeLimit + 60_000,
@@ -346,10 +358,6 @@ describe.each(['notify', 'logical'] as const)('no read is older than what was kn
 
   it('from both standbys', () => {
     // Otherwise all this would have shown that PostgreSQL is coherent.
-    const figures = gateways.flatMap(({ gateway }) => gateway.replicas?.figures() ?? []);
-    const byStandby = [0, 1].map((index) =>
-      figures.reduce((sum, { standbys }) => sum + at(standbys, index).reads, 0),
-    );
-    expect(Math.min(...byStandby)).toBeGreaterThan(5);
+    expect(fewestReads()).toBeGreaterThan(enoughReads);
   });
 });
