@@ -43,7 +43,7 @@ const burst = { lasts: 100, factor: 3 };
 const remembered = 1_000;
 
 /** In milliseconds: it is overload no more when nobody has waited for so long, or many that come at once would prolong it. */
-const relieved = 50;
+const relieved = 200;
 
 /**
  * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which

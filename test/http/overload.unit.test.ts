@@ -30,11 +30,14 @@ function open(duration = (running: number) => 4 * Math.max(1, running / 2), conn
     return { who, isTurnedAway, took: performance.now() - began };
   }
 
-  /** So many requests a second, by the clock, of whoever it says. */
-  async function load(rate: number, milliseconds: number, next: () => number) {
+  /**
+   * So many requests a second, by the clock, of whoever it says.
+   * @param apart how long after each the next one comes, as a multiple of what is usual.
+   */
+  async function load(rate: number, milliseconds: number, next: () => number, apart = () => 1) {
     const asked: ReturnType<typeof ask>[] = [];
-    for (let time = 1; time <= milliseconds; time++) {
-      while (asked.length < (time * rate) / 1_000) asked.push(ask(next()));
+    for (let time = 1, due = 0; time <= milliseconds; time++) {
+      for (; due < time; due += (apart() * 1_000) / rate) asked.push(ask(next()));
       await vi.advanceTimersByTimeAsync(1);
     }
     await vi.advanceTimersByTimeAsync(5_000);
@@ -85,6 +88,26 @@ it('serves all that can be served under any load, hardly later than ever, and te
   const afterwards = await load(0.8 * capacity, 3_000, everybody);
   expect(afterwards.filter(({ isTurnedAway }) => isTurnedAway)).toEqual([]);
 });
+
+it.each([1.2, 1.3, 1.4])(
+  'has nobody wait for long where a little more comes than can be served, at random: %d times as much',
+  async (factor) => {
+    // Always the same, by a generator of Park and Miller.
+    let state = 55_555;
+    const exponential = () => {
+      state = (state * 48_271) % 2_147_483_647;
+      return -Math.log(state / 2_147_483_647);
+    };
+    const { load } = open((running) => 2 * Math.max(1, running / 2) * (1 + exponential()));
+    let asked = 0;
+    const all = await load(factor * capacity, 8_000, () => asked++ % 1_000, exponential);
+    const later = all.slice(all.length / 4);
+    const accepted = later.filter(({ isTurnedAway }) => !isTurnedAway);
+    expect(accepted.length / 6).toBeGreaterThan(0.9 * capacity);
+    expect(p99(accepted)).toBeLessThan(60);
+    expect(p99(later.filter(({ isTurnedAway }) => isTurnedAway))).toBeLessThan(50);
+  },
+);
 
 it('has who floods wait behind themselves', async () => {
   const { load } = open();
