@@ -169,6 +169,21 @@ it('opens the subscription behind a view in GraphiQL', async () => {
   expect(complaints).toEqual([]);
 });
 
+it('leaves what is typed as it is while it is searched for, and has what was gone back to', async () => {
+  const { page, complaints } = await openView(views.programs);
+  const field = page.getByLabel('Search by name');
+  await field.pressSequentially('Beginner ');
+  await page.waitForURL(/search=Beginner$/);
+  await field.pressSequentially('Program');
+  await page.waitForURL(/search=Beginner(\+|%20)Program$/);
+  expect(await field.inputValue()).toBe('Beginner Program');
+  await page.getByRole('main').getByRole('link', { name: 'Beginner Program' }).first().click();
+  await page.goBack();
+  await page.waitForURL(/search=Beginner(\+|%20)Program$/);
+  await expect.poll(() => field.inputValue()).toBe('Beginner Program');
+  expect(complaints).toEqual([]);
+});
+
 it('says that one date is after the other, and comes back from a session to what was chosen', async () => {
   const { page, complaints } = await openView(views.history);
   await page.getByLabel('Result').selectOption('Passed');

@@ -3,10 +3,9 @@
 import type { ProgramFieldsFragment } from '../../generated/graphql.ts';
 import { Badge } from '../parts/badge.tsx';
 import { counted } from '../parts/counted.ts';
-import { duration } from '../parts/time.tsx';
+import { countParts, programDuration, timelineParts } from '../parts/programSegments.ts';
 import { Timeline } from '../parts/timeline.tsx';
 import { ActivateButton } from './activation.tsx';
-import { countOf, isAtLeast, lengthOf, partsOf } from './fields.ts';
 
 interface ProgramCardProps {
   program: ProgramFieldsFragment;
@@ -22,7 +21,7 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
       </h3>
       {tagline != null && <p>{tagline}</p>}
       <Length segments={segments} />
-      {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />}
+      {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
       <div class="foot">
         <Badges of={program} />
         <ActivateButton program={program} onClick={onActivate} />
@@ -39,11 +38,10 @@ export const Badges = ({ of: { isPublic, isImported } }: { of: ProgramFieldsFrag
 
 export function Length({ segments }: Pick<ProgramFieldsFragment, 'segments'>) {
   if (segments.length === 0) return <p class="hint">It has no segments.</p>;
-  const [count, inAll] = [segments.length, countOf(segments)];
+  const [count, inAll] = [segments.length, countParts(segments)];
   return (
     <p class="hint">
-      {isAtLeast(segments) && 'At least '}
-      {duration(lengthOf(segments))} in{' '}
+      {programDuration(segments)} in{' '}
       {inAll === count
         ? counted(count, 'segment')
         : `${counted(inAll, 'part')} of ${counted(count, 'segment')}`}

@@ -8,12 +8,12 @@ import { databaseIdOf } from '../parts/address.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Missing } from '../parts/missing.tsx';
+import { timelineParts } from '../parts/programSegments.ts';
 import { Time } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { View } from '../parts/view.tsx';
 import { ActivateButton, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
 import { Badges, Length } from './card.tsx';
-import { partsOf } from './fields.ts';
 import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
 import { numberText } from '../parts/number.ts';
@@ -98,7 +98,7 @@ function Whole({ program }: { program: Found }) {
         {tagline != null && <p class="tagline">{tagline}</p>}
         {description != null && <p class="prose">{description}</p>}
         <Length segments={segments} />
-        {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={partsOf(segments)} />}
+        {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
         {message != null && (
           <figure class="message">
             <figcaption class="hint">It says to the one who trains:</figcaption>

@@ -1,6 +1,6 @@
 /** The controls above the list of programs. All of them write into the address. */
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { useAddress } from '../parts/address.ts';
 import { firstPage } from '../parts/paging.tsx';
 import { type Filters, orders, shows } from './filters.ts';
@@ -33,12 +33,19 @@ export function Toolbar({ filters }: { filters: Filters }) {
 function Search({ searched }: { searched: string }) {
   const { change } = useAddress();
   const [typed, setTyped] = useState(searched);
-  // It was gone back or forward, or to another link.
-  useEffect(() => setTyped(searched), [searched]);
+  /** What is searched for as far as is known here: any other search was gone to by a link, back or forward. */
+  const known = useRef(searched);
+  useEffect(() => {
+    if (searched !== known.current) setTyped(searched);
+    known.current = searched;
+  }, [searched]);
   useEffect(() => {
     const search = typed.trim();
-    if (search === searched) return;
-    const timer = setTimeout(() => change({ ...firstPage, search: search || undefined }, true), pause);
+    if (search === known.current) return;
+    const timer = setTimeout(() => {
+      known.current = search;
+      change({ ...firstPage, search: search || undefined }, true);
+    }, pause);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
