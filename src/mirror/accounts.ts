@@ -64,7 +64,7 @@ export interface Accounts {
   close(): Promise<void>;
 }
 
-/** How many accounts' budgets are remembered. */
+/** How many budgets of accounts that were let go of are remembered. */
 const maxBudgets = 10_000;
 
 /** How many requests that nobody waits for are under way at the same time. */
@@ -80,13 +80,12 @@ function doubt(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): 
 /** How long, in milliseconds, the same failure is not logged again. */
 const logInterval = 1_000;
 
-/** The budgets of accounts, also of those that were let go of, since the upstream does not forget them at once. */
-function createBudgets(rate: number, onSent: () => unknown): (userId: number) => Budget {
-  const budgets = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestPause });
-  return (userId) => {
-    const budget = budgets.get(userId) ?? createBudget(rate, onSent);
-    budgets.set(userId, budget);
-    return budget;
+/** The budgets of accounts that were let go of, which the upstream does not forget at once. */
+function createBudgets(rate: number, onSent: () => unknown) {
+  const left = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestPause });
+  return {
+    of: (userId: number) => left.get(userId) ?? createBudget(rate, onSent),
+    keep: (userId: number, budget: Budget) => void left.set(userId, budget),
   };
 }
 
@@ -122,7 +121,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
   const inTurn = pLimit(maxRequests);
   const outcomes = createOutcomes(logger);
   let requests = 0;
-  const budgetOf = createBudgets(options.rate, () => requests++);
+  const budgets = createBudgets(options.rate, () => requests++);
   const unsubscribe = feed.subscribe((change) => doubt(accounts, change));
   function enter(id: number): MirroredAccount {
     const known = accounts.get(id);
@@ -131,7 +130,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       ...options,
       id,
       inTurn,
-      budget: budgetOf(id),
+      budget: budgets.of(id),
       activateInTurn: createActivationTurns(options.direct, id),
       runs: createRuns({ ...options, userId: id }),
       onChanged: () => options.onChanged(id),
@@ -160,6 +159,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       const account = accounts.get(userId);
       if (!account?.isUnreachable) return;
       accounts.delete(userId);
+      budgets.keep(userId, account.budget);
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },

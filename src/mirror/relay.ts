@@ -93,9 +93,10 @@ export async function relay(
   delete exchange.headers.Age;
   const place = placeOf(base, target);
   if (!place) return restErrorResponse(404, messages.notFound);
-  if (!methods.has(method)) return restErrorResponse(405, messages.methodNotAllowed);
+  if (!methods.has(method))
+    return restErrorResponse(405, messages.methodNotAllowed, { Allow: [...methods].join(', ') });
   const body = isRead(exchange) ? Buffer.alloc(0) : (message?.body ?? (await readBody(request, maxRequest)));
-  if (!body) return restErrorResponse(413, messages.bodyTooLarge);
+  if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
 
   const deadline = AbortSignal.timeout(longest);
   budget.note();

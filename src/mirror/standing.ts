@@ -28,11 +28,14 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
   let writtenAt = 0;
   let readAt = 0;
   let isKnown = false;
+  let doubts = 0;
   let learning: Promise<unknown> | undefined;
 
   async function ask(): Promise<boolean> {
+    const before = doubts;
     const time = await read();
-    isKnown = true;
+    // What was asked before a doubt came may be what is doubted.
+    isKnown = before === doubts;
     if (time === refreshedAt) return false;
     refreshedAt = time;
     onChanged();
@@ -62,13 +65,15 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
     },
     ask,
     async learn() {
-      if (isKnown) return;
-      learning ??= ask().finally(() => {
-        learning = undefined;
-      });
-      await learning;
+      while (!isKnown) {
+        learning ??= ask().finally(() => {
+          learning = undefined;
+        });
+        await learning;
+      }
     },
     doubt() {
+      doubts++;
       isKnown = false;
     },
   };

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { readAccount } from '../../src/mirror/account.ts';
 import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
 import { UpstreamError } from '../../src/mirror/upstream.ts';
@@ -40,6 +40,19 @@ it('what an upstream has said of an account’s requests holds when its last tok
   expect(accounts.enter(1).budget.delayFor(1)).toBeGreaterThan(590_000);
   expect(accounts.enter(2).budget.available()).toBe(0);
   expect(accounts.enter(3).budget.delayFor(1)).toBe(0);
+});
+
+it('what an account has sent counts also where its last token comes back an hour after it came first', () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  try {
+    const { budget } = accounts.enter(1);
+    vi.advanceTimersByTime(2 * 60 * 60_000);
+    for (let times = 0; times < 60; times++) budget.note();
+    accounts.leave(1);
+    expect(accounts.enter(1).budget.available()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 it('an upstream that is away is logged once for all who find that out', () => {

@@ -53,6 +53,35 @@ describe('a request that is relayed', () => {
   );
 });
 
+describe('a request that is not relayed', () => {
+  it('since it is too large ends its connection, of which the rest of its body is not read', async () => {
+    const { gateway } = await open();
+    await arrive(gateway, alice);
+    // In chunks, without its length.
+    const chunked = { body: new Blob(['x'.repeat(65 * 1024)]).stream(), duplex: 'half' as const };
+    const response = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
+      method: 'PATCH',
+      headers: { Authorization: `Bearer ${alice}`, 'Content-Type': 'application/json' },
+      ...chunked,
+    });
+    expect([response.status, response.headers.get('connection')]).toEqual([413, 'close']);
+    expect(await response.json()).toEqual({ ok: false, error: 'Request body too large' });
+  });
+
+  it('since its method is none of a resource is told which ones are', async () => {
+    const { gateway } = await open();
+    await arrive(gateway, alice);
+    const response = await fetch(`${gateway.url}/api/v1/unheard/of`, {
+      method: 'OPTIONS',
+      headers: { Authorization: `Bearer ${alice}` },
+    });
+    expect([response.status, response.headers.get('allow')]).toEqual([
+      405,
+      'GET, HEAD, POST, PUT, PATCH, DELETE',
+    ]);
+  });
+});
+
 describe('the response to a request that is relayed', () => {
   it('is that to this request, and to no other', async () => {
     const { gateway, service } = await open();

@@ -27,6 +27,15 @@ describe('the standing of an account', () => {
     expect([standing.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
   });
 
+  it('is asked again where the doubt comes while the database is asked: what it says may be from before', async () => {
+    read.mockImplementationOnce(async () => {
+      standing.doubt();
+      return 5;
+    });
+    await standing.learn();
+    expect([standing.refreshedAt, read.mock.calls.length]).toEqual([undefined, 2]);
+  });
+
   it('tells of what another process has brought or taken, and of nothing twice', async () => {
     read.mockResolvedValue(5);
     expect([await standing.ask(), await standing.ask()]).toEqual([true, false]);
