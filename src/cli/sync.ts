@@ -148,12 +148,14 @@ function printLines(): Progress {
   };
 }
 
-function parseIds(text: string): number[] {
-  return text.split(',').map((part) => {
+/** An option that is given several times means all of them. */
+function parseIds(text: string, before: readonly number[]): number[] {
+  const ids = text.split(',').map((part) => {
     const id = readId(part);
     if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
     return id;
   });
+  return [...before, ...ids];
 }
 
 function say(line: string): void {

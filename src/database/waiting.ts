@@ -16,13 +16,14 @@ export function createSignal() {
   return { promise, settle };
 }
 
-/** Waits for something, in milliseconds for no longer than this. */
-export function within(milliseconds: number, awaited: Promise<void>): Promise<void> {
+/** Waits for something, in milliseconds for no longer than this. It is no matter whether it fails. */
+export function waitAtMost(milliseconds: number, awaited: Promise<unknown>): Promise<void> {
   return new Promise((settle) => {
     const timer = setTimeout(settle, milliseconds);
-    awaited.then(() => {
+    const end = () => {
       clearTimeout(timer);
       settle();
-    });
+    };
+    awaited.then(end, end);
   });
 }

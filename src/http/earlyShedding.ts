@@ -4,7 +4,7 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Exchange, endpointOf, idOf } from './exchange.ts';
+import { type Exchange, endpointOf, idOf, pathOf } from './exchange.ts';
 import { type LoadShedder, tooBusy } from './loadShedding.ts';
 import { headersOf } from './response.ts';
 
@@ -48,7 +48,7 @@ function isAskedAgain({ method, url = '/', headers }: IncomingMessage, last: Exc
     headers.origin === undefined &&
     headers.expect === undefined &&
     method !== 'OPTIONS' &&
-    endpointOf(url) === last.endpoint
+    endpointOf(pathOf(url)) === last.endpoint
   );
 }
 

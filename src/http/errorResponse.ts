@@ -9,6 +9,8 @@ export interface HttpError {
   readonly code: ErrorCode;
   /** The HTTP status, where it says more than that of the code. */
   readonly status?: number;
+  /** The code of JSON-RPC 2.0 (section 5.1), where there is one for it. */
+  readonly rpcCode?: number;
 }
 
 /** What the table of errors calls by other names than HTTP does. */
@@ -26,19 +28,20 @@ export const httpErrors = {
 /** The error as a response of the endpoint that was meant. */
 export function errorResponse(
   endpoint: Endpoint,
-  { message, code, status = statusOf[code] }: HttpError,
+  { message, code, status = statusOf[code], rpcCode = -32_000 }: HttpError,
   headers?: Record<string, string>,
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
-  if (endpoint === 'mcp') return { ...jsonResponse(status, jsonRpcError(message), headers), errorCode: code };
+  if (endpoint === 'mcp')
+    return { ...jsonResponse(status, jsonRpcError(message, rpcCode), headers), errorCode: code };
   const body = { errors: [{ message, extensions: { code } }] };
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 
 /** An error of JSON-RPC 2.0 (section 5.1), about a request that was not read as far as its id. */
-const jsonRpcError = (message: string) =>
-  JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } });
+const jsonRpcError = (message: string, code: number) =>
+  JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } });
 
 /** The same for a request, by what the error is called here. */
 export function fail(

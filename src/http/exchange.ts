@@ -240,7 +240,7 @@ export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMes
 }
 
 /** A target without its query. */
-function pathOf(target: string): string {
+export function pathOf(target: string): string {
   const end = target.indexOf('?');
   return end === -1 ? target : target.slice(0, end);
 }

@@ -4,7 +4,7 @@
  */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { within } from '../database/waiting.ts';
+import { waitAtMost } from '../database/waiting.ts';
 
 /** How long, in milliseconds, announcements are waited for. */
 const longestWait = 250;
@@ -56,7 +56,7 @@ export function createHeardReads({ catchUp }: Pick<ChangeFeed, 'catchUp'>): Hear
     async hear(viewerId) {
       const needed = lastOf(viewerId);
       if (performance.now() - inVain < rest) return false;
-      await within(longestWait, hearAll(clock));
+      await waitAtMost(longestWait, hearAll(clock));
       const isHeard = needed <= heardUntil;
       if (!isHeard) inVain = performance.now();
       return isHeard;

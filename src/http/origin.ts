@@ -9,8 +9,12 @@ export function originOf(host: string, port: number): string {
   return `http://${ownAddress[canonical(bracketed)] ?? bracketed}:${port}`;
 }
 
-/** Where a server is found that listens everywhere. */
-const ownAddress: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' };
+/** Where a server is found that listens everywhere; the last is the first as IPv6 writes it. */
+const ownAddress: Readonly<Record<string, string>> = {
+  '0.0.0.0': '127.0.0.1',
+  '[::]': '[::1]',
+  '[::ffff:0:0]': '127.0.0.1',
+};
 
 /** Whether a value of HOST listens on every address of the machine. */
 export function isEverywhere(host: string): boolean {

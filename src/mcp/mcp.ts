@@ -11,7 +11,7 @@ import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
 import { isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { readBody } from '../http/body.ts';
-import { errorResponse, fail } from '../http/errorResponse.ts';
+import { errorResponse } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
@@ -118,14 +118,22 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
   if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
   const message = parsed(body.toString());
-  if (!isMessage(message)) return fail(exchange, 'badRequest');
+  if (message === undefined) return errorResponse('mcp', notJson);
+  if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
   if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
   return message;
 }
 
 const tooLarge = { status: 413, code: 'BAD_USER_INPUT', message: messages.bodyTooLarge } as const;
 const notAllowed = { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed } as const;
-const noStreams = { code: 'BAD_USER_INPUT', message: 'Nothing is told of changes here' } as const;
+const noStreams = { code: 'BAD_USER_INPUT', message: 'This server sends no notifications' } as const;
+/** Codes of JSON-RPC 2.0, section 5.1. */
+const notJson = { code: 'BAD_USER_INPUT', message: 'The body is not JSON', rpcCode: -32_700 } as const;
+const notOneRequest = {
+  code: 'BAD_USER_INPUT',
+  message: 'The body must be one JSON-RPC request; batches are not supported',
+  rpcCode: -32_600,
+} as const;
 
 function parsed(text: string): unknown {
   try {

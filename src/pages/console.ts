@@ -43,8 +43,6 @@ export function createConsole({ demoTokenFor, hasGraphiql }: ConsoleOptions): Pa
 
   return (exchange) => {
     const { request, path } = exchange;
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     if (path.startsWith('/console/assets/')) {
       const found = files.get(path);
       return found ? found(exchange) : textResponse(404, 'Nothing is here. Try /console.');

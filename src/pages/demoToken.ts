@@ -3,12 +3,10 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config.ts';
+import { isEverywhere } from '../http/origin.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
-
-/** The values of HOST that listen on every address. */
-const everywhere = addresses('0.0.0.0', '::');
 
 /**
  * A page of another site can have a browser resolve the site's own name to this gateway (DNS rebinding), and could then
@@ -23,7 +21,7 @@ export function createDemoTokenFor(
   if (token === undefined) return () => undefined;
   if (SHOW_DEMO_TOKEN === 'on') return () => token;
   const HOST = written(given);
-  if (includes(everywhere, HOST)) return () => undefined;
+  if (isEverywhere(HOST)) return () => undefined;
   const ownNames = ['localhost', HOST.toLowerCase()];
   const ownAddresses = addresses('::1', HOST);
   ownAddresses.addSubnet('127.0.0.0', 8);

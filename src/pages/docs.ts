@@ -21,11 +21,8 @@ const documentPath = '/openapi.json';
 export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
   return async (exchange) => {
     const { request, path } = exchange;
-    const { method } = request;
     const large = files.get(path);
     if (!large && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
-    if (method !== 'GET' && method !== 'HEAD')
-      return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     if (large) return large(exchange);
     return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };

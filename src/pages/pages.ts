@@ -1,6 +1,7 @@
 /** What is neither API: pages for browsers, documents for generators and probes, by path. */
 
 import { type Config, hasConsole } from '../config.ts';
+import { isRead } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
@@ -59,6 +60,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     const page = pages.get(parent ?? path);
     if (!page) return textResponse(404, nothingAt(path));
     exchange.operation = page === docs ? '/docs' : (parent ?? path);
+    if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
   };
 }

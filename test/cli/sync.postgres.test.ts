@@ -241,7 +241,9 @@ it('asks for the records that it is told of by their ids, each kind for its own,
     /^\/(lkbx(\/templates|\/sessions)?|ossm)$/.test(pathOf(request)) &&
     reply(response, 404, { ok: false, error: 'Not found' });
   const { code, stdout } = await runHere(
-    `sync --json --from ${proxy.base} --lkbx 1 --lock-template 2 --lock-session 5,6`.split(' '),
+    `sync --json --from ${proxy.base} --lkbx 1 --lock-template 2 --lock-session 5 --lock-session 6`.split(
+      ' ',
+    ),
     settings(),
   );
   expect(code).toBe(0);

@@ -51,6 +51,7 @@ describe('what is turned away before anything is made of it', () => {
     ['that comes late in a turn of the event loop', {}],
     ['that comes soon after a turn that was too long', { ago: 900 }],
     ['of another path of the same API', { request: { url: '/api/v1/lkbx', method: 'POST' } }],
+    ['with a query', { request: { url: '/api/v1?id=1' } }],
   ])('is a request %s', async (_, asked) => {
     expect(await isTurnedAway(asked)).toBe(true);
   });

@@ -156,6 +156,19 @@ describe('the limits', () => {
     expect(text).not.toContain('alice');
   });
 
+  it('say what is wrong with a body in the codes of JSON-RPC', async () => {
+    const { gateway, account } = usual;
+    const batch = JSON.stringify([{ ...call('viewer'), id: 1 }]);
+    for (const [body, code, message] of [
+      ['{', -32_700, 'The body is not JSON'],
+      [batch, -32_600, 'The body must be one JSON-RPC request; batches are not supported'],
+      ['{"jsonrpc":"2.0","id":1}', -32_600, expect.any(String)],
+    ] as const) {
+      const { text } = await ask(gateway, { token: account.token, body });
+      expect(JSON.parse(text)).toEqual({ jsonrpc: '2.0', id: null, error: { code, message } });
+    }
+  });
+
   it.each<[what: string, body: string, status: number]>([
     ['too large a body', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
     ['no JSON', '{', 400],

@@ -158,6 +158,15 @@ it('repeats no host that does not look like one', async () => {
   expect(page).toContain('localhost:4000');
 });
 
+it.each(['/', '/schema.graphql', '/healthz', '/readyz'])('can be read and nothing else: %s', async (path) => {
+  const head = await fetch(gateway.url + path, { method: 'HEAD' });
+  expect([head.status, await head.text()]).toEqual([200, '']);
+  for (const method of ['POST', 'DELETE']) {
+    const response = await fetch(gateway.url + path, { method });
+    expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD']);
+  }
+});
+
 it('has the schema as a text', async () => {
   const response = await fetch(`${gateway.url}/schema.graphql`);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');

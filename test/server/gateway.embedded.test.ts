@@ -193,6 +193,7 @@ it.each([
   ['0', 'http://127.0.0.1:4000'],
   ['::', 'http://[::1]:4000'],
   ['0:0::0', 'http://[::1]:4000'],
+  ['::ffff:0.0.0.0', 'http://127.0.0.1:4000'],
 ])('a server on %s is reached at %s', (host, origin) => {
   expect(originOf(host, 4000)).toBe(origin);
 });

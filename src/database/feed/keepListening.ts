@@ -6,7 +6,7 @@
  * and counts as listening only while that arrives.
  */
 
-import { createSignal, pause, within } from '../waiting.ts';
+import { createSignal, pause, waitAtMost } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
 import { createDoubts } from './doubts.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
@@ -78,7 +78,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
     }
   })();
   // Not every pooler lets a connection listen: the gateway works without, keeping nothing in memory.
-  await within(longestStart, firstAttempt.promise);
+  await waitAtMost(longestStart, firstAttempt.promise);
 
   return {
     get kind() {

@@ -13,7 +13,9 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SetupError, withoutPassword } from '../../errors.ts';
+import pg from 'pg';
+import { SetupError } from '../../errors.ts';
+import { placeText } from '../connection/hosts.ts';
 import type { Bounds } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import { inBatches } from '../inBatches.ts';
@@ -106,10 +108,8 @@ async function identityOf(sql: Sql): Promise<Identity> {
   return identity;
 }
 
-function nameOf(url: string): string {
-  const { host } = new URL(withoutPassword(url));
-  return host;
-}
+/** Its host and port, as connections are made to it: a URL may say them in its query, or leave them out. */
+const nameOf = (url: string): string => placeText(new pg.Client({ connectionString: url }));
 
 /** Chooses where a viewer reads; undefined for the primary. */
 function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, feed: ChangeFeed) {

@@ -71,7 +71,7 @@ function ownFields(type: string): FilterField[] {
 
 function standsFor({ pothosExposedField, needs }: Readonly<Record<string, unknown>>): Filterable | undefined {
   if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
-  // `reads.ts` alone writes this extension.
+  // `reads.ts` and `devices.ts` alone write this extension.
   const filter = (needs as Needs | undefined)?.filter;
   // The one user whom the viewer sees is the viewer.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;

@@ -68,7 +68,7 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
   const extensions = type.getFields()[fieldName]?.extensions ?? {};
   const exposed = extensions.pothosExposedField;
   if (typeof exposed === 'string') return { columns: [exposed] };
-  // Only this module and `reads.ts` deal in this extension, and `reads.ts` writes nothing else into it.
+  // Only this module, `reads.ts` and `devices.ts` deal in this extension, and they write nothing else into it.
   if (extensions.needs) return extensions.needs as Needs;
   if (fieldName === 'id') return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
@@ -90,7 +90,10 @@ interface KnownPlan {
   readonly plan: Plan;
 }
 
-/** A plan depends on the document alone: `@skip` and `@include` are passed over, since reading too much is no harm. */
+/**
+ * A plan depends on the document alone: `@skip` and `@include` are passed over, since reading too much is no harm. The paths
+ * need not be compared: a resolver asks for one type by the same paths each time.
+ */
 const plans = new WeakMap<FieldNode, KnownPlan[]>();
 
 /** How many plans are remembered for a field: conditions can have it meet other nodes in very many ways. */

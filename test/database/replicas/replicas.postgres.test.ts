@@ -361,6 +361,13 @@ describe('a standby that fails', () => {
   });
 });
 
+it('a standby is called by its host and port, wherever its URL says them', async () => {
+  const { hostname, port, username, password } = new URL(at(lines, 0).url);
+  const url = `postgresql://${username}:${password}@/${name}?host=${hostname}&port=${port}`;
+  const gateway = await start({ standbys: [url] });
+  expect(figuresOf(gateway).standbys.map((standby) => standby.name)).toEqual([`${hostname}:${port}`]);
+});
+
 describe('whoever runs it', () => {
   const primary = () => `${cluster.primary.url}/${name}`;
   const findingsOf = async (urls: readonly string[]) => {
