@@ -22,8 +22,9 @@ import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { operationSpans } from '../channels.ts';
 import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
-import { type CompiledDocument, compiledDocument, conditionOf, findReadType } from './compiledDocument.ts';
+import { type CompiledDocument, compiledDocument, findReadType } from './compiledDocument.ts';
 import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
+import { conditionsIn } from './conditions.ts';
 import type { Context } from './context.ts';
 import { isModel } from './loading/visible.ts';
 import { schema as ownSchema } from './schema.ts';
@@ -149,20 +150,19 @@ function createVersions(
 
   return (variables) => {
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
-    const values = new Map(conditions.map((name) => [name, variables[name]]));
-    const key = [...values.values()].join();
-    if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, values));
+    const key = conditions.map((name) => variables[name]).join();
+    if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, variables));
     return versions.get(key);
   };
 }
 
-/** Compiles the one operation of a document, with these values for the variables of its conditions. */
+/** Compiles the one operation of a document, with these values of the variables that decide its conditions. */
 function compile(
   schema: GraphQLSchema,
   document: DocumentNode,
-  conditions: ReadonlyMap<string, unknown>,
+  variables: Readonly<Record<string, unknown>>,
 ): Compiled | undefined {
-  const { document: bare, values } = compiledDocument(schema, document, conditions);
+  const { document: bare, values } = compiledDocument(schema, document, variables);
   const forCompiler = compilerSchemaOf(schema);
   const compiled = compileQuery(forCompiler.schema, bare, undefined, forCompiler.options);
   return isCompiledQuery(compiled) ? { query: compiled.query, values } : undefined;
@@ -183,18 +183,6 @@ const exactTypes = new Set(['Int', 'String', 'Boolean']);
 /** Whether a property is a column that has values of this type as they are: other numbers may be infinite, or none. */
 function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
   return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
-}
-
-/** The names of the variables that decide conditions. */
-function conditionsIn(document: DocumentNode): string[] {
-  const names = new Set<string>();
-  visit(document, {
-    Directive(node) {
-      const condition = conditionOf(node);
-      if (condition?.kind === Kind.VARIABLE) names.add(condition.name.value);
-    },
-  });
-  return [...names];
 }
 
 /** Whether a field or a variable is called like a property of every object, such as `__proto__`. */

@@ -7,7 +7,6 @@
 import { randomUUID } from 'node:crypto';
 import {
   type ASTNode,
-  type DirectiveNode,
   type DocumentNode,
   type GraphQLInputType,
   GraphQLScalarType,
@@ -21,6 +20,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
+import { isIncluded } from './conditions.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -54,12 +54,12 @@ export const findReadType = (name: string) => (name === nameOfType ? readAlready
  * The document without its directives, and without what they leave out. Every node is a new one: graphql-jit writes
  * into them.
  * @param document a valid one, with one operation.
- * @param conditions the values of the variables that decide conditions.
+ * @param variables the values of those that decide conditions, at least.
  */
 export function compiledDocument(
   schema: GraphQLSchema,
   document: DocumentNode,
-  conditions: ReadonlyMap<string, unknown>,
+  variables: Values,
 ): CompiledDocument {
   const written = new Map<string, Written>();
   const prefix = unusedPrefix(document);
@@ -76,7 +76,7 @@ export function compiledDocument(
           return { ...node, value: variableNode(name) };
         }
         if (!('directives' in node) || !node.directives) return { ...node };
-        if (!node.directives.every((directive) => includesNode(directive, conditions))) return null;
+        if (!isIncluded(node, variables)) return null;
         const { directives: _, ...others } = node;
         return others;
       },
@@ -154,19 +154,4 @@ function unusedPrefix(document: DocumentNode): string {
     },
   });
   return prefix;
-}
-
-/** Whether `@skip` or `@include` leaves its node in the document. */
-function includesNode(directive: DirectiveNode, values: ReadonlyMap<string, unknown>): boolean {
-  const condition = conditionOf(directive);
-  const value =
-    condition?.kind === Kind.VARIABLE
-      ? values.get(condition.name.value)
-      : condition?.kind === Kind.BOOLEAN && condition.value;
-  return value === (directive.name.value === 'include');
-}
-
-/** `@skip` and `@include` are the only directives that a valid operation can have. */
-export function conditionOf({ arguments: given }: DirectiveNode) {
-  return given?.find(({ name }) => name.value === 'if')?.value;
 }

@@ -186,7 +186,13 @@ function drawSelection(draft: Draft, uses: Set<Variable>, type: GraphQLComposite
     else {
       // The same field again, with other arguments and another selection, is where shortcuts go wrong.
       const entities = meta.filter(({ name }) => name === '_entities');
-      const some = entities.length > 0 && tape.chance(30) ? entities : usable;
+      const grouped = usable.filter(isGrouped);
+      const some =
+        entities.length > 0 && tape.chance(30)
+          ? entities
+          : grouped.length > 0 && tape.chance(15)
+            ? grouped
+            : usable;
       const field = tape.pick(drawn.length > 0 && tape.chance(25) ? drawn : some);
       drawn.push(field);
       selections.push(drawField(draft, uses, field, canNest ? depth : 0));
@@ -208,14 +214,26 @@ function drawField(
   const { tape } = draft;
   const type = getNamedType(field.type);
   if (isCompositeType(type) && depth <= 0) return drawTypename(draft, uses);
-  const given = field.args.filter((argument) => isNonNullType(argument.type) || tape.chance(25));
+  const given = field.args.filter(
+    (argument) => isNonNullType(argument.type) || tape.chance(chanceOf(field, argument)),
+  );
   const list = given.map((argument) => `${argument.name}: ${drawArgument(draft, uses, argument)}`);
   const call = `${field.name}${list.length > 0 ? `(${list.join(', ')})` : ''}`;
   const key = drawKey(draft, field.name, `${call}: ${field.type}`);
-  const directives = drawDirectives(draft, uses);
+  // What is not asked for must not be too much.
+  const directives = drawDirectives(draft, uses, field.name === 'groups' ? 50 : 22);
   const selection = isCompositeType(type) ? ` ${drawSelection(draft, uses, type, depth - 1)}` : '';
   return `${key}${call}${directives}${selection}`;
 }
+
+/** Whether a field fails where there are too many groups. */
+const isGrouped = ({ args }: GraphQLField<unknown, unknown>) => args.some(({ name }) => name === 'maxGroups');
+
+/** Of statistics above all what makes groups, and how many there may be: where all is given, something is mostly wrong. */
+const chanceOf = (field: GraphQLField<unknown, unknown>, { name }: GraphQLArgument): number => {
+  if (!isGrouped(field)) return 25;
+  return name === 'by' || name === 'maxGroups' ? 80 : 10;
+};
 
 /** The alias of a field with its colon, if it has to have one, or happens to. */
 function drawKey(draft: Draft, fieldName: string, meaning: string): string {
@@ -266,9 +284,9 @@ function related(draft: Draft, type: GraphQLCompositeType): readonly GraphQLComp
   return composite.filter((other) => schemaOverlap(draft, other, type));
 }
 
-function drawDirectives(draft: Draft, uses: Set<Variable>): string {
+function drawDirectives(draft: Draft, uses: Set<Variable>, percent = 22): string {
   const { tape } = draft;
-  if (!tape.chance(22)) return '';
+  if (!tape.chance(percent)) return '';
   const draw = (name: string) => {
     const value = tape.chance(15) ? String(tape.chance(50)) : drawVariable(draft, uses, undefined);
     return ` @${name}(if: ${value})`;

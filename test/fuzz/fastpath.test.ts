@@ -9,10 +9,15 @@
 
 import fc from 'fast-check';
 import {
+  type ASTNode,
+  type DirectiveNode,
+  type DocumentNode,
   type ExecutionResult,
   execute,
   GraphQLError,
   getOperationAST,
+  Kind,
+  type OperationDefinitionNode,
   parse,
   validate,
   visit,
@@ -107,9 +112,11 @@ async function expected(
   { operationName, variables }: DrawnRequest,
   { viewer } = alice,
 ): Promise<string> {
-  if (!getOperationAST(parse(text), operationName)) return shown({ errors: [noOperation] });
+  const written = parse(text);
+  const operation = getOperationAST(written, operationName);
+  if (!operation) return shown({ errors: [noOperation] });
   const contextValue = plainContext(gateway.database.sql, viewer);
-  const document = parse(text);
+  const document = decided(written, operation, variables);
   const { data, errors } = await execute({
     schema,
     document,
@@ -117,7 +124,7 @@ async function expected(
     operationName,
     variableValues: variables,
   });
-  nameArguments(document, errors);
+  nameArguments(written, errors);
   const hidden: unknown[] = [];
   const told = errors?.map((error) => {
     const { extensions, ...others } = errorForClient(error, (cause) => hidden.push(cause));
@@ -127,6 +134,42 @@ async function expected(
   if (hidden.length > 0) throw hidden[0];
   // A client sees nothing but what JSON says.
   return shown(JSON.parse(JSON.stringify({ data, errors: told })));
+}
+
+/**
+ * The document without what its conditions leave out, as far as their values are right: it is no part of the operation, and
+ * resolvers must not see it.
+ */
+function decided(
+  document: DocumentNode,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  variables: DrawnRequest['variables'] = {},
+): DocumentNode {
+  const values = new Map<string, unknown>();
+  for (const { variable, defaultValue } of variableDefinitions) {
+    const name = variable.name.value;
+    const usual = defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined;
+    values.set(name, Object.hasOwn(variables, name) ? variables[name] : usual);
+  }
+  /** Whether the node stays; undefined where that cannot be known. */
+  const stays = ({ name, arguments: [given] = [] }: DirectiveNode): boolean | undefined => {
+    const value = given?.value;
+    const isTrue =
+      value?.kind === Kind.BOOLEAN
+        ? value.value
+        : value?.kind === Kind.VARIABLE && !(value.name.value in Object.prototype)
+          ? values.get(value.name.value)
+          : undefined;
+    return typeof isTrue === 'boolean' ? isTrue === (name.value === 'include') : undefined;
+  };
+  return visit(document, {
+    enter(node: ASTNode) {
+      if (!('directives' in node) || !node.directives?.length) return undefined;
+      const kept = node.directives.map(stays);
+      if (kept.includes(undefined)) return undefined;
+      return kept.includes(false) ? null : { ...node, directives: [] };
+    },
+  });
 }
 
 /** GraphQL over HTTP finds the operation before it is executed, and says so in words of its own. */

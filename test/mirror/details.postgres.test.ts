@@ -100,6 +100,10 @@ const listed = [
   `{ node(id: "${globalId('TrainerSegment', 3)}") { ... on TrainerSegment { points session { name } } } }`,
   '{ dttTemplates { nodes { name description targetDepth isActive sessions { totalCount } } } }',
   '{ dttSession(databaseId: 7) { template { name } trainer { macAddress } } }',
+  // What a condition leaves out is not asked for.
+  'query ($no: Boolean = false) { dttSessions(first: 3) { nodes { segments { points repsMeasured @include(if: $no) } } } }',
+  'query ($yes: Boolean = true) { dttSession(databaseId: 7) { name ...F @skip(if: $yes) } } fragment F on DttSession { segments { order } }',
+  'query ($no: Boolean = false) { dttTemplates { nodes { name ... on DttTemplate @include(if: $no) { segments { type } } } } }',
 ];
 
 describe('a read of a mirror that has the lists alone', () => {
@@ -116,6 +120,11 @@ describe('a read of a mirror that has the lists alone', () => {
     const { data, errors } = await ask(query);
     expect(errors).toBeUndefined();
     expect(data).toEqual((await askSource(query)).data);
+    // By GET it goes another way.
+    const byGet = await fetch(`${mirror.gateway.url}/graphql?${new URLSearchParams({ query })}`, {
+      headers: { Authorization: `Bearer ${mirror.token}` },
+    });
+    expect(await byGet.json()).toEqual({ data });
     expect(fetched()).toEqual([]);
   });
 

@@ -47,6 +47,12 @@ const conditional: [name: string, document: string, responses: [variables: objec
     ],
   ],
   [
+    'more groups than there may be, which nobody asks for',
+    `query ($a: Boolean!) { dttSessionStats(by: [TEMPLATE, TRAINER, SEGMENT_TYPE], maxGroups: 1) {
+       total { sessionCount } groups @skip(if: $a) { sessionCount } } }`,
+    [[{ a: true }, { dttSessionStats: { total: { sessionCount: 6 } } }]],
+  ],
+  [
     'a response of which nothing is left',
     'query ($a: Boolean!) { viewer @include(if: $a) { rank } }',
     [

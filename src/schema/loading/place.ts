@@ -2,11 +2,12 @@
 
 import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
 import type { PlannedQuery } from '../../database/reader/query.ts';
+import { conditionsOf } from '../conditions.ts';
 
 /**
- * A field, and the nodes of the document that ask for it. They decide what is selected and with which arguments, so two
- * resolvers at the same place do the same for another parent. The path would not do: under an interface, one path can lead
- * through several types.
+ * A field, the nodes of the document that ask for it, and what their conditions come to. They decide what is selected and
+ * with which arguments, so two resolvers at the same place do the same for another parent. The path would not do: under an
+ * interface, one path can lead through several types.
  */
 export interface Place {
   /** A text that no other place has. */
@@ -21,6 +22,7 @@ export interface Place {
 interface Known extends Place {
   readonly parentType: GraphQLObjectType;
   readonly nodes: readonly FieldNode[];
+  readonly conditions: string;
 }
 
 /** The places of a document, by the first of their nodes: they are forgotten with it. */
@@ -29,17 +31,23 @@ const places = new WeakMap<FieldNode, Known[]>();
 /** How many places are remembered for a field: conditions can have it meet other nodes in very many ways. */
 const maxPlaces = 16;
 
-export function placeOf({ parentType, fieldNodes: nodes }: GraphQLResolveInfo): Place {
+export function placeOf(info: GraphQLResolveInfo): Place {
+  const { parentType, fieldNodes: nodes } = info;
   // Resolvers run for a field of the document, so there is at least one node.
   const [first] = nodes as readonly [FieldNode, ...FieldNode[]];
   const known = places.get(first) ?? [];
-  const found = known.find((place) => place.parentType === parentType && areSame(place.nodes, nodes));
+  const conditions = conditionsOf(info);
+  const found = known.find(
+    (place) =>
+      place.parentType === parentType && place.conditions === conditions && areSame(place.nodes, nodes),
+  );
   if (found) return found;
   const queries = new Map<string, PlannedQuery>();
   const place: Known = {
-    key: [parentType.name, ...nodes.map(numberOf)].join(' '),
+    key: [parentType.name, ...nodes.map(numberOf), conditions].join(' '),
     parentType,
     nodes,
+    conditions,
     query(variant, make) {
       const query = queries.get(variant) ?? make();
       queries.set(variant, query);

@@ -6,7 +6,6 @@
  */
 
 import {
-  type FieldNode,
   type GraphQLNamedType,
   GraphQLObjectType,
   type GraphQLResolveInfo,
@@ -15,9 +14,11 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
+import { isIncluded } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
 import { areDetails, isDetailed } from './details.ts';
+import { type Place, placeOf } from './place.ts';
 import { type Asking, anybody } from './visible.ts';
 
 /** What a field needs of the row that it belongs to. */
@@ -84,39 +85,20 @@ function toSelect(plan: Plan, context: Pick<Context, 'upstream'>): Record<string
   return select;
 }
 
-interface KnownPlan {
-  readonly nodes: readonly FieldNode[];
-  readonly typeName: string;
-  readonly plan: Plan;
-}
-
-/**
- * A plan depends on the document alone: `@skip` and `@include` are passed over, since reading too much is no harm. The paths
- * need not be compared: a resolver asks for one type by the same paths each time.
- */
-const plans = new WeakMap<FieldNode, KnownPlan[]>();
-
-/** How many plans are remembered for a field: conditions can have it meet other nodes in very many ways. */
-const maxPlans = 16;
+/** By the type of the rows. The paths need not be told apart: a resolver asks for one type by the same ones each time. */
+const plans = new WeakMap<Place, Map<string, Plan>>();
 
 function findPlan(
   info: GraphQLResolveInfo,
   { paths = [[]], typeName = '' }: { paths?: readonly string[][]; typeName?: string },
 ): Plan {
-  const nodes = info.fieldNodes;
-  // Resolvers run for a field of the document, so there is at least one node.
-  const [first] = nodes as readonly [FieldNode];
-  const known = plans.get(first) ?? [];
-  const found = known.find(
-    (candidate) =>
-      candidate.typeName === typeName &&
-      candidate.nodes.length === nodes.length &&
-      candidate.nodes.every((node, index) => node === nodes[index]),
-  );
-  if (found) return found.plan;
+  const place = placeOf(info);
+  const known = plans.get(place) ?? new Map<string, Plan>();
+  const found = known.get(typeName);
+  if (found) return found;
 
   const response = getNamedType(info.returnType);
-  const sets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+  const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
   const ends = paths.map((path) => descend(path, response, sets, info));
   const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
   if (!(type instanceof GraphQLObjectType))
@@ -126,7 +108,7 @@ function findPlan(
     ends.flatMap((end) => end.sets),
     info,
   );
-  if (known.length < maxPlans) plans.set(first, [...known, { nodes, typeName, plan }]);
+  plans.set(place, known.set(typeName, plan));
   return plan;
 }
 
@@ -175,6 +157,8 @@ function fieldsIn(
   spread = new Set<string>(),
 ): Map<string, SelectionSetNode[]> {
   for (const selection of sets.flatMap((set) => set.selections)) {
+    // What is left out may be what has the rest fail, such as details that cannot be had.
+    if (!isIncluded(selection, info.variableValues)) continue;
     if (selection.kind === Kind.FIELD) {
       const name = selection.name.value;
       if (name.startsWith('__')) continue;

@@ -197,4 +197,24 @@ describe('a read', () => {
       })),
     );
   });
+
+  it('selects nothing that conditions leave out beneath a field, run by run', async () => {
+    const document =
+      parse(`query ($b: Boolean!, $c: Boolean!) { dttSessions { nodes { name ...F @skip(if: $b) ...G } } }
+      fragment F on DttSession { passed ... @include(if: $c) { trainerId } }
+      fragment G on DttSession { ...F @include(if: $c) template @include(if: false) { name } }`);
+    const { selects, context } = noting();
+    const ways = [true, false, true].flatMap((b) => [false, true].map((c) => ({ b, c })));
+    for (const variableValues of ways)
+      await execute({ schema, document, variableValues, contextValue: context });
+    expect(selects).toEqual(
+      ways.map(({ b, c }) => ({
+        id: true,
+        createdAt: true,
+        name: true,
+        ...((!b || c) && { passed: true }),
+        ...(c && { trainerId: true, goneTrainerId: true }),
+      })),
+    );
+  });
 });

@@ -1,0 +1,57 @@
+/**
+ * What `@skip` and `@include` leave out of an operation (GraphQL specification, section 3.13). A valid operation can have no
+ * other directives.
+ */
+
+import {
+  type ASTNode,
+  type DirectiveNode,
+  type GraphQLResolveInfo,
+  Kind,
+  type OperationDefinitionNode,
+  visit,
+} from 'graphql';
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Whether the directives of a node leave it in the operation, for these values of its variables. */
+export function isIncluded(
+  { directives = [] }: { readonly directives?: readonly DirectiveNode[] | undefined },
+  variables: Values,
+): boolean {
+  return directives.every((directive) => {
+    const condition = conditionOf(directive);
+    const value =
+      condition?.kind === Kind.VARIABLE
+        ? variables[condition.name.value]
+        : condition?.kind === Kind.BOOLEAN && condition.value;
+    return value === (directive.name.value === 'include');
+  });
+}
+
+/** The names of the variables that decide conditions. */
+export function conditionsIn(node: ASTNode): string[] {
+  const names = new Set<string>();
+  visit(node, {
+    Directive(directive) {
+      const condition = conditionOf(directive);
+      if (condition?.kind === Kind.VARIABLE) names.add(condition.name.value);
+    },
+  });
+  return [...names];
+}
+
+const conditionOf = ({ arguments: given }: DirectiveNode) =>
+  given?.find(({ name }) => name.value === 'if')?.value;
+
+const known = new WeakMap<OperationDefinitionNode, readonly string[]>();
+
+/** What the conditions of an operation are decided by, as a text: where it is the same, the same is left out. */
+export function conditionsOf({ operation, fragments, variableValues }: GraphQLResolveInfo): string {
+  let names = known.get(operation);
+  if (!names) {
+    names = [...new Set([operation, ...Object.values(fragments)].flatMap(conditionsIn))];
+    known.set(operation, names);
+  }
+  return names.map((name) => variableValues[name]).join();
+}
