@@ -22,10 +22,12 @@ import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import {
+  areTooMany,
   badRequest,
   breadthOf,
   complexityOf,
   isTooDeep,
+  mostValues,
   overLimits,
   requestError,
   unreadable,
@@ -102,6 +104,10 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
     if (isTooDeep(variables)) return unreadable('The variables are nested too deeply');
+    if (areTooMany(variables))
+      return unreadable(
+        `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`,
+      );
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(schema, document, operation, variables) : 0;
     if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(schema));

@@ -19,6 +19,7 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
   type ValueNode,
   valueFromASTUntyped,
@@ -51,6 +52,9 @@ export function unreadable(message: string): GraphQLError {
 /** In characters: those of tools that put theirs in front of a client's are shorter. */
 const longestAlias = 100;
 
+/** How often a selection may have one name of the response: the validation compares each of them with each other. */
+const mostRepeated = 50;
+
 /** What is too much about the document, before it is validated. */
 export function overLimits(
   document: DocumentNode,
@@ -59,7 +63,11 @@ export function overLimits(
   let aliases = 0;
   let longest = 0;
   let directives = 0;
+  let repeated = 0;
   visit(document, {
+    SelectionSet: ({ selections }) => {
+      repeated = Math.max(repeated, mostAlike(selections));
+    },
     Field({ alias }) {
       if (!alias) return;
       aliases++;
@@ -76,8 +84,22 @@ export function overLimits(
       `The operation has an alias of ${longest} characters; at most ${longestAlias} are allowed`,
     directives > MAX_DIRECTIVES &&
       `The operation has ${directives} directives; at most ${MAX_DIRECTIVES} are allowed`,
+    repeated > mostRepeated &&
+      `The operation has a field ${repeated} times in one selection; at most ${mostRepeated} are allowed`,
   ];
   return found.filter((message) => message !== false).map(requestError);
+}
+
+/** How often the name in the response comes that comes most often. */
+function mostAlike(selections: readonly SelectionNode[]): number {
+  if (selections.length <= mostRepeated) return 0;
+  const counts = new Map<string, number>();
+  for (const selection of selections) {
+    if (selection.kind !== Kind.FIELD) continue;
+    const name = (selection.alias ?? selection.name).value;
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return Math.max(0, ...counts.values());
 }
 
 /** How many fields lie beneath one another, through all fragments. */
@@ -122,6 +144,24 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
 
 /** The same of a whole request, in which the values of variables are a level further down. */
 export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
+
+/** How many values variables may have, as many as name a thousand records. To read each takes up to 10 µs. */
+export const mostValues = 5_000;
+
+/** Whether values are more than any use of them, those within others counted as well. */
+export function areTooMany(values: unknown): boolean {
+  const open = [values];
+  let count = 0;
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value !== 'object' || value === null) continue;
+    const within = Object.values(value);
+    count += within.length;
+    if (count > mostValues) return true;
+    for (const each of within) open.push(each);
+  }
+  return false;
+}
 
 /** The complexity of operations in which no list has its size or its filter from a variable. */
 const fixed = new WeakMap<OperationDefinitionNode, number>();

@@ -207,6 +207,12 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     'a field again and again',
     `{ ${many(998, () => '__typename')} }`,
     {},
+    ['The operation has a field 998 times in one selection; at most 50 are allowed'],
+  ],
+  [
+    'a field again and again, in fragments',
+    `{ ${many(19, () => `...{${many(48, () => '__typename')}}`)} }`,
+    {},
     ['The operation repeats its fields too often; each is needed only once'],
   ],
   [
@@ -469,7 +475,7 @@ describe('the time it takes', () => {
 
   it.each(hostile)('to reject is a few milliseconds: %s', (name, document) => {
     // These get as far as the validation.
-    const most = name === 'a field again and again' ? 100 : 25;
+    const most = name === 'a field again and again, in fragments' ? 100 : 25;
     expect(timeOf(() => read(document), most)).toBeLessThan(most);
   });
 
@@ -508,6 +514,12 @@ describe('a limit', () => {
     [{ MAX_ALIASES: '1' }, '{ a: __typename b: __typename }', '2 aliases; at most 1'],
     [{ MAX_DIRECTIVES: '1' }, '{ a @include(if: true) @skip(if: true) }', '2 directives; at most 1'],
     [{ MAX_TOKENS: '5' }, '{ viewer { id } }', 'more than 5 tokens; at most 5'],
+    [{}, `{ viewer { ${'id '.repeat(51)} } }`, 'a field 51 times in one selection; at most 50'],
+    [
+      { MAX_ALIASES: '100' },
+      `{ viewer { id } } fragment F on User { ${'a: rank rank '.repeat(60)} }`,
+      'a field 60 times in one selection; at most 50',
+    ],
     // The parser would run out of stack.
     [{ MAX_TOKENS: '100000' }, '{viewer'.repeat(40_000), 'nested too deeply to be read'],
     // As would the validation: at times already with as many as the usual MAX_TOKENS allows.

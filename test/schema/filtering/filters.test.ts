@@ -315,6 +315,23 @@ describe('a filter that cannot be', () => {
     ]);
   });
 
+  it.each([
+    ['conditions without end', { and: Array.from({ length: 5_001 }, () => ({})) }],
+    ['items without end', { trainerId: { in: Array.from({ length: 5_001 }, (_, id) => id) } }],
+    ['both', { and: Array.from({ length: 60 }, () => ({ name: { in: Array(100).fill('x') } })) }],
+  ])('has %s is an error of the request, which is told before any of them is read', async (_, where) => {
+    const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+    for (let round = 0; round < 2; round++) {
+      const { errors } = await graphql(gateway, alice.token, query, { where });
+      expect(errors).toEqual([
+        expect.objectContaining({
+          message: 'The variables have more than 5000 values; at most 5000 are allowed',
+          extensions: { code: 'BAD_USER_INPUT' },
+        }),
+      ]);
+    }
+  });
+
   it('is nested without end is an error of the request', async () => {
     const depth = 30_000;
     const where = `${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`;
