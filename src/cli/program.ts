@@ -13,6 +13,7 @@ import { doctorCommand } from './doctor/command.ts';
 import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
 import { findMisspelt } from './misspelt.ts';
+import { outliveOutput } from './output.ts';
 import { serveCommand } from './serve.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
@@ -66,6 +67,7 @@ function configure(command: Command): void {
   for (const below of command.commands) configure(below);
 }
 configure(program);
+outliveOutput();
 
 try {
   await program.parseAsync();

@@ -7,7 +7,9 @@ import { commandLine, shellWord } from '../config.ts';
 import type { Connected } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
+import { errorText } from '../errors.ts';
 import { type Place, withDatabase } from './database.ts';
+import { print } from './output.ts';
 import { table } from './table.ts';
 
 export const tokenCommand = new Command('token').description('manage API tokens');
@@ -21,8 +23,12 @@ tokenCommand
   .action(({ user, name, json }: { user: string; name: string; json?: true }) =>
     withClient(async (client, database, config) => {
       const { id, token } = await create(client, database, config, user, name);
+      const shown = json ? JSON.stringify({ id, user, name, token }, null, 2) : token;
+      await print(`${shown}\n`).catch(async (error: unknown) => {
+        await revokeToken(client, id);
+        throw new TokenError(`Token ${id} could not be written, and is revoked again: ${errorText(error)}`);
+      });
       process.stderr.write(`Created token ${id} for ${user}. Keep it: it is not shown again.\n`);
-      process.stdout.write(json ? `${JSON.stringify({ id, user, name, token }, null, 2)}\n` : `${token}\n`);
     }),
   );
 

@@ -25,7 +25,11 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   const stopped = new Promise<void>((settle) => {
     stop = settle;
   });
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    // Whoever signals all processes signals a worker twice: the process that started it tells it as well.
+    if (cluster.isWorker) process.on(signal, stop);
+    else process.once(signal, stop);
+  }
   if (config.PERSISTED_OPERATIONS_FILE !== undefined) stopWithTerminal(stop);
   const opening = open(config);
   stopped.then(() => endUnlessOpened(opening, config));

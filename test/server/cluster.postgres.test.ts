@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
@@ -109,6 +110,43 @@ describe('several workers', () => {
     gateway.child.kill('SIGTERM');
     expect(await gateway.exit).toMatchObject({ code: 0 });
     for (const pid of answering(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  });
+});
+
+describe('several workers, each of which is told to stop as well as the process that started them', () => {
+  needsEngine('postgres', 'the embedded database belongs to one process');
+
+  it.each([
+    ['after it', 'parent'],
+    ['before it', 'workers'],
+  ])('finish what is in flight: %s', async (_, first) => {
+    const settings = {
+      DATABASE_URL: database.pool.options.connectionString ?? '',
+      LOG_LEVEL: 'info',
+    };
+    const gateway = await serve(settings, '--workers', '2');
+    const workers = await askUntilAnsweredBy(gateway, 2);
+    const holder = await database.pool.connect();
+    try {
+      await holder.query('BEGIN; LOCK TABLE "DttSession"');
+      const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
+      const waiting = async () => {
+        const { rows } = await database.pool.query<{ count: number }>(
+          `SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = '"DttSession"'::regclass`,
+        );
+        return rows[0]?.count;
+      };
+      await expect.poll(waiting, timeouts).toBeGreaterThan(0);
+      const pids = [gateway.child.pid ?? 0, ...workers];
+      for (const pid of first === 'parent' ? pids : pids.toReversed()) process.kill(pid, 'SIGTERM');
+      await sleep(200);
+      await holder.query('ROLLBACK');
+      for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
+    } finally {
+      holder.release();
+    }
+    expect(await gateway.exit).toMatchObject({ code: 0 });
+    expect(linesOf(gateway).filter(({ msg }) => msg === 'closed')).toHaveLength(2);
   });
 });
 

@@ -22,8 +22,10 @@ export async function runHere(args: readonly string[], settings: Record<string, 
   const output = { stdout: '', stderr: '' };
   const spies = [
     ...(['stdout', 'stderr'] as const).map((stream) =>
-      vi.spyOn(process[stream], 'write').mockImplementation((text) => {
+      vi.spyOn(process[stream], 'write').mockImplementation((text, ...others: unknown[]) => {
         output[stream] += text;
+        const told = others.at(-1);
+        if (typeof told === 'function') told();
         return true;
       }),
     ),

@@ -1,0 +1,74 @@
+/** What commands do where nobody reads what they write, as processes of a shell. */
+
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { openDatabase } from '../../src/database/database.ts';
+import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { copyTemplate } from '../support/gateway.ts';
+import { quickEngine } from '../support/quickEngine.ts';
+
+// Starting processes takes its time on a busy machine.
+vi.setConfig({ testTimeout: 90_000 });
+
+let folder: string;
+const running = new Set<ReturnType<typeof execFile>>();
+
+beforeAll(async () => {
+  folder = await copyTemplate();
+  const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
+  await prepareDemo(database, folder);
+  await database.close();
+});
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL');
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Runs a line of Bash, in which `$dovetail` is the command. */
+function shell(line: string): Promise<{ code: number; stderr: string }> {
+  const dovetail = [process.execPath, ...quickEngine, 'bin/dovetail.js'].join(' ');
+  const env = { ...process.env, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'info', dovetail };
+  return new Promise((settle) => {
+    const child = execFile('bash', ['-o', 'pipefail', '-c', line], { env }, (error, _stdout, stderr) => {
+      running.delete(child);
+      settle({ code: Number(error?.code ?? 0), stderr });
+    });
+    running.add(child);
+  });
+}
+
+it.each(['--help', 'token list --user demo', 'user list --json'])(
+  'a reader that has left is no failure of `%s`',
+  async (args) => {
+    const { code, stderr } = await shell(`$dovetail ${args} | true`);
+    expect([code, stderr.replace(/^Users of .*\n/, '')]).toEqual([0, '']);
+  },
+);
+
+it('a disk that is full is told in a line', async () => {
+  expect(await shell('$dovetail token list --user demo > /dev/full')).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(/^Standard output cannot be written: .*no space left on device.*\n$/i),
+  });
+});
+
+it.each(['> /dev/full', '| true'])('a token that nobody could read is revoked: %s', async (where) => {
+  const { code, stderr } = await shell(`$dovetail token create --user demo --name lost ${where}`);
+  expect(code).toBe(1);
+  const [, id] = /^Token (\d+) could not be written, and is revoked again: .*$/m.exec(stderr) ?? [];
+  const { stderr: tokens } = await shell('$dovetail token list --user demo 1>&2');
+  expect(tokens).toMatch(new RegExp(`^ *${id} +revoked `, 'm'));
+  expect(stderr).not.toContain('at ');
+});
+
+it('a gateway serves on that cannot say where', async () => {
+  const { code, stderr } = await shell(`
+    $dovetail serve > /dev/full 2> >(tee "$DATA_DIR/log" >&2) & pid=$!
+    for each in $(seq 300); do grep -q '"serving"' "$DATA_DIR/log" && break; sleep 0.1; done
+    url=$(grep -o 'http://[^" ]*' "$DATA_DIR/log" | head -1); curl -fsS "$url/healthz" >&2
+    kill -TERM $pid; wait $pid`);
+  expect(stderr).toContain('alive\n');
+  expect(stderr).toMatch(/Standard output cannot be written/);
+  expect(code).toBe(1);
+});
