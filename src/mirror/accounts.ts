@@ -8,7 +8,7 @@ import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Learn } from './account.ts';
 import { createActivationTurns } from './activationTurns.ts';
-import { type Budget, createBudget, longestPause } from './budget.ts';
+import { type Budget, createBudget, longestWait } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
@@ -82,7 +82,7 @@ const logInterval = 1_000;
 
 /** The budgets of accounts that were let go of, which the upstream does not forget at once. */
 function createBudgets(rate: number, onSent: () => unknown) {
-  const left = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestPause });
+  const left = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestWait });
   return {
     of: (userId: number) => left.get(userId) ?? createBudget(rate, onSent),
     keep: (userId: number, budget: Budget) => void left.set(userId, budget),

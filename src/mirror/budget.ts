@@ -15,7 +15,7 @@ const ownOfRefresh = 0.15;
 const window = 60_500;
 
 /** How long, in milliseconds, nothing is sent at the most: an hour, whatever an upstream says. */
-export const longestPause = 60 * 60_000;
+export const longestWait = 60 * 60_000;
 
 export interface Budget {
   /** Counts a request that is sent whatever the budget says: there has to be room for more of its like. */
@@ -90,7 +90,7 @@ export function createBudget(
       if (rate > 0 && priority === 'refresh') refreshed.add();
     },
     pauseUntil(time) {
-      pausedUntil = Math.max(pausedUntil, Math.min(time, Date.now() + longestPause));
+      pausedUntil = Math.max(pausedUntil, Math.min(time, Date.now() + longestWait));
     },
   };
 }

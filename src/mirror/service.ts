@@ -189,11 +189,12 @@ function followOwn({ accounts, check, config }: Parts, token: string) {
 
 /** The tokens that clients bring, each of which lets its account be read for as long as it is in use. */
 function openTokens({ accounts, check, config, sql, logger }: Parts, idle: number): UpstreamTokens {
-  return createUpstreamTokens({
+  const closing = new AbortController();
+  const tokens = createUpstreamTokens({
     async check(token, viewer) {
       // One of the gateway's own, though it was revoked, is nobody else's business.
       if (!viewer && (await isIssued(sql, token))) return { kind: 'invalid' };
-      return check(token, viewer?.id);
+      return check(token, viewer?.id, closing.signal);
     },
     onBegin(credential) {
       const account = accounts.enter(credential.viewer.id);
@@ -209,6 +210,13 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
     ttl: config.UPSTREAM_TOKEN_TTL * 1_000,
     idle,
   });
+  return {
+    ...tokens,
+    close() {
+      closing.abort();
+      tokens.close();
+    },
+  };
 }
 
 function createRelays({ accounts, base, config, waits }: Parts, tokens: UpstreamTokens | undefined) {
@@ -281,7 +289,7 @@ function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing
     } catch (error) {
       if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
       if (!signal?.aborted) accounts.fail(error);
-      return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : 5 };
+      return { kind: 'away', retryAfter: error instanceof Exhausted ? error.retryAfter : undefined };
     }
   };
 }

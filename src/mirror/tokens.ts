@@ -14,8 +14,8 @@ import { within } from './within.ts';
 export type Checked =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
-  /** It cannot say now. @param retryAfter in seconds. */
-  | { readonly kind: 'away'; readonly retryAfter: number };
+  /** It cannot say now. @param retryAfter for how many seconds it asks not to be asked again, if it does. */
+  | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
  * What the upstream says to a token that stands for somebody: that it goes on to, that it does not, or for somebody else;
@@ -95,9 +95,9 @@ const retryDelay = 5_000;
 
 interface Entry extends Credential {
   readonly end: AbortController;
-  /** When the upstream last said that it is valid, and when it was last asked, in milliseconds since the epoch. */
+  /** When the upstream last said that it is valid, and from when it may be asked again, in milliseconds since the epoch. */
   confirmed: number;
-  asked: number;
+  askAgainAt: number;
   checking: Promise<Checked> | undefined;
 }
 
@@ -110,10 +110,9 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
   /** As soon as the upstream may be asked about it again. */
   function confirmSoon(entry: Entry): void {
-    const wait = entry.asked + Math.min(ttl, retryDelay) - Date.now();
     setTimeout(() => {
       if (!entry.end.signal.aborted) confirm(entry).catch(() => {});
-    }, wait).unref();
+    }, entry.askAgainAt - Date.now()).unref();
   }
 
   return {
@@ -129,7 +128,8 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       const entry = known.get(token);
       if (!entry) return known.isRefused(token) ? { viewer: null } : meet(token, address);
       const kind = await confirm(entry);
-      if (kind === 'away') return { error: 'upstreamAway', retryAfter: Math.ceil(retryDelay / 1_000) };
+      if (kind === 'away')
+        return { error: 'upstreamAway', retryAfter: Math.ceil((entry.askAgainAt - Date.now()) / 1_000) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
@@ -160,7 +160,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The tokens that stand for somebody, and those that were refused a moment ago, by their digests. */
-function createKnownTokens({ onEnd, idle }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle'>) {
+function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle' | 'ttl'>) {
   const entries = new LRUCache<string, Entry>({
     max: maxTokens,
     ttl: idle,
@@ -184,7 +184,8 @@ function createKnownTokens({ onEnd, idle }: Pick<UpstreamTokensOptions, 'onEnd' 
       const end = new AbortController();
       const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
       const now = Date.now();
-      const entry: Entry = { token, viewer, end, confirmed: now, asked: now, checking: undefined };
+      const askAgainAt = now + Math.min(ttl, retryDelay);
+      const entry: Entry = { token, viewer, end, confirmed: now, askAgainAt, checking: undefined };
       byViewer.set(viewer, entry);
       entries.set(digestOf(token), entry);
       return entry;
@@ -223,7 +224,11 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
 
   async function ask(entry: Entry): Promise<Checked> {
     const checked = await check(entry.token, entry.viewer);
-    if (entry.end.signal.aborted || checked.kind === 'away') return checked;
+    if (entry.end.signal.aborted) return checked;
+    if (checked.kind === 'away') {
+      entry.askAgainAt = Math.max(entry.askAgainAt, Date.now() + (checked.retryAfter ?? 0) * 1_000);
+      return checked;
+    }
     const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
     hear(options, known, entry, isSame ? 'valid' : checked.kind === 'valid' ? 'another' : 'invalid');
     return checked;
@@ -232,14 +237,14 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
   return async (entry: Entry): Promise<Checked['kind']> => {
     const now = Date.now();
     if (now - entry.confirmed < ttl) return 'valid';
-    if (!entry.checking && now - entry.asked >= Math.min(ttl, retryDelay)) {
-      entry.asked = now;
+    if (!entry.checking && now >= entry.askAgainAt) {
+      entry.askAgainAt = now + Math.min(ttl, retryDelay);
       entry.checking = ask(entry).finally(() => {
         entry.checking = undefined;
       });
     }
     // An upstream that does not respond must not hold up what is here: the check goes on.
-    const checked = (await within(longestCheck, entry.checking)) ?? { kind: 'away' };
+    const checked = (await within(longestCheck, entry.checking)) ?? { kind: 'away', retryAfter: undefined };
     if (entry.end.signal.aborted) return 'invalid';
     // It was valid a while ago, and nobody can say that it no longer is.
     return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';
@@ -256,17 +261,24 @@ function createFirstChecks(
   const inTurn = pLimit(maxFirstChecks);
   const lines = createLines();
   const soon = Math.ceil(retryDelay / 1_000);
+  /** Tokens that the upstream asks to wait with, each until when, by their digests: others from the address may be welcome. */
+  const waiting = new LRUCache<string, number>({ max: maxTokens, ttl: longestAway });
 
   async function meet(token: string, address: string): Promise<Authentication> {
     // Some from the address may have been invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+    const until = waiting.get(digestOf(token)) ?? 0;
+    if (until > Date.now())
+      return { error: 'upstreamAway', retryAfter: Math.ceil((until - Date.now()) / 1_000) };
     if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
     const checked = await check(token);
     if (checked.kind === 'away') {
+      const { retryAfter = 0 } = checked;
       lines.noteAway(address);
-      return { error: 'upstreamAway', retryAfter: checked.retryAfter };
+      if (retryAfter > 0) waiting.set(digestOf(token), Date.now() + retryAfter * 1_000);
+      return { error: 'upstreamAway', retryAfter: retryAfter || soon };
     }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId);

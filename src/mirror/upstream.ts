@@ -6,7 +6,7 @@
 import pRetry from 'p-retry';
 import { z } from 'zod';
 import { errorText } from '../errors.ts';
-import { type Budget, createBudget, type Priority } from './budget.ts';
+import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
 import { readResponseBody, responseLimit } from './responseBody.ts';
 
 export interface Upstream {
@@ -298,11 +298,11 @@ function createSender(token: string, quote: Quote, budget: Budget) {
   return { send, count: () => sent };
 }
 
-/** How long the upstream asks to wait, in milliseconds: it says so in seconds, or by a date (RFC 9110, section 10.2.3). */
+/** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */
 function readRetryAfter({ headers }: Response): number {
   const text = headers.get('Retry-After') ?? '';
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return wait > 0 ? wait : 0;
+  return wait > 0 ? Math.min(wait, longestWait) : 0;
 }
 
 /** @param wait in milliseconds. */

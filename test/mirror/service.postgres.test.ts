@@ -1,5 +1,6 @@
 /** A gateway in front of a service whose clients bring the service's tokens. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
@@ -51,6 +52,23 @@ describe('a token of the upstream', () => {
     for (const { status } of responses) expect(status).toBe(404);
     // Once for the token, and once for the first run.
     expect(service.count({ path: '/users/me' })).toBeLessThanOrEqual(2);
+  });
+
+  it('whose check hangs keeps nothing going once the gateway has closed', async () => {
+    const timing = { timeout: 700, retries: 0 };
+    const { gateway, service } = await open({ timing, settings: { UPSTREAM_TOKEN_TTL: '1' } });
+    await arrive(gateway, alice);
+    service.misbehave(faults.hang, { path: /^\/users\/me$/ });
+    await sleep(1_100);
+    const asked = service.count({ path: '/users/me' });
+    // It may be cut.
+    const over = Promise.allSettled([rest(gateway, alice, '/users/me')]);
+    await expect.poll(() => service.count({ path: '/users/me' })).toBe(asked + 1);
+    await gateway.close();
+    await over;
+    const told = gateway.log.length;
+    await sleep(1_000);
+    expect(JSON.stringify(gateway.log.slice(told))).not.toContain('mirror not refreshed');
   });
 
   it('of which too many from one address were invalid is not checked for a while', async () => {

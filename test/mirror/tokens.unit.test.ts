@@ -10,7 +10,7 @@ import {
 
 const valid: Checked = { kind: 'valid', userId: 1 };
 const invalid: Checked = { kind: 'invalid' };
-const away: Checked = { kind: 'away', retryAfter: 5 };
+const away: Checked = { kind: 'away', retryAfter: undefined };
 const ttl = 60_000;
 const idle = 600_000;
 
@@ -88,6 +88,19 @@ describe('a token that stands for somebody', () => {
     expect(await authenticate('alice')).toEqual({ viewer });
   });
 
+  it('is not checked again for as long as the upstream asks for, and is valid meanwhile', async () => {
+    const { viewer } = await meet();
+    check.mockResolvedValue({ kind: 'away', retryAfter: 600 });
+    vi.advanceTimersByTime(ttl);
+    for (let second = 0; second < 600; second += 10) {
+      expect(await authenticate('alice')).toEqual({ viewer });
+      vi.advanceTimersByTime(10_000);
+    }
+    expect(check).toHaveBeenCalledTimes(2);
+    await authenticate('alice');
+    expect(check).toHaveBeenCalledTimes(3);
+  });
+
   it('ends with what was opened with it as soon as the upstream refuses it for anything and then altogether', async () => {
     const credential = await meet();
     check.mockResolvedValue(invalid);
@@ -158,6 +171,17 @@ describe('a token that nobody has brought before', () => {
     // The others have done nothing.
     await authenticate('nobody', 'two');
     expect(check).toHaveBeenCalledTimes(first + 2);
+  });
+
+  it('is not asked about for as long as the upstream asks for, while others of its address are', async () => {
+    check.mockResolvedValueOnce({ kind: 'away', retryAfter: 600 });
+    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 600 });
+    vi.advanceTimersByTime(300_000);
+    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 300 });
+    expect(check).toHaveBeenCalledTimes(1);
+    expect(await authenticate('bob')).toMatchObject({ viewer: { id: 1 } });
+    vi.advanceTimersByTime(300_000);
+    expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
   });
 
   it('waits behind those of its own address alone, where the upstream leaves them without a response', async () => {

@@ -260,6 +260,14 @@ describe('the client of an upstream', () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  it.each(['99999999999999999999999', '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+    'waits for no longer than an hour, whatever it is told: %s',
+    async (wait) => {
+      respondWith({ status: 429, headers: { 'Retry-After': wait } });
+      await expect(upstream.get('/dtt')).rejects.toMatchObject({ retryAfter: 3_600 });
+    },
+  );
+
   it('stops reading a response that is too large', async () => {
     let sent = 0;
     server.misbehave = (_request, response) => {
