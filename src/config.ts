@@ -312,11 +312,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   });
   if (env.DATABASE_DIRECT_URL && !env.DATABASE_URL)
     complaints.push('DATABASE_DIRECT_URL is set without DATABASE_URL, which it goes with.');
+  // Each value came out of the schema of its own name, which is what Config says.
+  const config = Object.fromEntries(entries) as Config;
+  if (config.METRICS_PORT && config.METRICS_PORT === config.PORT)
+    complaints.push(`METRICS_PORT is ${config.METRICS_PORT}, as PORT is, but takes a port of its own.`);
   for (const [old, name] of Object.entries(renamed))
     if (env[old]) complaints.push(`${old} is called ${name} now.`);
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
-  // Each value came out of the schema of its own name, which is what Config says.
-  return Object.fromEntries(entries) as Config;
+  return config;
 }
 
 /** How a command is typed that is to reach the database of these settings. */

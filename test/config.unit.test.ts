@@ -221,6 +221,13 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     );
   });
 
+  it('takes no port for both the gateway and its metrics, but any free one for each', () => {
+    const complaint = 'METRICS_PORT is 4000, as PORT is, but takes a port of its own.';
+    expect(complaintAbout({ METRICS_PORT: '4000' })).toBe(complaint);
+    expect(complaintAbout({ PORT: '04000', METRICS_PORT: '4000' })).toContain(complaint);
+    expect(readConfig({ PORT: '0', METRICS_PORT: '0' })).toMatchObject({ PORT: 0, METRICS_PORT: 0 });
+  });
+
   it('names every wrong setting, a line each', () => {
     const lines = complaintAbout({ PORT: 'a', LOG_LEVEL: 'b', HOST: 'fine', DATABASE_URL: 'c' }).split('\n');
     expect(lines.map((line) => line.split(' ', 1)[0])).toEqual(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);

@@ -1,6 +1,6 @@
 /** The file of persisted operations: read at the start, and again whenever it has changed or SIGHUP asks for it. */
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { parse, print, separateOperations } from 'graphql';
@@ -141,6 +141,8 @@ export function loadPersistedOperations(
     throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
   if (path === undefined) return { content: '', operations: new Map() };
   try {
+    // To read a pipe, or a device, might never end.
+    if (!statSync(path).isFile()) throw new Error('it is no file');
     const content = readFileSync(path, 'utf8');
     const operations = operationsIn(path, content);
     for (const [id, text] of operations) checkRunnable(id, text, documents);

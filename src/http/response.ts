@@ -1,6 +1,6 @@
 /** HTTP responses: whole ones, made once and sent as often as they hold, and those that come piece by piece. */
 
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { Forms } from './compression.ts';
 import type { PieceEncoder } from './contentCoding.ts';
@@ -99,7 +99,9 @@ export function revalidated(
   vary: string,
   others: Readonly<Record<string, string>> = {},
 ): HttpResponse {
-  const etag = `"${hash('sha256', given.body, 'base64url')}"`;
+  const type = String(given.headers['Content-Type']);
+  // The same bytes are another representation by another media type.
+  const etag = `"${createHash('sha256').update(type).update(given.body).digest('base64url')}"`;
   const headers = { ETag: etag, 'Cache-Control': 'private, no-cache', Vary: vary, ...others };
   return { ...given, headers: { ...given.headers, ...headers }, validator: { etag, headers } };
 }

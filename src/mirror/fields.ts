@@ -1,6 +1,7 @@
 /** The fields that records consist of, as an upstream may give them and PostgreSQL can store them. */
 
 import { z } from 'zod';
+import { isoInstant } from '../isoInstant.ts';
 
 /** Takes digits where a number is meant for the number that they say. */
 export const numeric = <S extends z.ZodType>(schema: S) =>
@@ -38,12 +39,8 @@ export const name = textual(storable.max(255));
 /** The same of a user. */
 export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
 
-/** An instant whose year has four digits in UTC too, which an offset can change. It may leave out the seconds. */
-export const instant = z
-  .preprocess(
-    (value) => (typeof value === 'string' ? value.replace(/(T\d\d:\d\d)(?=Z|[+-])/, '$1:00') : value),
-    z.iso.datetime({ offset: true }),
-  )
+/** An instant whose year has four digits in UTC too, which an offset can change. */
+export const instant = isoInstant
   .refine((value) => {
     const year = new Date(value).getUTCFullYear();
     return year >= 1000 && year <= 9999;

@@ -3,10 +3,10 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
-import { z } from 'zod';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import { clientError } from '../errors.ts';
+import { isoInstant } from '../isoInstant.ts';
 import { makesProperty, readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
@@ -90,13 +90,11 @@ export const builder = new SchemaBuilder<BuilderTypes>({
 builder.scalarType('DateTime', {
   description:
     'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. As input it may have any ' +
-    'offset from UTC, and must have one.',
+    'offset from UTC, and must have one; what is finer than a millisecond is cut off before anything is compared.',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
   serialize: isoTime,
   parseValue: readInstant,
 });
-
-const isoInstant = z.iso.datetime({ offset: true });
 
 /** @throws a client error for what is no instant. */
 function readInstant(value: unknown): Date {

@@ -100,6 +100,18 @@ describe('GET', () => {
     },
   );
 
+  it('has a tag of its own for each media type', async () => {
+    const query = '{ viewer { username } }';
+    const tags = await Promise.all(
+      ['application/json', 'application/graphql-response+json', 'application/json'].map(async (Accept) =>
+        (await get({ query }, { Accept })).headers.get('ETag'),
+      ),
+    );
+    expect(tags[0]).toMatch(/^"[\w-]{43}"$/);
+    expect(tags[1]).not.toBe(tags[0]);
+    expect(tags[2]).toBe(tags[0]);
+  });
+
   it('of one of several operations is cached as that query, and asked for by its name alone', async () => {
     const query = `query Viewer { viewer { username } } mutation M { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }`;
     for (let time = 0; time < 2; time++) {

@@ -1,6 +1,7 @@
 /** Operations that requests name instead of sending them. */
 
 import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -293,6 +294,11 @@ describe('the file', () => {
       new SetupError(
         'PERSISTED_OPERATIONS_FILE /nowhere/a.json cannot be used: ENOENT: no such file or directory',
       ),
+    );
+    const path = join(folder, 'folder.json');
+    mkdirSync(path);
+    expect(() => start({ PERSISTED_OPERATIONS_FILE: path })).toThrow(
+      new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: it is no file`),
     );
   });
 });

@@ -10,6 +10,9 @@ describe('an instant', () => {
     ['2026-02-17T12:00:00.123456Z', '2026-02-17T12:00:00.123Z'],
     ['2026-02-17T13:30:00+01:30', '2026-02-17T12:00:00.000Z'],
     ['2024-02-29T00:00:00-05:00', '2024-02-29T05:00:00.000Z'],
+    ['2026-02-17t12:00:00.5z', '2026-02-17T12:00:00.500Z'],
+    ['2026-02-17T12:00Z', '2026-02-17T12:00:00.000Z'],
+    ['2026-02-17T12:00+02:00', '2026-02-17T10:00:00.000Z'],
   ])('is taken from a client with any offset, and given in UTC: %s', (written, given) => {
     const instant = dateTime.parseValue(written);
     expect(dateTime.serialize(instant)).toBe(given);
