@@ -74,22 +74,22 @@ export const settings = {
     z.string().min(1).default('.data'),
   ),
   CHANGE_FEED: setting(
-    'how PostgreSQL tells of changes: by `notify`, or by `logical` decoding, in whose way writers are not; `auto` is logical where nothing is in the way',
+    'how PostgreSQL announces changes: `notify`, for which commits wait for each other, or `logical` decoding, for which they do not; `auto` takes logical where server and role allow it',
     'auto, notify or logical',
     z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: setting(
-    'connections to the database that a process has at most, beside the two with which it listens',
+    'connections in the pool of a process; the change feed takes two more',
     'an integer from 1 to 1000',
     integer(1, 1_000).default(10),
   ),
   STATEMENT_TIMEOUT: setting(
-    'seconds that a statement of a request may take; five more, and the request gets an error',
+    'seconds that one SQL statement may take; a request without a response five seconds later gets a 500',
     'an integer from 1 to 3600',
     integer(1, 3_600).default(10),
   ),
   MAX_WAITING: setting(
-    'requests of a process that may wait for the database, three times as many for 100 ms; when more would, only a few may, and the others get a 503',
+    'requests that may wait for the database in a process before others get a 503; for 100 ms, three times as many',
     'an integer from 1 to 100000',
     integer(1, 100_000).default(100),
   ),

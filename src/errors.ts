@@ -39,12 +39,13 @@ export const messages = {
   onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   wrongPosition:
     'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
-  primaryBehind: 'The database does not show everything yet that was read or written before; try again',
+  primaryBehind: 'The database has not caught up with what you read or wrote before; try again',
   upstreamAway: 'The upstream cannot be reached; nothing was changed here',
   accountArriving: 'The account is being read from the upstream',
   accountUnread:
-    'The account was not read from the upstream yet, and is once a request comes with a token of the upstream',
-  accountOutdated: 'What was written upstream could not be read again yet',
+    'This account has not been read from the upstream yet; it will be, once a request comes with a token of the upstream',
+  accountOutdated:
+    'Your write has reached the upstream, but could not be read back from there yet; try again',
   accountUnreachable:
     'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
   upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',
@@ -52,7 +53,7 @@ export const messages = {
   upstreamTooSlow: 'The upstream did not respond in time',
   upstreamUnreadable: 'The response of the upstream cannot be read',
   upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
-  upstreamUnusable: 'The upstream cannot be used; nothing was changed here',
+  upstreamUnusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
 } as const;
 
 /** What is said of a user whose data a request names, and must not see. */
@@ -212,7 +213,7 @@ export function withoutPassword(text: string): string {
 export const encodedPassword =
   'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
 
-/** Whether it looks as though a character of a URL's password had ended the part for the host: an @ comes behind that. */
+/** Whether a /, ? or # in the password of a URL seems to have cut its host off: an @ follows. */
 export function hasCutPassword(url: string): boolean {
   const [, authority = '', rest = ''] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
   if (!rest.startsWith('?')) return /^[^?]*@/.test(rest);

@@ -15,8 +15,6 @@ export interface Viewer {
   readonly ended?: AbortSignal;
 }
 
-/** The tokens that there are, of one kind. */
-
 export interface Viewers {
   /**
    * The viewer, if the token was looked up before and nothing has changed since.

@@ -31,15 +31,15 @@ const probe = 1.25;
 /** How many times as high the limit becomes at once, or as low, at most. */
 const step = 1.33;
 
-/** So many times as long all connections are used, when they are known to be worth it, before fewer are tried again. */
-const rarely = 4;
+/** At the highest limit, where more at once has paid off, fewer are tried after so many times the usual time alone. */
+const longWindow = 4;
 
-/** Hardly any less is done by a database that is given so few. */
+/** The limit is never lower: with so few at once a database does hardly less. */
 const fewest = 2;
 
 /**
- * In milliseconds: where a statement takes no longer though all connections are used, none is held up. Hardly anything is
- * gained by having it wait here rather than there, and this process takes less for each of them, the more end at once.
+ * In milliseconds: where all connections together are given no more work than this, nothing is held up (Little's law).
+ * Hardly anything is gained by waiting here rather than there, and this process takes less for each, the more end at once.
  */
 const soon = 10;
 
@@ -127,7 +127,7 @@ function createLimit(most: number) {
     statementEnded(wasFull: boolean): void {
       const now = performance.now();
       count(window, wasFull, now);
-      const times = isHigh && isWorthIt && middle === most ? rarely : 1;
+      const times = isHigh && isWorthIt && middle === most ? longWindow : 1;
       if (isEnough(window, now, times)) judge(now);
     },
   };

@@ -36,28 +36,32 @@ export interface LoadSheddingOptions {
   begun(exchange: Exchange): void;
 }
 
-/** What the line may be for so long, in milliseconds: so many times as long. */
+/** For so long, in milliseconds, after the line was empty it may be so many times as long: a burst is no overload. */
 const burst = { lasts: 100, factor: 3 };
 
-/** In milliseconds: it is overload for so long after somebody was turned away. */
-const remembered = 1_000;
+/** In milliseconds: overload lasts for so long after the last request was turned away, */
+const overloadLasts = 1_000;
 
-/** In milliseconds: it is overload no more when nobody has waited for so long, or many that come at once would prolong it. */
-const relieved = 200;
+/** or until nobody has waited for so long: many that come at once would prolong it. */
+const overloadEndsAfter = 200;
 
 /**
- * Under overload no more wait than are served in so many milliseconds, or are taken out in one turn of the event loop, which
- * are nearly as many as run at once. Few may always, so that one who floods does not take the only place.
+ * Under overload no more wait than are served in so many milliseconds, or than are let through in one turn of the event
+ * loop, which are nearly as many as run at once; a few may always, so that one who floods does not take the only place.
+ * The largest of the three counts (docs/failures.md#overload).
  */
-const short = { lasts: 15, share: 0.75, least: 3 };
+const shortLine = { lasts: 15, share: 0.75, least: 3 };
 
 /** In milliseconds: how often the line is looked at while nothing else happens. */
 const interval = 5;
 
-/** In milliseconds: when it takes so long until it is anybody's turn, and goes on to, more are coming than are done. */
-const usualWait = 1_000;
+/**
+ * In milliseconds: where requests have to wait for longer, and go on to, more come than are done. Not sooner: clients that
+ * each wait for a response before they ask again may all be served, however many they are.
+ */
+const tooLong = 1_000;
 
-/** In milliseconds: how long it has to go on. */
+/** In milliseconds: how long that has to go on. */
 const lastsTooLong = 300;
 
 /** In seconds: what waits for the database now is done well before. */
@@ -230,14 +234,14 @@ interface Overload {
 function createOverload({
   concurrency,
   maxWaiting,
-  longestWait = usualWait,
+  longestWait = tooLong,
 }: Omit<LoadSheddingOptions, 'begun'>): Overload {
   let lastEmpty = 0;
   let lastTurnedAway = Number.NEGATIVE_INFINITY;
   let lateSince: number | undefined;
   let untilRelieved: ReturnType<typeof setTimeout> | undefined;
   const pace = createPace();
-  const isNow = (now: number) => now - lastTurnedAway < remembered;
+  const isNow = (now: number) => now - lastTurnedAway < overloadLasts;
 
   function end(): void {
     lastTurnedAway = Number.NEGATIVE_INFINITY;
@@ -245,7 +249,11 @@ function createOverload({
 
   /** How many entries may wait under overload. */
   function mostEntries(now: number): number {
-    return Math.max(pace.perMillisecond(now) * short.lasts, concurrency.limit * short.share, short.least);
+    return Math.max(
+      pace.perMillisecond(now) * shortLine.lasts,
+      concurrency.limit * shortLine.share,
+      shortLine.least,
+    );
   }
 
   function begin(now: number): void {
@@ -264,7 +272,7 @@ function createOverload({
       if (!isNow(performance.now())) return;
       clearTimeout(untilRelieved);
       // By a timer: where the event loop is behind, what has come is read before it is its turn.
-      untilRelieved = setTimeout(end, relieved).unref();
+      untilRelieved = setTimeout(end, overloadEndsAfter).unref();
     },
     lineWasEmpty(now: number): void {
       clearTimeout(untilRelieved);

@@ -85,8 +85,7 @@ async function findAccount(
   which: WhichAccount,
 ): Promise<{ id: number; username: string }> {
   const { rowCount: mirrors } = await client.query('SELECT FROM "Mirror"');
-  if (mirrors === 0)
-    throw new SetupError('This database mirrors no accounts: there is nothing that could be pulled again.');
+  if (mirrors === 0) throw new SetupError('This database mirrors no accounts, so there is none to forget.');
   const [column, value] = 'id' in which ? ['id', which.id] : ['username', which.username];
   const { rows } = await client.query<{ id: number; username: string }>(
     `SELECT id, username FROM "User" WHERE ${column} = $1 FOR UPDATE`,

@@ -86,16 +86,15 @@ const pageWith = (demoToken = '') => `<!doctype html>
 </html>
 `;
 
-/** Swagger UI brings its own colours for the night, but has to be told that it is night. */
 const pageStyle = `body { margin: 0 }
 body > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
 `;
 
-/** Without a validator's address Swagger UI asks nobody but this server. */
-const startScript = `const night = matchMedia('(prefers-color-scheme: dark)');
-const dress = () => document.documentElement.classList.toggle('dark-mode', night.matches);
-night.addEventListener('change', dress);
-dress();
+/** Swagger UI's dark theme is a class of the root. Without a validator's address it asks nobody but this server. */
+const startScript = `const dark = matchMedia('(prefers-color-scheme: dark)');
+const applyTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', applyTheme);
+applyTheme();
 const domNode = document.getElementById('reference');
 const ui = SwaggerUIBundle({
   domNode,

@@ -1,7 +1,7 @@
 /**
  * What the compiler is given of an operation: without conditions, and with every value in a variable. It writes literals
  * into the code that it makes, where the text of a client has no business, and reads the values of variables by rules of
- * its own, which end in no result for types that contain themselves. So graphql-js reads them all.
+ * its own, which never end for types that contain themselves, such as filters. So graphql-js reads them all.
  */
 
 import { randomUUID } from 'node:crypto';

@@ -3,8 +3,9 @@
  *
  * - It calls a resolver for each field that has one. A field that is a property of what it belongs to is called like that
  *   property here, and has no resolver, so that compiled code reads it off.
- * - It serializes every value. It is told not to, but for the types that are made here to stand for those whose values
- *   may be no such values, or are written otherwise: those are serialized as ever.
+ * - It serializes every value, unless it is told not to. It is told so of scalars and enumerations, but for values that are
+ *   written otherwise than they are, or may not be valid (times and numbers may be infinite): these have types of their own
+ *   here, which are serialized as ever.
  *
  * Resolvers, and the introspection, never see these types.
  */

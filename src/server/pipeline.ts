@@ -1,7 +1,8 @@
 /**
- * The way of every request, from top to bottom: identify, CORS, authenticate, rate limit, read, cached response, shed
- * load, run, compress, send, log. Nothing else knows this order; what handles a request makes a response, and never sends
- * one. An operation that comes through a socket goes the same way (`operations.ts`).
+ * The way of every request. Each step has its file: shed early (`shedding.ts`), identify, CORS, authenticate and rate
+ * limit (`entry.ts`), what a mirror and positions want (`createReady`), read, then cached response, shed load and run
+ * (`tasks.ts`), compress and send (`serve`), log (`createListener`). What handles a request makes a response, and never
+ * sends one. An operation that comes through a socket goes the same way (`operations.ts`).
  */
 
 import { setMaxListeners } from 'node:events';

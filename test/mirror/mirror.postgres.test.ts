@@ -437,7 +437,9 @@ describe('an activation on a mirror', () => {
       isActive: true,
     });
     expect(status).toBe(502);
-    expect(body.error).toBe('The upstream cannot be used; nothing was changed here');
+    expect(body.error).toBe(
+      'The upstream rejected the request or sent what cannot be read; nothing was changed here',
+    );
   });
 
   it.each([
@@ -460,7 +462,7 @@ describe('an activation on a mirror', () => {
         data: { ...good.data, id: 9, bubbleId: 'new', Segment: [], ...change },
       });
     const { status, body } = await postJson(gateway, token, '/dtt/templates/9', { isActive: true });
-    const error = 'The upstream cannot be used; nothing was changed here';
+    const error = 'The upstream rejected the request or sent what cannot be read; nothing was changed here';
     expect({ status, body }).toEqual({ status: 502, body: { ok: false, error } });
     const { level, time, pid, hostname, ...line } = JSON.parse(log.join(''));
     expect(line).toEqual({

@@ -43,7 +43,7 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
   return parts.length === 0 ? 'true' : parts.join(' AND ');
 }
 
-/** Whether nothing is true or false depends on where it stands, to Prisma: it has to be spelt out. */
+/** An empty list is rejected: to Prisma an empty AND is true, and an empty OR is false. */
 function several(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string[] {
   if (!Array.isArray(wanted) || wanted.length === 0) throw new Error(`${name} takes a list of conditions`);
   return wanted.map((each: unknown) => one(writer, model, name, each, table));

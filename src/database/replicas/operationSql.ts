@@ -19,8 +19,8 @@ export interface OperationOptions {
   retried(): void;
 }
 
-/** So much of the time that a statement may take is too much to begin again. */
-const tooLate = 0.9;
+/** A read that fails on a standby after this share of the time that it may take is not tried again on the primary. */
+const retryUntil = 0.9;
 
 export function createOperationSql(
   primary: Sql,
@@ -39,7 +39,7 @@ export function createOperationSql(
       return await onStandby(standby, use);
     } catch (error) {
       // There it would take as long.
-      if (performance.now() - began > tooLate * longest) throw error;
+      if (performance.now() - began > retryUntil * longest) throw error;
       retried();
       choosing = Promise.resolve(undefined);
       return backOnPrimary(use);

@@ -2,7 +2,7 @@
 
 import { serverSentEvents } from './framing.ts';
 
-/** How many bytes may wait to be read before there are no more operations, and before the stream is ended. */
+/** How many characters may wait to be read before there are no more operations, and before the stream is ended. */
 const most = { before: 4 * 1024 * 1024, ever: 16 * 1024 * 1024 };
 
 /** How long, in milliseconds, an event may wait for its reader, once there is one. */

@@ -3,7 +3,7 @@
  * comes is read off an index; another may have to look at all rows of the viewer, and sort them.
  */
 
-/** Some thousand rows are looked at in the time that it takes to respond with so many fields. */
+/** To look at some thousand rows takes as long as to respond with so many fields. */
 const scan = 100;
 const condition = 10;
 /** Of a text, letter by letter and in lower case, which takes as long as another scan. */

@@ -18,7 +18,7 @@ export const segmentSummary = {
   points: true,
 } as const;
 
-/** Beside it, what follows from where a segment stands. */
+/** The same, and the key of its session, which is known anyway. */
 const knownOfSegment = new Set([...Object.keys(segmentSummary), 'sessionId']);
 
 /** Whether these columns of a model are, or may be, details of the record that the row is a part of. */

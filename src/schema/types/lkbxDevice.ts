@@ -1,4 +1,4 @@
-/** Lockboxes, the service devices. */
+/** Lock devices (LKBX). */
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
