@@ -12,7 +12,7 @@ const randomLength = 32;
 const format = new RegExp(`^${prefix}[A-Za-z0-9_-]{${Math.ceil((randomLength * 4) / 3)}}$`);
 
 /** Who may have tokens at all: only the highest tier has access to the API. */
-const requiredTier = 'ultra';
+export const requiredTier = 'ultra';
 export const maxActiveTokens = 5;
 
 /** Where the tokens in use have their places. The database lets no two of a user's share one. */

@@ -1,7 +1,7 @@
 /** `dovetail demo`: gives a database the demo account, also while a gateway runs. */
 
 import { Command } from 'commander';
-import { maxActiveTokens } from '../auth/tokens.ts';
+import { maxActiveTokens, requiredTier } from '../auth/tokens.ts';
 import { findTier } from '../auth/users.ts';
 import { commandLine } from '../config.ts';
 import type { Connected } from '../database/database.ts';
@@ -39,7 +39,7 @@ export const demoCommand = new Command('demo')
 
 /** Why the demo account can have no new token, and what to do about it. */
 async function whyNoToken({ sql }: Connected, place: Place): Promise<string> {
-  const isUltra = (await findTier(sql, demoUsername)) === 'ultra';
+  const isUltra = (await findTier(sql, demoUsername)) === requiredTier;
   const [reason, next] = isUltra
     ? [
         `it has ${maxActiveTokens}, the most that there may be. Revoke one of them`,

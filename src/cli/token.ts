@@ -1,7 +1,7 @@
 /** `dovetail token`: creates, lists and revokes API tokens, also while a gateway runs. */
 
 import { Command, InvalidArgumentError } from 'commander';
-import { createToken, listTokens, revokeToken, TokenError } from '../auth/tokens.ts';
+import { createToken, listTokens, requiredTier, revokeToken, TokenError } from '../auth/tokens.ts';
 import { findTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
 import type { Connected } from '../database/database.ts';
@@ -70,11 +70,11 @@ async function create(client: PrismaClient, { sql }: Connected, config: Place, u
   } catch (error) {
     if (!(error instanceof TokenError) || name.trim() === '') throw error;
     const tier = await findTier(sql, user);
-    if (tier === 'ultra') throw error;
+    if (tier === requiredTier) throw error;
     const next =
       tier === undefined
-        ? `user create ${shellWord(user)} --tier ultra`
-        : `user tier ${shellWord(user)} ultra`;
+        ? `user create ${shellWord(user)} --tier ${requiredTier}`
+        : `user tier ${shellWord(user)} ${requiredTier}`;
     throw new TokenError(`${error.message} To change that: ${commandLine(config, next)}`);
   }
 }

@@ -1,6 +1,7 @@
 /** `dovetail user`: creates and lists the users of a database of one's own, also while a gateway runs. */
 
 import { Command } from 'commander';
+import { requiredTier } from '../auth/tokens.ts';
 import { createUser, type ListedUser, listUsers, setTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
 import { placeText, withDatabase } from './database.ts';
@@ -8,23 +9,21 @@ import { table } from './table.ts';
 
 export const userCommand = new Command('user').description('manage users');
 
-const ultra = 'ultra';
-
 userCommand
   .command('create')
   .description('create a user')
   .argument('<name>', 'what they are called; no two have the same, in whatever case')
-  .option('--tier <tier>', 'their subscription tier; only ultra may have tokens', ultra)
+  .option('--tier <tier>', 'their subscription tier; only ultra may have tokens', requiredTier)
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
     withDatabase(
       async ({ sql }, config) => {
         const id = await createUser(sql, name, tier);
         const next =
-          tier === ultra
+          tier === requiredTier
             ? `token create --user ${shellWord(name)} --name laptop`
-            : `user tier ${shellWord(name)} ${ultra}`;
-        const why = tier === ultra ? 'Next' : 'Only ultra may have tokens';
+            : `user tier ${shellWord(name)} ${requiredTier}`;
+        const why = tier === requiredTier ? 'Next' : 'Only ultra may have tokens';
         process.stderr.write(
           `Created user ${id}, ${name}, of the tier ${tier}, in ${placeText(config)}. ${why}: ${commandLine(config, next)}\n`,
         );

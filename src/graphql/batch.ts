@@ -11,8 +11,8 @@ import type { Batch, BatchPart, Task } from '../http/task.ts';
 import type { Documents } from './documents.ts';
 import { jsonType } from './fastPath.ts';
 import { complexityOf, isRequestTooDeep } from './limits.ts';
-import { isRecord, readJson } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
+import { isRecord, readJson } from './plainRequest.ts';
 import { requestFailure } from './requestFailure.ts';
 import { graphqlType, notAcceptable, vary } from './yogaWork.ts';
 
@@ -81,8 +81,7 @@ function partOf(
   exchange: Exchange,
   viewer: Viewer,
 ): CountedPart {
-  if (!isRecord(given) || Array.isArray(given))
-    return notRun('An operation of a batch must be an object with a query');
+  if (!isRecord(given)) return notRun('An operation of a batch must be an object with a query');
   // It is written as text once more, by what calls itself for each level.
   if (isRequestTooDeep(given)) return notRun('The operation is nested too deeply');
   const text = persisted.textFor(given, viewer);

@@ -13,8 +13,8 @@ import type { OtherWork, Query, Work } from '../http/task.ts';
 import type { PreparedOperation } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import type { Documents } from './documents.ts';
-import { type PlainRequest, readPlainRequest } from './operations.ts';
 import type { PersistedOperations } from './persisted.ts';
+import { type PlainRequest, readPlainRequest } from './plainRequest.ts';
 import { graphqlType, vary, type YogaWork } from './yogaWork.ts';
 
 export const jsonType = 'application/json';

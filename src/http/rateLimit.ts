@@ -16,10 +16,10 @@ export interface RateLimitOptions {
 
 export interface RateLimit {
   /** Counts a request, or as many as that. */
-  spend(key: string, requests?: number): Standing;
+  spend(key: string, requests?: number): RateLimitResult;
 }
 
-export interface Standing {
+export interface RateLimitResult {
   readonly isExceeded: boolean;
   /** The headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded. */
   readonly headers: Readonly<Record<string, string>>;

@@ -6,8 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { ServerConfig } from '../database/connection/client.ts';
-import { createTurnQueue } from '../database/embedded/turn.ts';
 import { createSession } from '../database/session.ts';
+import { createTurnQueue } from '../database/turnQueue.ts';
 import { clientError, messages } from '../errors.ts';
 
 /** How long, in milliseconds, an activation waits for its turn. */

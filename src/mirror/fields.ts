@@ -1,7 +1,7 @@
 /** The fields that records consist of, as an upstream may give them and PostgreSQL can store them. */
 
 import { z } from 'zod';
-import { isoInstant } from '../isoInstant.ts';
+import { isoInstant } from '../schema/isoInstant.ts';
 
 /** Takes digits where a number is meant for the number that they say. */
 export const numeric = <S extends z.ZodType>(schema: S) =>

@@ -6,7 +6,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import type { Relay } from './relay.ts';
-import { within } from './within.ts';
+import { resultWithin } from './resultWithin.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export interface Waits {
@@ -66,11 +66,11 @@ async function makeFresh(
   longest: { readonly awakening: number; readonly freshness: number },
 ): Promise<void> {
   const awakening = account.touch();
-  if (awakening) await within(longest.awakening, awakening);
+  if (awakening) await resultWithin(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
   if (account.standing.isOutdated || (wanted !== undefined && account.standing.age > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-    if (isAllowed && !account.isUnreachable) await within(longest.freshness, account.refresh());
+    if (isAllowed && !account.isUnreachable) await resultWithin(longest.freshness, account.refresh());
   }
 }
 
@@ -81,7 +81,7 @@ async function awaitArrival(
   longest: number,
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();
-  if (arriving) await within(longest, arriving);
+  if (arriving) await resultWithin(longest, arriving);
   if (account.standing.refreshedAt !== undefined) return undefined;
   const message = account.isUnreachable
     ? messages.accountUnread

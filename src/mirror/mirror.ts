@@ -58,7 +58,7 @@ export interface Mirror {
   release(): Promise<void>;
 }
 
-export interface MirrorOptions {
+export interface OpenMirrorOptions {
   readonly pool: pg.Pool;
   readonly source: string;
   readonly account: Row;
@@ -70,7 +70,7 @@ export interface MirrorOptions {
  * Opens the mirror for one run, or returns undefined while another run writes.
  * @throws {SetupError} for a database that holds anything else than a mirror of this account.
  */
-export async function openMirror(options: MirrorOptions): Promise<Mirror | undefined> {
+export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | undefined> {
   const { pool, account, lease: duration = 30_000 } = options;
   const leaseOptions = { userId: account.id, holder: randomUUID(), duration };
   const opened = await open(options, leaseOptions);
@@ -109,7 +109,7 @@ export async function openMirror(options: MirrorOptions): Promise<Mirror | undef
 }
 
 /** Makes an empty database a mirror, or checks that it is one, adds the account to it, and takes the account's lease. */
-function open({ pool, source, account }: MirrorOptions, lease: LeaseOptions) {
+function open({ pool, source, account }: OpenMirrorOptions, lease: LeaseOptions) {
   return inTransaction(pool, async (client) => {
     // Nobody has to wait for an account that is here.
     const { rowCount: isHere } = await client.query(

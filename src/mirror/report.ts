@@ -1,5 +1,6 @@
 /** What a run did, in words. */
 
+import { requiredTier } from '../auth/tokens.ts';
 import { commandLine, shellWord } from '../config.ts';
 import type { Account } from './account.ts';
 import type { SyncReport } from './sync.ts';
@@ -36,7 +37,7 @@ export function nextStep(
   { username, subscriptionTier }: Account,
   config: Parameters<typeof commandLine>[0],
 ): string {
-  if (subscriptionTier !== 'ultra') {
+  if (subscriptionTier !== requiredTier) {
     return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
   }
   return tokenStep(username, config);

@@ -22,6 +22,7 @@ import { checkMirror } from './mirror.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
+import { resultWithin } from './resultWithin.ts';
 import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
 import {
   createUpstream,
@@ -31,7 +32,6 @@ import {
   type Upstream,
   UpstreamRejection,
 } from './upstream.ts';
-import { within } from './within.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
@@ -48,7 +48,7 @@ export interface MirrorService {
   close(): Promise<void>;
 }
 
-export interface MirrorOptions {
+export interface MirrorServiceOptions {
   readonly pool: pg.Pool;
   /** How a session of one's own is made; undefined over the embedded engine, which no other process can have open. */
   readonly direct: ServerConfig | undefined;
@@ -87,7 +87,7 @@ const usualWaits: Waits = {
 };
 
 /** What the functions below share. */
-interface Parts extends MirrorOptions {
+interface Parts extends MirrorServiceOptions {
   readonly config: Settings;
   readonly base: string;
   readonly accounts: Accounts;
@@ -103,7 +103,7 @@ interface Parts extends MirrorOptions {
  */
 export async function openMirrorService(
   config: Settings,
-  options: MirrorOptions,
+  options: MirrorServiceOptions,
 ): Promise<MirrorService | undefined> {
   if (config.UPSTREAM_URL === undefined) return undefined;
   const { timing = {}, idle = 10 * 60_000 } = options;
@@ -232,7 +232,7 @@ function createRelays({ accounts, base, config, waits }: Parts, tokens: Upstream
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         standing.noteWrite();
-        await within(waits.write, refresh(partsOf(exchange.path)));
+        await resultWithin(waits.write, refresh(partsOf(exchange.path)));
       }
       return response;
     };

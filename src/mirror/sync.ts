@@ -21,7 +21,7 @@ export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly learn?: Learn;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
-  /** As in `MirrorOptions`. */
+  /** As in `OpenMirrorOptions`. */
   readonly lease?: number;
 }
 

@@ -8,7 +8,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
-import { within } from './within.ts';
+import { resultWithin } from './resultWithin.ts';
 
 /** What the upstream says of a token. */
 export type Checked =
@@ -244,7 +244,10 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
       });
     }
     // An upstream that does not respond must not hold up what is here: the check goes on.
-    const checked = (await within(longestCheck, entry.checking)) ?? { kind: 'away', retryAfter: undefined };
+    const checked = (await resultWithin(longestCheck, entry.checking)) ?? {
+      kind: 'away',
+      retryAfter: undefined,
+    };
     if (entry.end.signal.aborted) return 'invalid';
     // It was valid a while ago, and nobody can say that it no longer is.
     return checked.kind === 'valid' || now - entry.confirmed < longestAway ? 'valid' : 'away';

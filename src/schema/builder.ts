@@ -6,10 +6,10 @@ import RelayPlugin from '@pothos/plugin-relay';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import { clientError } from '../errors.ts';
-import { isoInstant } from '../isoInstant.ts';
 import { makesProperty, readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
+import { isoInstant } from './isoInstant.ts';
 import { isoTime } from './isoTime.ts';
 import { pageSize } from './loading/pagination.ts';
 

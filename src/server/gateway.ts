@@ -15,7 +15,7 @@ import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/listen.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { type MirrorOptions, openMirrorService } from '../mirror/service.ts';
+import { type MirrorServiceOptions, openMirrorService } from '../mirror/service.ts';
 import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
@@ -40,7 +40,7 @@ export interface Gateway {
 }
 
 /** How long the mirror waits for what, where it is not as long as it usually does. */
-type Times = Pick<MirrorOptions, 'idle' | 'timing'>;
+type Times = Pick<MirrorServiceOptions, 'idle' | 'timing'>;
 
 /** @throws {SetupError} when the settings cannot be met: database out of reach, port taken. */
 export async function openGateway(config: Config, times: Times = {}): Promise<Gateway> {

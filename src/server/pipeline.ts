@@ -2,7 +2,7 @@
  * The way of every request. Each step has its file: shed early (`shedding.ts`), identify, CORS, authenticate and rate
  * limit (`entry.ts`), what a mirror and positions want (`createReady`), read, then cached response, shed load and run
  * (`tasks.ts`), compress and send (`serve`), log (`createListener`). What handles a request makes a response, and never
- * sends one. An operation that comes through a socket goes the same way (`operations.ts`).
+ * sends one. An operation that comes through a socket goes the same way (`transportOperations.ts`).
  */
 
 import { setMaxListeners } from 'node:events';
@@ -51,11 +51,11 @@ import { runBatch } from './batch.ts';
 import { createEntry, type Entered, rateKeyOf } from './entry.ts';
 import { createIdentification, type Shed } from './identification.ts';
 import { createInnerRunner, outcomeOf } from './innerRequests.ts';
-import { createOpenOperation, createOperations, type OpenOperation } from './operations.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
 import { createShedding } from './shedding.ts';
 import { createTaskRunner } from './tasks.ts';
+import { createOpenOperation, createOperations, type OpenOperation } from './transportOperations.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface ServerOptions {

@@ -27,7 +27,7 @@ export interface Result extends Measurement {
   readonly processorTime?: number;
   /** Requests a second of each round. */
   readonly rounds: readonly number[];
-  /** Requests a second of this one divided by those of Dovetail's same door, where that was measured. */
+  /** Requests a second of this one divided by those of Dovetail's same API, where that was measured. */
   readonly ratio?: number;
   /** The same against Dovetail's other API. */
   readonly otherRatio?: number;

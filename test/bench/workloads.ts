@@ -1,4 +1,4 @@
-/** What is asked: each workload as a request to either door, for a user and a record that chance picks. */
+/** What is asked: each workload as a request to either API, for a user and a record that chance picks. */
 
 export type Endpoint = 'rest' | 'graphql';
 
@@ -22,7 +22,7 @@ export interface Workload {
   readonly title: string;
   readonly document: string;
   variables(subject: Subject): Record<string, unknown>;
-  /** Method and path of the REST door. */
+  /** Method and path of the REST API. */
   rest(subject: Subject): readonly ['GET' | 'POST', string];
   /** Whether Dovetail's REST API has no such route, so that only the floor can answer. */
   readonly isGraphqlOnly?: boolean;

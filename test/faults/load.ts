@@ -1,4 +1,4 @@
-/** A steady load: reads through both doors and activations, on connections that are kept, from outside. */
+/** A steady load: reads by both APIs and activations, on connections that are kept, from outside. */
 
 import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- --minutes 10`: everything that clients do, for as long as it is told: reads through both doors,
+ * `npm run soak -- --minutes 10`: everything that clients do, for as long as it is told: reads by both APIs,
  * activations, subscriptions and requests that come and go, tokens that are made and revoked. Memory, file
  * descriptors and connections must be level, and everything must return to rest.
  */

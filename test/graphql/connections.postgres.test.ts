@@ -8,7 +8,7 @@ import { newest } from '../../src/schema/loading/keyset.ts';
 import { planPage } from '../../src/schema/loading/pagination.ts';
 import { createAccount } from '../support/accounts.ts';
 import { graphql, graphqlOnce, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { idsOf, listOf } from '../support/restAnswers.ts';
+import { idsOf, listOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let token: string;

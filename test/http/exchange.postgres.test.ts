@@ -70,7 +70,7 @@ describe('the line of a request', () => {
     ['a page that is asked with a query', () => '/healthz?secret', {}, 'page', '/healthz', 200],
     ['a path that is nothing', () => '/secret', {}, 'page', undefined, 404],
   ])(
-    'says the door, the operation and the status of %s',
+    'says the API, the operation and the status of %s',
     async (_, path, init, endpoint, operation, status) => {
       const { line, text } = await lineOf(path(), init);
       expect(line).toMatchObject({

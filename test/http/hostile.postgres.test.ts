@@ -64,7 +64,7 @@ const tooLarge = (target: string, length: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
-/** Checks that the answer is a refusal as the door words it. */
+/** Checks that the response is an error in the words of its API. */
 function expectError({ status, headers, body }: RawResponse, expected: number, envelope: Envelope): void {
   expect({ status, body }).toMatchObject({ status: expected });
   expect(headers['x-content-type-options'] ?? headers.connection).toMatch(/nosniff|close/);

@@ -7,7 +7,7 @@ import { messages } from '../../src/errors.ts';
 import { nameOf, routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
-import { pathsFor } from '../support/restAnswers.ts';
+import { pathsFor } from '../support/restResponses.ts';
 import { noteStatements } from '../support/statements.ts';
 import { connect, eras, textOf } from './client.ts';
 import { operationsFile } from './operations.ts';

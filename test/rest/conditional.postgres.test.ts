@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { pathsFor } from '../support/restAnswers.ts';
+import { pathsFor } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let alice: Account;

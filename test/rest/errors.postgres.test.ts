@@ -27,7 +27,7 @@ import {
   rest,
   type TestGateway,
 } from '../support/gateway.ts';
-import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
+import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let alice: Account;

@@ -5,7 +5,7 @@ import { createToken } from '../../src/auth/tokens.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import examples from '../support/examples.json' with { type: 'json' };
 import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { listOf } from '../support/restAnswers.ts';
+import { listOf } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let token: string;

@@ -12,8 +12,8 @@ import { schema } from '../../src/schema/schema.ts';
 import { release } from '../../src/version.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { createJudge, describeShipped } from '../support/openapiDocument.ts';
-import { withId } from '../support/restAnswers.ts';
-import type { SentResponse } from '../support/watchAnswers.ts';
+import { withId } from '../support/restResponses.ts';
+import type { SentResponse } from '../support/watchResponses.ts';
 
 /** The document of operations that are written in a test. */
 const describeText = (text: string) =>

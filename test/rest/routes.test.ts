@@ -8,7 +8,7 @@ import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
-import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restAnswers.ts';
+import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let alice: Account;

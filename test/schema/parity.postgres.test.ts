@@ -15,7 +15,7 @@ import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
-import { pathsFor, withId } from '../support/restAnswers.ts';
+import { pathsFor, withId } from '../support/restResponses.ts';
 
 let gateway: TestGateway;
 let alice: Account;

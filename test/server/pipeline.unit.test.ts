@@ -126,7 +126,7 @@ describe('/readyz', () => {
   });
 });
 
-describe('a path that is neither door’s', () => {
+describe('a path of neither API', () => {
   it.each([
     ['/healthz', 200, 'alive\n'],
     ['/healthz?x', 200, 'alive\n'],

@@ -1,7 +1,7 @@
 /** A stand-in for the live service with a gateway in front of it, to which clients bring the service's tokens. */
 
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { type MirrorOptions, openMirrorService } from '../../src/mirror/service.ts';
+import { type MirrorServiceOptions, openMirrorService } from '../../src/mirror/service.ts';
 import { openTestDatabase, openTestGateway, rest, type TestDatabase, type TestGateway } from './gateway.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
 
@@ -14,7 +14,7 @@ export interface FrontedService {
   close(): Promise<void>;
 }
 
-export interface FrontedOptions extends Pick<MirrorOptions, 'timing' | 'waits' | 'idle'> {
+export interface FrontedOptions extends Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle'> {
   readonly settings?: Record<string, string>;
   readonly standIn?: Partial<StandInOptions>;
 }

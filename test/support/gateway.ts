@@ -21,7 +21,7 @@ import { loadAdditions } from '../../src/server/additions.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
-import { watchResponses } from './watchAnswers.ts';
+import { watchResponses } from './watchResponses.ts';
 
 export interface TestGateway {
   readonly url: string;
@@ -111,7 +111,7 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
 
 /**
  * Serves a database, or a new one, with these settings. Closing the gateway closes the database, and fails if one of
- * the REST door's answers was not as the OpenAPI document has it.
+ * the responses of the REST API was not as the OpenAPI document has it.
  */
 export async function openTestGateway(
   given?: TestDatabase,
@@ -207,7 +207,7 @@ export interface RestResponse {
   body: { ok: boolean; data?: unknown; error?: string };
 }
 
-/** Asks the REST door. The path is below `/api/v1`. */
+/** Asks the REST API. The path is below `/api/v1`. */
 export async function rest(
   gateway: TestGateway,
   token: string | undefined,
@@ -226,7 +226,7 @@ export interface List<Record> {
   pagination: { limit: number; offset: number };
 }
 
-/** Posts JSON to the REST door. */
+/** Posts JSON to the REST API. */
 export function postJson(gateway: TestGateway, token: string | undefined, path: string, body: unknown) {
   return rest(gateway, token, path, {
     method: 'POST',
@@ -246,8 +246,8 @@ export interface GraphqlResponse {
 }
 
 /**
- * Asks the GraphQL door. A query is asked three times, since each time takes another lane: Yoga, then compiled,
- * then from memory. All of them must answer alike.
+ * Asks the GraphQL API. A query is asked three times, since each time goes another way: Yoga, then compiled,
+ * then from memory. All of them must respond alike.
  */
 export async function graphql(
   gateway: TestGateway,

@@ -1,4 +1,4 @@
-/** Holds answers of the REST door against its OpenAPI document. */
+/** Holds responses of the REST API against its OpenAPI document. */
 
 import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -7,7 +7,7 @@ import { messages } from '../../src/errors.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import type { SentResponse } from './watchAnswers.ts';
+import type { SentResponse } from './watchResponses.ts';
 
 const read = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 

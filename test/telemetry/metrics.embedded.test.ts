@@ -58,7 +58,7 @@ const post = (query: string) => ({
 });
 
 describe('/metrics', () => {
-  it('counts requests by door, operation and status, and how long they took', async () => {
+  it('counts requests by API, operation and status, and how long they took', async () => {
     await ask('/api/v1/dtt/2147483647');
     await ask('/api/v1/users/me');
     await ask('/api/v1/users/me');

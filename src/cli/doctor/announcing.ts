@@ -6,7 +6,7 @@ import type { ServerUrls } from '../../database/connection/find.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { lackOf } from '../../database/feed/choose.ts';
 import { findObstacle } from '../../database/feed/trial.ts';
-import { readStanding } from '../../database/feed/ways.ts';
+import { readFeedSetup } from '../../database/feed/ways.ts';
 import type { Progress } from '../../database/migrate.ts';
 import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
 
@@ -27,20 +27,20 @@ export async function checkAnnouncing(
 
 async function judge(client: pg.ClientBase, direct: ServerConfig, { pending }: Progress): Promise<Verdict> {
   if (pending.length > 0) return skipped('the pending migrations come first');
-  const standing = await readStanding(client);
-  if (standing.way === 'notify') {
-    const lack = lackOf(standing) ?? (await findObstacle(direct));
+  const setup = await readFeedSetup(client);
+  if (setup.way === 'notify') {
+    const lack = lackOf(setup) ?? (await findObstacle(direct));
     return ok(
       lack ? `${cost}; not by messages, since ${lack.says}` : `${cost}; CHANGE_FEED=logical is faster`,
     );
   }
-  if (!standing.decodes) return ok(`${cost}; not by messages, since wal_level is ${standing.walLevel}`);
-  const lack = standing.isPublished
+  if (!setup.decodes) return ok(`${cost}; not by messages, since wal_level is ${setup.walLevel}`);
+  const lack = setup.isPublished
     ? await findObstacle(direct)
     : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
   if (lack) return problem(`by messages in the log, which cannot be read: ${lack.says}`, lack.advice);
   return ok(
-    standing.way === 'both'
+    setup.way === 'both'
       ? `${cost}, and by messages in the log as well: the next start with CHANGE_FEED=logical or notify looks again`
       : 'by messages in the log',
   );

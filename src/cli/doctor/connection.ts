@@ -30,7 +30,7 @@ export async function askDatabase(
   const { client, close } = createSession(connection, timeout);
   try {
     await client.connect();
-    const { rows } = await client.query<Standing>(standing);
+    const { rows } = await client.query<ServerInfo>(serverInfo);
     const [found] = rows;
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
@@ -72,7 +72,7 @@ export async function askDatabase(
 }
 
 /** What the database says of itself. */
-interface Standing {
+interface ServerInfo {
   version: string;
   number: number;
   isReplica: boolean;
@@ -83,7 +83,7 @@ interface Standing {
   now: number;
 }
 
-const standing = `
+const serverInfo = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
     pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     current_user AS role, current_schema() AS schema,
@@ -91,14 +91,14 @@ const standing = `
 
 type Lack = NonNullable<Awaited<ReturnType<typeof lackOfSchema>>>;
 
-function checkVersion({ version, number }: Standing): Verdict {
+function checkVersion({ version, number }: ServerInfo): Verdict {
   return number >= oldestServer * 10_000
     ? ok(version)
     : problem(version, `Dovetail needs PostgreSQL ${oldestServer} or later.`);
 }
 
 function checkRights(
-  { isReplica, mayCreate, role, schema }: Standing,
+  { isReplica, mayCreate, role, schema }: ServerInfo,
   { applied, pending }: Progress,
   missing: readonly MissingRight[],
   lack: Lack | undefined,

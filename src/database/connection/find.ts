@@ -16,14 +16,14 @@ export interface ServerUrls {
   readonly directUrl?: string | undefined;
 }
 
-interface Standing {
+interface ServerTraits {
   /** Whether the server stands behind a pooler. */
   readonly pooled: boolean;
   /** Whether it has logical decoding. */
   readonly decodes: boolean;
 }
 
-export interface FoundServer extends Standing {
+export interface FoundServer extends ServerTraits {
   readonly server: ServerConfig;
   readonly direct: ServerConfig;
 }
@@ -38,15 +38,15 @@ export const oldestServer = 15;
 export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundServer> {
   rejectSchemaParameter(url);
   const server = serverOf(url);
-  const standing = await checkServer(server, url);
-  if (directUrl === undefined) return { server, direct: server, ...standing };
+  const traits = await checkServer(server, url);
+  if (directUrl === undefined) return { server, direct: server, ...traits };
   rejectSchemaParameter(directUrl, 'DATABASE_DIRECT_URL');
   const direct = serverOf(directUrl);
   await checkDirect({ server, direct, url, directUrl });
-  return { server, direct, ...standing };
+  return { server, direct, ...traits };
 }
 
-async function checkServer(server: ServerConfig, url: string): Promise<Standing> {
+async function checkServer(server: ServerConfig, url: string): Promise<ServerTraits> {
   const { client, close } = createSession(server);
   try {
     await client.connect();

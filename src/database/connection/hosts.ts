@@ -47,7 +47,7 @@ export interface Hosts {
 }
 
 /** What a host says of itself. */
-interface Standing {
+interface HostState {
   /** Why it cannot be used, if it cannot. */
   readonly obstacle?: string;
   /** The timeline of its log, 0 where it does not tell. */
@@ -113,7 +113,7 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
 
     async look() {
       const seen = await lookAtAll(candidates, target);
-      return seen.map(({ candidate: place, standing, error }) => ({ place, ...standing, error }));
+      return seen.map(({ candidate: place, state, error }) => ({ place, ...state, error }));
     },
 
     find() {
@@ -129,13 +129,13 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
     },
 
     async check(client, { place, era }) {
-      const standing = await lookAt(client, target);
-      const obstacle = obstacleOf(standing, timeline);
+      const state = await lookAt(client, target);
+      const obstacle = obstacleOf(state, timeline);
       if (obstacle !== undefined) throw new NotPrimary(obstacle);
       if (era !== eras.current()) throw new NotPrimary('another server has taken over meanwhile');
       // At the same address.
-      if (standing.timeline > timeline) {
-        timeline = standing.timeline;
+      if (state.timeline > timeline) {
+        timeline = state.timeline;
         eras.begin(place, client);
       }
     },
@@ -169,10 +169,10 @@ function createEras() {
 }
 
 /** Why a host cannot be used by whoever was on a timeline already. */
-function obstacleOf(standing: Standing, timeline: number): string | undefined {
-  if (standing.obstacle !== undefined) return standing.obstacle;
-  return standing.timeline !== 0 && standing.timeline < timeline
-    ? `it was the primary before, on timeline ${standing.timeline}: another server has taken over, on timeline ${timeline}`
+function obstacleOf(state: HostState, timeline: number): string | undefined {
+  if (state.obstacle !== undefined) return state.obstacle;
+  return state.timeline !== 0 && state.timeline < timeline
+    ? `it was the primary before, on timeline ${state.timeline}: another server has taken over, on timeline ${timeline}`
     : undefined;
 }
 
@@ -181,10 +181,8 @@ function obstacleOf(standing: Standing, timeline: number): string | undefined {
  * @throws {NoHost} when none does.
  */
 function bestOf(seen: readonly Seen[], timeline: number, last: Candidate | undefined) {
-  const usable = seen.flatMap(({ candidate, standing }) =>
-    standing && obstacleOf(standing, timeline) === undefined
-      ? [{ candidate, timeline: standing.timeline }]
-      : [],
+  const usable = seen.flatMap(({ candidate, state }) =>
+    state && obstacleOf(state, timeline) === undefined ? [{ candidate, timeline: state.timeline }] : [],
   );
   usable.sort(
     (one, other) =>
@@ -193,9 +191,9 @@ function bestOf(seen: readonly Seen[], timeline: number, last: Candidate | undef
   const [best] = usable;
   if (best) return best;
   throw new NoHost(
-    seen.map(({ candidate: { host, port }, standing, error }) => ({
+    seen.map(({ candidate: { host, port }, state, error }) => ({
       place: { host, port },
-      error: standing ? new NotPrimary(obstacleOf(standing, timeline)) : error,
+      error: state ? new NotPrimary(obstacleOf(state, timeline)) : error,
     })),
   );
 }
@@ -208,7 +206,7 @@ function candidateOf(url: string): Candidate {
 
 interface Seen {
   readonly candidate: Candidate;
-  readonly standing?: Standing;
+  readonly state?: HostState;
   readonly error?: unknown;
 }
 
@@ -219,9 +217,9 @@ async function lookAtAll(candidates: readonly Candidate[], target: Target): Prom
   );
   const looks = candidates.map(async (candidate) => {
     try {
-      const standing = await lookFrom(candidate, target);
-      seen.set(candidate, { candidate, standing });
-      return standing.obstacle === undefined;
+      const state = await lookFrom(candidate, target);
+      seen.set(candidate, { candidate, state });
+      return state.obstacle === undefined;
     } catch (error) {
       seen.set(candidate, { candidate, error });
       return false;
@@ -235,7 +233,7 @@ async function lookAtAll(candidates: readonly Candidate[], target: Target): Prom
 
 const noResponse = 'it did not respond in time';
 
-async function lookFrom({ url }: Candidate, target: Target): Promise<Standing> {
+async function lookFrom({ url }: Candidate, target: Target): Promise<HostState> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: longestLook });
   client.on('error', () => {});
   try {
@@ -255,7 +253,7 @@ const isReadOnly = `pg_is_in_recovery() AS "isStandby", current_setting('transac
 const timelineOf = `CASE WHEN pg_is_in_recovery() THEN 0
   ELSE ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int END AS timeline`;
 
-async function lookAt(client: pg.Client, target: Target): Promise<Standing> {
+async function lookAt(client: pg.Client, target: Target): Promise<HostState> {
   if (target === 'any') return { timeline: 0 };
   const ask = async (columns: string) => {
     const query: pg.QueryConfig & { query_timeout: number } = {

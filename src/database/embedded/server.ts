@@ -20,12 +20,13 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import { errorText } from '../../errors.ts';
+import { createTurnQueue, type TurnQueue } from '../turnQueue.ts';
 import { readParts, type Setting, startupSettings } from './clientMessages.ts';
 import { createEngine, type Engine, type Run } from './engine.ts';
 import { createGuestSession } from './guest.ts';
 import { report } from './protocol.ts';
 import { createReplyReader, type NotificationListener } from './replies.ts';
-import { createTurnQueue, createTurns, type TurnQueue, type Turns } from './turn.ts';
+import { createTurns, type Turns } from './turn.ts';
 
 export interface SocketOptions {
   /** How long, in milliseconds, a client may sit silent in its turn while others wait. */

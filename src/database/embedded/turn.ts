@@ -6,38 +6,11 @@
  * clients wait. Whoever had the turn, the next one finds the session as the gateway relies on it.
  */
 
+import type { TurnQueue } from '../turnQueue.ts';
 import type { Engine } from './engine.ts';
 import type { GuestSession } from './guest.ts';
 import { message, report } from './protocol.ts';
 import type { NotificationListener } from './replies.ts';
-
-export interface TurnQueue {
-  /** Waits until it is the caller's turn, and gives the function that ends it. */
-  take(): Promise<() => void>;
-  /** How many wait while somebody has the turn. */
-  waiting(): number;
-}
-
-/** Lets one holder at a time in, in the order in which they asked. */
-export function createTurnQueue(): TurnQueue {
-  let last = Promise.resolve();
-  let asked = 0;
-  return {
-    take() {
-      asked++;
-      const before = last;
-      let end = () => {};
-      last = new Promise((settle) => {
-        end = () => {
-          asked--;
-          settle();
-        };
-      });
-      return before.then(() => end);
-    },
-    waiting: () => asked - 1,
-  };
-}
 
 /** The turns of one client, of which it has one at a time. */
 export interface Turns {

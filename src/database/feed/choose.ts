@@ -5,7 +5,15 @@ import type pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
 import { createSession } from '../session.ts';
 import { findObstacle, type Obstacle } from './trial.ts';
-import { announceBy, awaitWriters, inTurn, publish, readStanding, type Standing, type Way } from './ways.ts';
+import {
+  announceBy,
+  awaitWriters,
+  type FeedSetup,
+  inTurn,
+  publish,
+  readFeedSetup,
+  type Way,
+} from './ways.ts';
 
 export type Wanted = 'auto' | 'notify' | 'logical';
 
@@ -26,9 +34,9 @@ export async function chooseWay(
   try {
     await client.connect();
     if (wanted === 'notify') return await leaveMessages(client);
-    const standing = await readStanding(client);
-    if (wanted === 'logical') return await takeMessages(client, standing, direct);
-    return { way: (await mayTakeMessages(standing, direct)) ? await switchToMessages(client) : standing.way };
+    const setup = await readFeedSetup(client);
+    if (wanted === 'logical') return await takeMessages(client, setup, direct);
+    return { way: (await mayTakeMessages(setup, direct)) ? await switchToMessages(client) : setup.way };
   } catch (error) {
     if (error instanceof SetupError) throw error;
     if (wanted === 'auto') return { way: 'notify', why: errorText(error) };
@@ -40,21 +48,21 @@ export async function chooseWay(
   }
 }
 
-async function mayTakeMessages(standing: Standing, direct: pg.ClientConfig): Promise<boolean> {
-  const { way, decodes, owns, listeners, unseen } = standing;
+async function mayTakeMessages(setup: FeedSetup, direct: pg.ClientConfig): Promise<boolean> {
+  const { way, decodes, owns, listeners, unseen } = setup;
   if (way !== 'notify' || !decodes || !owns || listeners > 0 || unseen > 0) return false;
   return (await findObstacle(direct)) === undefined;
 }
 
 async function takeMessages(
   client: pg.ClientBase,
-  standing: Standing,
+  setup: FeedSetup,
   direct: pg.ClientConfig,
 ): Promise<{ way: Way; why?: string }> {
-  const lack = lackOf(standing);
+  const lack = lackOf(setup);
   if (lack) throw notToBeHad(lack);
   // The slot of a worker is its parent's, which may be the last that there is.
-  const isRead = standing.way === 'logical' && standing.isPublished;
+  const isRead = setup.way === 'logical' && setup.isPublished;
   if (isRead && cluster.isWorker) return { way: 'logical' };
   const obstacle = await findObstacle(direct);
   if (obstacle) throw notToBeHad(obstacle);
@@ -65,8 +73,8 @@ async function takeMessages(
 }
 
 /** What is lacking for messages, of what the database says itself. */
-export function lackOf(standing: Standing): Obstacle | undefined {
-  const { decodes, walLevel, way, isPublished, owns, role } = standing;
+export function lackOf(setup: FeedSetup): Obstacle | undefined {
+  const { decodes, walLevel, way, isPublished, owns, role } = setup;
   if (!decodes)
     return {
       says: `the server has wal_level = ${walLevel}`,
@@ -86,7 +94,7 @@ function notToBeHad({ says, advice }: Obstacle): SetupError {
 async function switchToMessages(client: pg.ClientBase): Promise<Way> {
   return inTurn(client, async () => {
     // Another gateway may have been faster.
-    const { way, isPublished, listeners } = await readStanding(client);
+    const { way, isPublished, listeners } = await readFeedSetup(client);
     if (!isPublished) await publish(client);
     const next = listeners > 0 ? 'both' : 'logical';
     if (way !== next) await announceBy(client, next);
@@ -95,7 +103,7 @@ async function switchToMessages(client: pg.ClientBase): Promise<Way> {
 }
 
 async function leaveMessages(client: pg.ClientBase): Promise<{ way: Way; why?: string }> {
-  const { way, owns, role, decodes } = await readStanding(client);
+  const { way, owns, role, decodes } = await readFeedSetup(client);
   if (way === 'notify') return { way };
   if (!owns)
     throw new SetupError(

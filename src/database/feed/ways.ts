@@ -7,7 +7,7 @@ import { listen } from './changeFeed.ts';
 /** `both` while a database leaves, or while gateways listen that know of no other way than NOTIFY. */
 export type Way = 'notify' | 'logical' | 'both';
 
-export interface Standing {
+export interface FeedSetup {
   readonly way: Way;
   /** Whether there is logical decoding. Without it everything is announced by NOTIFY. */
   readonly decodes: boolean;
@@ -27,8 +27,8 @@ export interface Standing {
 /** The lock under which one gateway at a time switches. */
 const switchLock = 0xd07e7a12;
 
-export async function readStanding(client: pg.ClientBase): Promise<Standing> {
-  const { rows } = await client.query<Standing>(
+export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
+  const { rows } = await client.query<FeedSetup>(
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS way,
        current_setting('wal_level') = 'logical' AS decodes, current_setting('wal_level') AS "walLevel",
        current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
@@ -40,9 +40,9 @@ export async function readStanding(client: pg.ClientBase): Promise<Standing> {
      FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
     [listen],
   );
-  const [standing] = rows;
-  if (!standing) throw new Error('there is no function announce(text)');
-  return standing;
+  const [setup] = rows;
+  if (!setup) throw new Error('there is no function announce(text)');
+  return setup;
 }
 
 /** Runs something while no other gateway switches. */

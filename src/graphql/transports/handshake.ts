@@ -8,8 +8,8 @@ import type { PerUser } from '../perUser.ts';
 import { type Operations, tooManyConnections } from './operations.ts';
 
 /** Ends a socket, with a code that says why. */
-export class Farewell extends Error {
-  override name = 'Farewell';
+export class CloseSocket extends Error {
+  override name = 'CloseSocket';
   readonly code: number;
 
   constructor(code: number, reason: string) {
@@ -22,7 +22,7 @@ export class Farewell extends Error {
 export const closeCodes = { goingAway: 1001, tryAgainLater: 1013 } as const;
 
 export const unauthorized = (problem: TokenProblem) =>
-  new Farewell(
+  new CloseSocket(
     CloseCode.Forbidden,
     problem === 'missing'
       ? 'Unauthorized: connection_init needs a payload such as {"Authorization":"Bearer TOKEN"}'
@@ -32,7 +32,7 @@ export const unauthorized = (problem: TokenProblem) =>
 /**
  * What the `Authorization` header of each operation would be: that of the request for the socket, or what is under the
  * same name in the payload of `connection_init`, since browsers can send no header.
- * @throws {Farewell} for two that differ.
+ * @throws {CloseSocket} for two that differ.
  */
 export function authorizationOf(
   { request: { headers } }: Exchange,
@@ -43,7 +43,7 @@ export function authorizationOf(
   const given = value == null ? undefined : String(value);
   const { authorization = given } = headers;
   if (given !== undefined && given !== authorization)
-    throw new Farewell(
+    throw new CloseSocket(
       CloseCode.BadRequest,
       'connection_init has another token than the Authorization header',
     );
@@ -52,7 +52,7 @@ export function authorizationOf(
 
 /**
  * The viewer, for whom a place is taken.
- * @throws {Farewell} for a client that may not go on.
+ * @throws {CloseSocket} for a client that may not go on.
  */
 export async function admit(
   opening: Exchange,
@@ -65,9 +65,10 @@ export async function admit(
     authorization,
     body: Buffer.alloc(0),
   });
-  if ('status' in who) throw new Farewell(closeCodes.tryAgainLater, messageIn(who.body));
+  if ('status' in who) throw new CloseSocket(closeCodes.tryAgainLater, messageIn(who.body));
   if (!who.viewer) throw unauthorized(problemOf(authorization));
-  if (!places.take(who.viewer.id)) throw new Farewell(closeCodes.tryAgainLater, tooManyConnections(places));
+  if (!places.take(who.viewer.id))
+    throw new CloseSocket(closeCodes.tryAgainLater, tooManyConnections(places));
   return who.viewer;
 }
 

@@ -12,7 +12,7 @@ import { messages } from '../../errors.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
 import { isRequestTooDeep } from '../limits.ts';
 import type { PerUser } from '../perUser.ts';
-import { admit, authorizationOf, closeCodes, Farewell, unauthorized } from './handshake.ts';
+import { admit, authorizationOf, CloseSocket, closeCodes, unauthorized } from './handshake.ts';
 import type { Operations } from './operations.ts';
 import { createSocketOperations, type SocketOperations } from './socketOperations.ts';
 import { createSocketWriter, type SocketWriter } from './socketWriter.ts';
@@ -49,7 +49,7 @@ export interface SocketOptions {
 }
 
 export interface Connection {
-  close(farewell: Farewell): void;
+  close(reason: CloseSocket): void;
   /** Closes once what runs has its result. Subscriptions are not said to be complete: clients go on with them elsewhere. */
   leave(): Promise<void>;
 }
@@ -88,7 +88,7 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
   const session = createSession(socket, opening, options);
   const { close, running } = session;
   socket.on('message', (data: RawData, isBinary: boolean) => {
-    if (isBinary) return close(new Farewell(CloseCode.BadRequest, 'Messages are text'));
+    if (isBinary) return close(new CloseSocket(CloseCode.BadRequest, 'Messages are text'));
     session.untaken.push(String(data));
     session.balance();
   });
@@ -97,7 +97,7 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
     session.balance();
   });
   if (socket.protocol === '')
-    close(new Farewell(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable'));
+    close(new CloseSocket(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable'));
 
   return {
     close,
@@ -108,7 +108,7 @@ export function speak(socket: WebSocket, opening: Exchange, options: SocketOptio
       }, options.timeouts.closing);
       await running.finish();
       clearInterval(cut);
-      close(new Farewell(closeCodes.goingAway, 'The gateway closes'));
+      close(new CloseSocket(closeCodes.goingAway, 'The gateway closes'));
     },
   };
 }
@@ -135,7 +135,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
   });
   const init = setTimeout(() => {
     if (session.state === 'new')
-      close(new Farewell(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout'));
+      close(new CloseSocket(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout'));
   }, timeouts.init);
   const session: Session = {
     opening,
@@ -180,7 +180,7 @@ function takeAll(session: Session, isFull: () => boolean): void {
       if (text.length > longestOther && session.state !== 'ready') throw tooLong;
       take(session, parseMessage(text), text.length);
     } catch (error) {
-      close(error instanceof Farewell ? error : badRequest(error));
+      close(error instanceof CloseSocket ? error : badRequest(error));
     }
   }
 }
@@ -196,7 +196,7 @@ function take(session: Session, message: ReturnType<typeof parseMessage>, length
   if (length > longestOther && !isOperation) throw tooLong;
   const asksForNothing = message.type === MessageType.Complete ? !running.has(message.id) : !isOperation;
   if (asksForNothing && ++session.idle > mostIdle)
-    throw new Farewell(closeCodes.tryAgainLater, 'Too many messages that ask for nothing');
+    throw new CloseSocket(closeCodes.tryAgainLater, 'Too many messages that ask for nothing');
   switch (message.type) {
     case MessageType.ConnectionInit:
       initialise(session, message);
@@ -218,10 +218,10 @@ function take(session: Session, message: ReturnType<typeof parseMessage>, length
 }
 
 function subscribe({ state, running }: Session, { id, payload }: SubscribeMessage): void {
-  if (state !== 'ready') throw new Farewell(CloseCode.Unauthorized, 'Unauthorized');
+  if (state !== 'ready') throw new CloseSocket(CloseCode.Unauthorized, 'Unauthorized');
   if (id.length > longestId) throw new Error(`An id has at most ${longestId} characters`);
   if (running.has(id))
-    throw new Farewell(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    throw new CloseSocket(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
   // Its properties are the values, at a depth of 0.
   if (isRequestTooDeep(payload)) throw new Error('The operation is nested too deeply');
   running.start(id, payload);
@@ -230,13 +230,13 @@ function subscribe({ state, running }: Session, { id, payload }: SubscribeMessag
 function initialise(session: Session, { payload }: ConnectionInitMessage): void {
   const { opening, close } = session;
   if (session.state !== 'new')
-    throw new Farewell(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
+    throw new CloseSocket(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
   session.state = 'connecting';
   session.authorization = authorizationOf(opening, payload);
   connect(session).catch((error: unknown) => {
-    if (error instanceof Farewell) return close(error);
+    if (error instanceof CloseSocket) return close(error);
     opening.report(error);
-    close(new Farewell(CloseCode.InternalServerError, messages.internal));
+    close(new CloseSocket(CloseCode.InternalServerError, messages.internal));
   });
 }
 
@@ -257,7 +257,7 @@ async function connect(session: Session): Promise<void> {
 }
 
 const badRequest = (error: unknown) =>
-  new Farewell(CloseCode.BadRequest, error instanceof Error ? error.message : 'Invalid message received');
+  new CloseSocket(CloseCode.BadRequest, error instanceof Error ? error.message : 'Invalid message received');
 
 /** Closes the socket, and cuts it off when the client does not close its side. */
 function createClose(socket: WebSocket, longest: number): Connection['close'] {

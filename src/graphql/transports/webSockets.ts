@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL as protocol } from 'graphql-ws';
 import { WebSocketServer } from 'ws';
 import type { Exchange } from '../../http/exchange.ts';
-import { closeCodes, Farewell } from './handshake.ts';
+import { CloseSocket, closeCodes } from './handshake.ts';
 import { type Connection, type SocketOptions, socketTimeouts, speak } from './webSocket.ts';
 
 export interface WebSocketsOptions extends Omit<SocketOptions, 'onKnown' | 'timeouts'> {
@@ -45,7 +45,9 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
     if (unknown.size < mostUnknown) return;
     const [oldest] = unknown;
     if (oldest) unknown.delete(oldest);
-    oldest?.close(new Farewell(closeCodes.tryAgainLater, 'Too many WebSockets have not said who they are'));
+    oldest?.close(
+      new CloseSocket(closeCodes.tryAgainLater, 'Too many WebSockets have not said who they are'),
+    );
   }
 
   return {

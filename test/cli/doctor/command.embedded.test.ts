@@ -225,24 +225,24 @@ $`,
   });
 
   it('finds a port that another program has', async () => {
-    const other = createServer((socket) => socket.end('220 ready\r\n')).listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const port = portOf(other);
-    const problems = problemsOf(
-      await examine({ DATA_DIR: empty, PORT: String(port), METRICS_PORT: String(port) }),
+    const others = ['port', 'metrics port'].map(() =>
+      createServer((socket) => socket.end('220 ready\r\n')).listen(0, '127.0.0.1'),
     );
+    await Promise.all(others.map((other) => once(other, 'listening')));
+    const [PORT = '', METRICS_PORT = ''] = others.map((other) => String(portOf(other)));
+    const problems = problemsOf(await examine({ DATA_DIR: empty, PORT, METRICS_PORT }));
     expect(problems).toEqual(
       [
-        ['port', 'PORT'],
-        ['metrics port', 'METRICS_PORT'],
-      ].map(([check, setting]) => ({
+        ['port', 'PORT', PORT],
+        ['metrics port', 'METRICS_PORT', METRICS_PORT],
+      ].map(([check, setting, port]) => ({
         check,
         state: 'problem',
         says: `${port} is taken by another program`,
         advice: `Stop it, or set ${setting} to another port; 0 picks a free one.`,
       })),
     );
-    other.close();
+    for (const other of others) other.close();
   });
 
   it.each([

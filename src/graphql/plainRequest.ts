@@ -24,12 +24,12 @@ export function readPlainRequest(
   viewer: Viewer,
 ): PlainRequest | undefined {
   const given = readJson(body.toString());
-  if (!isRecord(given) || Array.isArray(given)) return undefined;
+  if (!isRecord(given)) return undefined;
   if (Object.keys(given).some((name) => !parameters.has(name))) return undefined;
   const { operationName, variables, extensions } = given;
   if (operationName != null && typeof operationName !== 'string') return undefined;
-  if (variables != null && (!isRecord(variables) || Array.isArray(variables))) return undefined;
-  if (extensions != null && (!isRecord(extensions) || Array.isArray(extensions))) return undefined;
+  if (variables != null && !isRecord(variables)) return undefined;
+  if (extensions != null && !isRecord(extensions)) return undefined;
   const text = persisted.textFor(given, viewer);
   if (typeof text !== 'string') return undefined;
   return {
@@ -75,7 +75,7 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** Whether it is an object, or a list. */
+/** Whether it is an object, and no list. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-/** What tests of the REST door read from its answers, and the paths that they ask for. */
+/** What tests of the REST API read from its responses, and the paths that they ask for. */
 
 import { expect } from 'vitest';
 import type { Account } from './accounts.ts';
