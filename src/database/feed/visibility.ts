@@ -8,12 +8,9 @@ import { createSignal, pause } from '../waiting.ts';
 /** Gives those of the transactions that every snapshot from now on sees, or sees to have failed. */
 export type FindVisible = (transactions: readonly string[]) => Promise<readonly string[]>;
 
-/** The waits, in milliseconds, before it is asked again about those that were not seen. */
+/** The waits, in milliseconds, before it is asked again. */
 const shortestDelay = 1;
 const longestDelay = 50;
-
-/** In milliseconds: those that come so soon after others are asked for together, or each commit would cost a statement. */
-const apart = 4;
 
 /**
  * Makes a function that waits until a transaction is seen. One question at a time is asked for all that are waited for.
@@ -24,32 +21,28 @@ export function createVisibility(
   lost: AbortController,
 ): (transaction: string) => Promise<void> {
   const awaited = new Map<string, ReturnType<typeof createSignal>>();
-  let isAsking = false;
 
-  /** Asks until nobody waits. */
   async function ask(): Promise<void> {
     let delay = shortestDelay;
-    while (awaited.size > 0) {
+    while (awaited.size > 0 && !lost.signal.aborted) {
       const visible = await find([...awaited.keys()]);
       for (const transaction of visible) {
         awaited.get(transaction)?.settle();
         awaited.delete(transaction);
       }
-      const hasSeen = visible.length > 0;
-      if (!(await pause(hasSeen ? apart : delay, lost.signal))) return;
-      delay = hasSeen ? shortestDelay : Math.min(delay * 2, longestDelay);
+      if (visible.length > 0) delay = shortestDelay;
+      else if (await pause(delay, lost.signal)) delay = Math.min(delay * 2, longestDelay);
     }
-    isAsking = false;
   }
 
   return (transaction) => {
     const known = awaited.get(transaction);
     if (known) return known.promise;
+    const isAsking = awaited.size > 0;
     const signal = createSignal();
     awaited.set(transaction, signal);
     // Not for each message: those that come together are asked for together.
     if (!isAsking) setImmediate(() => ask().catch(() => lost.abort()));
-    isAsking = true;
     return signal.promise;
   };
 }
