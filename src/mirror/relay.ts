@@ -126,7 +126,8 @@ export async function relay(
 
 /** The headers of a request that concern the upstream. A `Connection` header may name more that do not. */
 function headersOf(raw: readonly string[]): Record<string, string> {
-  const headers: Record<string, string> = {};
+  // A client may name a header after what every object has.
+  const headers = new Map<string, string>();
   const named = new Set<string>();
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index]?.toLowerCase() ?? '';
@@ -134,10 +135,11 @@ function headersOf(raw: readonly string[]): Record<string, string> {
     if (name === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
     // Where the client is, and what came before, is nobody's business.
     if (notSent.has(name) || name === 'authorization' || isAboutTheWay.test(name)) continue;
-    headers[name] = name in headers ? `${headers[name]}, ${value}` : value;
+    const before = headers.get(name);
+    headers.set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  for (const name of named) delete headers[name];
-  return headers;
+  for (const name of named) headers.delete(name);
+  return Object.fromEntries(headers);
 }
 
 function returned({ headers, status }: Response, body: Buffer): Record<string, string | number> {

@@ -38,6 +38,11 @@ async function relayed(headers: Readonly<Record<string, string>>) {
   return { response, own: exchange.headers, all: { ...exchange.headers, ...response.headers } };
 }
 
+it('a header goes on as it came, also one that is called like what every object has', async () => {
+  await relayed({ constructor: 'a', ToString: 'b' });
+  expect(received).toMatchObject({ constructor: 'a', tostring: 'b' });
+});
+
 it('nothing of a request goes on that says where its client is, or by which way it came', async () => {
   await relayed({
     Accept: 'text/plain',

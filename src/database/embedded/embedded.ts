@@ -153,6 +153,11 @@ async function openEngine(dataDir: string, path: string, packed?: string): Promi
     if (isSystemError(error)) throw unusable(dataDir, error);
     if (obstacle && /No space left|Disk quota|Permission denied|Read-only file system/.test(obstacle))
       throw unusable(dataDir, new Error(obstacle));
+    if (obstacle && /incompatible with server/.test(obstacle))
+      throw new SetupError(
+        `The database in ${dataDir} is of another version of PostgreSQL than this release has: open it with the release that made it`,
+        { cause: error },
+      );
     throw new SetupError(damaged(dataDir, last ?? errorText(error)), {
       cause: error,
     });

@@ -502,6 +502,14 @@ describe('a damaged database', () => {
     expect(await findEmbedded(folder)).toBeUndefined();
   });
 
+  it('is none that another version of PostgreSQL has made', async () => {
+    await writeFile(join(folder, 'postgres', 'PG_VERSION'), '99\n');
+    await expect(openEmbedded(folder)).rejects.toThrow(
+      `The database in ${folder} is of another version of PostgreSQL than this release has: open it with the release that made it`,
+    );
+    expect(await readFile(join(folder, 'postgres', 'PG_VERSION'), 'utf8')).toBe('99\n');
+  });
+
   it.each(['No space left on device', 'Permission denied', 'Read-only file system'])(
     'is none where there is something in the way of writing: %s',
     async (obstacle) => {
