@@ -65,7 +65,8 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
     },
     ask,
     async learn() {
-      while (!isKnown) {
+      // One that was under way may have asked before the doubt, and a second has not; more would chase every change.
+      for (let round = 0; round < 2 && !isKnown; round++) {
         learning ??= ask().finally(() => {
           learning = undefined;
         });

@@ -98,6 +98,8 @@ interface Entry extends Credential {
   /** When the upstream last said that it is valid, and from when it may be asked again, in milliseconds since the epoch. */
   confirmed: number;
   askAgainAt: number;
+  /** Until it is asked again though nobody uses the token. */
+  doubted: ReturnType<typeof setTimeout> | undefined;
   checking: Promise<Checked> | undefined;
 }
 
@@ -108,11 +110,17 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
   const meet = createFirstChecks(options, known);
   const sweep = setInterval(known.sweep, Math.min(idle, 30_000)).unref();
 
-  /** As soon as the upstream may be asked about it again. */
+  /** As soon as the upstream may be asked about it again, and again if it could not say. */
   function confirmSoon(entry: Entry): void {
-    setTimeout(() => {
-      if (!entry.end.signal.aborted) confirm(entry).catch(() => {});
-    }, entry.askAgainAt - Date.now()).unref();
+    entry.doubted ??= setTimeout(
+      async () => {
+        entry.doubted = undefined;
+        if (Date.now() >= entry.askAgainAt) await confirm(entry).catch(() => {});
+        const isOpen = !entry.end.signal.aborted && Date.now() - entry.confirmed >= ttl;
+        if (isOpen) confirmSoon(entry);
+      },
+      Math.max(entry.askAgainAt - Date.now(), 1),
+    ).unref();
   }
 
   return {
@@ -128,8 +136,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       const entry = known.get(token);
       if (!entry) return known.isRefused(token) ? { viewer: null } : meet(token, address);
       const kind = await confirm(entry);
-      if (kind === 'away')
-        return { error: 'upstreamAway', retryAfter: Math.ceil((entry.askAgainAt - Date.now()) / 1_000) };
+      if (kind === 'away') return { error: 'upstreamAway', retryAfter: secondsUntil(entry.askAgainAt) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
@@ -166,6 +173,7 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
     ttl: idle,
     updateAgeOnGet: true,
     dispose(entry) {
+      clearTimeout(entry.doubted);
       entry.end.abort();
       onEnd(entry);
     },
@@ -185,7 +193,15 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
       const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
       const now = Date.now();
       const askAgainAt = now + Math.min(ttl, retryDelay);
-      const entry: Entry = { token, viewer, end, confirmed: now, askAgainAt, checking: undefined };
+      const entry: Entry = {
+        token,
+        viewer,
+        end,
+        confirmed: now,
+        askAgainAt,
+        doubted: undefined,
+        checking: undefined,
+      };
       byViewer.set(viewer, entry);
       entries.set(digestOf(token), entry);
       return entry;
@@ -273,8 +289,7 @@ function createFirstChecks(
     if (before !== null && before.consumedPoints >= maxFailures)
       return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
     const until = waiting.get(digestOf(token)) ?? 0;
-    if (until > Date.now())
-      return { error: 'upstreamAway', retryAfter: Math.ceil((until - Date.now()) / 1_000) };
+    if (until > Date.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
     if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
     const checked = await check(token);
     if (checked.kind === 'away') {
@@ -321,6 +336,9 @@ function createLines() {
     isAway: (address: string) => away.has(address),
   };
 }
+
+/** For `Retry-After`: one at least. @param time in milliseconds since the epoch. */
+const secondsUntil = (time: number) => Math.max(Math.ceil((time - Date.now()) / 1_000), 1);
 
 function possibleTokenIn(header: string | undefined): string | undefined {
   const token = tokenIn(header);

@@ -88,6 +88,36 @@ describe('a token that stands for somebody', () => {
     expect(await authenticate('alice')).toEqual({ viewer });
   });
 
+  it('has requests come again in a second at the least, however long its check hangs', async () => {
+    await meet();
+    check.mockResolvedValue(away);
+    for (let minute = 1; minute <= 60; minute++) {
+      vi.advanceTimersByTime(60_000);
+      await authenticate('alice');
+    }
+    check.mockImplementation(never);
+    for (const seconds of [5, 4, 3, 9]) {
+      vi.advanceTimersByTime(seconds * 1_000);
+      const authentication = await authenticate('alice');
+      expect('retryAfter' in authentication && authentication.retryAfter).toBeGreaterThanOrEqual(1);
+    }
+  });
+
+  it('is asked about once for all doubts, and again until the upstream can say', async () => {
+    const credential = await meet();
+    check.mockResolvedValue({ kind: 'away', retryAfter: 60 });
+    for (let times = 0; times < 100; times++) tokens.tell(credential, 'doubtful');
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(check).toHaveBeenCalledTimes(2);
+    check.mockResolvedValue(invalid);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(check).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(check).toHaveBeenCalledTimes(3);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+    expect(vi.getTimerCount()).toBe(1);
+  });
+
   it('is not checked again for as long as the upstream asks for, and is valid meanwhile', async () => {
     const { viewer } = await meet();
     check.mockResolvedValue({ kind: 'away', retryAfter: 600 });
