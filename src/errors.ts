@@ -45,7 +45,7 @@ export const messages = {
   accountUnread:
     'This account has not been read from the upstream yet; it will be, once a request comes with a token of the upstream',
   accountOutdated:
-    'Your write has reached the upstream, but could not be read back from there yet; try again',
+    'What was written may have reached the upstream, but could not be read back from there yet; try again',
   accountUnreachable:
     'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
   upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',

@@ -25,8 +25,12 @@ tokenCommand
       const { id, token } = await create(client, database, config, user, name);
       const shown = json ? JSON.stringify({ id, user, name, token }, null, 2) : token;
       await print(`${shown}\n`).catch(async (error: unknown) => {
-        await revokeToken(client, id);
-        throw new TokenError(`Token ${id} could not be written, and is revoked again: ${errorText(error)}`);
+        const isRevoked = await revokeToken(client, id).then(
+          () => true,
+          () => false,
+        );
+        const left = isRevoked ? 'and is revoked again' : `nor revoked: dovetail token revoke ${id}`;
+        throw new TokenError(`Token ${id} could not be written, ${left}: ${errorText(error)}`);
       });
       process.stderr.write(`Created token ${id} for ${user}. Keep it: it is not shown again.\n`);
     }),

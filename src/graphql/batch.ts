@@ -10,7 +10,7 @@ import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import type { Documents } from './documents.ts';
 import { jsonType } from './fastPath.ts';
-import { complexityOf, isRequestTooDeep } from './limits.ts';
+import { areTooMany, complexityOf, isRequestTooDeep, tooManyValues } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { isRecord, readJson } from './plainRequest.ts';
 import { requestFailure } from './requestFailure.ts';
@@ -39,6 +39,8 @@ export function createBatches(options: BatchOptions): Batches {
     const { headers } = exchange.request;
     const wrong = problemWith(operations, BATCHING === 'on');
     if (wrong !== undefined) return requestFailure(400, wrong);
+    if (areTooMany(operations.map((each) => (isRecord(each) ? each.variables : undefined))))
+      return requestFailure(400, tooManyValues);
     if (!viewer) {
       const problem = problemOf(headers.authorization);
       return requestFailure(401, unauthorizedMessage(problem), challengeFor(problem), 'UNAUTHENTICATED');

@@ -27,9 +27,9 @@ import {
   breadthOf,
   complexityOf,
   isTooDeep,
-  mostValues,
   overLimits,
   requestError,
+  tooManyValues,
   unreadable,
 } from './limits.ts';
 import { conditionsOnRoot } from './subscriptionRoot.ts';
@@ -104,10 +104,7 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
     if (isTooDeep(variables)) return unreadable('The variables are nested too deeply');
-    if (areTooMany(variables))
-      return unreadable(
-        `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`,
-      );
+    if (areTooMany(variables)) return unreadable(tooManyValues);
     const operation = getOperationAST(document, operationName);
     const complexity = operation ? complexityOf(schema, document, operation, variables) : 0;
     if (isAnonymous) maxAnonymous ??= Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(schema));

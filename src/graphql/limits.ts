@@ -146,9 +146,10 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
 export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
 
 /** How many values variables may have, as many as name a thousand records. To read each takes up to 10 µs. */
-export const mostValues = 5_000;
+const mostValues = 5_000;
+export const tooManyValues = `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`;
 
-/** Whether values are more than any use of them, those within others counted as well. */
+/** Whether there are more, those within lists and objects counted as well. */
 export function areTooMany(values: unknown): boolean {
   const open = [values];
   let count = 0;

@@ -55,6 +55,7 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
 
   async function readAgain(file: string, isAsked: boolean): Promise<void> {
     try {
+      checkIsFile(file);
       const found = await readFile(file, 'utf8');
       const isChanged = found !== content;
       if (isChanged) {
@@ -141,8 +142,7 @@ export function loadPersistedOperations(
     throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
   if (path === undefined) return { content: '', operations: new Map() };
   try {
-    // To read a pipe, or a device, might never end.
-    if (!statSync(path).isFile()) throw new Error('it is no file');
+    checkIsFile(path);
     const content = readFileSync(path, 'utf8');
     const operations = operationsIn(path, content);
     for (const [id, text] of operations) checkRunnable(id, text, documents);
@@ -150,6 +150,11 @@ export function loadPersistedOperations(
   } catch (error) {
     throw problemWith(path, error);
   }
+}
+
+/** To read a pipe, or a device, might never end. */
+function checkIsFile(path: string): void {
+  if (!statSync(path).isFile()) throw new Error('it is no file');
 }
 
 function operationsIn(path: string, content: string): Operations {

@@ -39,10 +39,10 @@ export interface LoadSheddingOptions {
 /** For so long, in milliseconds, after the line was empty it may be so many times as long: a burst is no overload. */
 const burst = { lasts: 100, factor: 3 };
 
-/** In milliseconds: overload lasts for so long after the last request was turned away, */
+/** In milliseconds: overload lasts for so long after the last request was turned away. */
 const overloadLasts = 1_000;
 
-/** or until nobody has waited for so long: many that come at once would prolong it. */
+/** It ends sooner where nobody has waited for so long, in milliseconds: many that come at once would prolong it. */
 const overloadEndsAfter = 200;
 
 /**

@@ -53,5 +53,9 @@ export function conditionsOf({ operation, fragments, variableValues }: GraphQLRe
     names = [...new Set([operation, ...Object.values(fragments)].flatMap(conditionsIn))];
     known.set(operation, names);
   }
-  return names.map((name) => variableValues[name]).join();
+  // Another operation of the document may have a variable of that name and of any type.
+  return names
+    .map((name) => variableValues[name])
+    .map((value) => (typeof value === 'boolean' ? value : undefined))
+    .join();
 }

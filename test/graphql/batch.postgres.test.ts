@@ -194,6 +194,17 @@ describe('a batch is not run', () => {
     expect((await post([viewer], { accept: 'text/event-stream' })).status).toBe(406);
   });
 
+  it('whose variables have too many values together, before any of them is read', async () => {
+    const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+    const where = { and: Array.from({ length: 2_600 }, () => ({})) };
+    const part = { query, variables: { where } };
+    const { status, body } = await post([part, part]);
+    expect([status, body.errors[0].message]).toEqual([
+      400,
+      'The variables have more than 5000 values; at most 5000 are allowed',
+    ]);
+  });
+
   it('that is too complex as a whole, and nothing of it is done', async () => {
     const list = { query: '{ dttSessions(first: 100) { nodes { id } } }' };
     const [before] = (await post([active])).body;

@@ -14,6 +14,7 @@ import { Timeline } from '../parts/timeline.tsx';
 import { View } from '../parts/view.tsx';
 import { ActivateButton, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
 import { Badges, Length } from './card.tsx';
+import './fields.ts';
 import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
 import { numberText } from '../parts/number.ts';

@@ -32,6 +32,9 @@ export function Toolbar({ filters }: { filters: Filters }) {
 
 function Search({ searched }: { searched: string }) {
   const { change } = useAddress();
+  /** As it is when the time comes: the address may have changed since the last key. */
+  const latestChange = useRef(change);
+  latestChange.current = change;
   const [typed, setTyped] = useState(searched);
   /** What is searched for as far as is known here: any other search was gone to by a link, back or forward. */
   const known = useRef(searched);
@@ -44,7 +47,7 @@ function Search({ searched }: { searched: string }) {
     if (search === known.current) return;
     const timer = setTimeout(() => {
       known.current = search;
-      change({ ...firstPage, search: search || undefined }, true);
+      latestChange.current({ ...firstPage, search: search || undefined }, true);
     }, pause);
     return () => clearTimeout(timer);
   }, [typed]);
