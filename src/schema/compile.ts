@@ -24,7 +24,7 @@ import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
 import { type CompiledDocument, compiledDocument, findReadType } from './compiledDocument.ts';
 import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
-import { conditionsIn } from './conditions.ts';
+import { conditionsIn, decisionsOf } from './conditions.ts';
 import type { Context } from './context.ts';
 import { isModel } from './loading/visible.ts';
 import { schema as ownSchema } from './schema.ts';
@@ -150,7 +150,7 @@ function createVersions(
 
   return (variables) => {
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
-    const key = conditions.map((name) => variables[name]).join();
+    const key = decisionsOf(conditions, variables);
     if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, variables));
     return versions.get(key);
   };

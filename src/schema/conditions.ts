@@ -44,18 +44,27 @@ export function conditionsIn(node: ASTNode): string[] {
 const conditionOf = ({ arguments: given }: DirectiveNode) =>
   given?.find(({ name }) => name.value === 'if')?.value;
 
+/**
+ * What these variables decide, as a text: where it is the same, the same is left out. Another operation of the document may
+ * have a variable of the same name and of any type, which decides nothing.
+ */
+export function decisionsOf(names: readonly string[], variables: Values): string {
+  let decisions = '';
+  for (const name of names) {
+    const value = variables[name];
+    decisions += typeof value === 'boolean' ? Number(value) : '-';
+  }
+  return decisions;
+}
+
 const known = new WeakMap<OperationDefinitionNode, readonly string[]>();
 
-/** What the conditions of an operation are decided by, as a text: where it is the same, the same is left out. */
+/** What decides the conditions of the operation that a resolver runs for. */
 export function conditionsOf({ operation, fragments, variableValues }: GraphQLResolveInfo): string {
   let names = known.get(operation);
   if (!names) {
     names = [...new Set([operation, ...Object.values(fragments)].flatMap(conditionsIn))];
     known.set(operation, names);
   }
-  // Another operation of the document may have a variable of that name and of any type.
-  return names
-    .map((name) => variableValues[name])
-    .map((value) => (typeof value === 'boolean' ? value : undefined))
-    .join();
+  return decisionsOf(names, variableValues);
 }

@@ -30,7 +30,7 @@ export async function askDatabase(
   const { client, close } = createSession(connection, timeout);
   try {
     await client.connect();
-    const { rows } = await client.query<ServerInfo>(serverInfo);
+    const { rows } = await client.query<ServerInfo>(selectServerInfo);
     const [found] = rows;
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
@@ -83,7 +83,7 @@ interface ServerInfo {
   now: number;
 }
 
-const serverInfo = `
+const selectServerInfo = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
     pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
     current_user AS role, current_schema() AS schema,

@@ -1,4 +1,12 @@
-import { assertObjectType, execute, getNamedType, graphql, isLeafType, parse } from 'graphql';
+import {
+  assertObjectType,
+  type DocumentNode,
+  execute,
+  getNamedType,
+  graphql,
+  isLeafType,
+  parse,
+} from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
@@ -177,17 +185,23 @@ describe('a read', () => {
     expect(await selectsOf(source)).toEqual([...selects, ...selects]);
   });
 
+  /** What decides conditions, one after the other, the same again among them. */
+  const ways = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
+
+  async function selectsForEach(variables: typeof ways, document: DocumentNode) {
+    const { selects, context } = noting();
+    for (const variableValues of variables)
+      await execute({ schema, document, variableValues, contextValue: context });
+    return selects;
+  }
+
   it('selects what is asked for this time, whatever its conditions left out of the document before', async () => {
     const document = parse(`query ($b: Boolean!, $c: Boolean!) {
       dttSessions { nodes { name } }
       dttSessions @include(if: $b) { nodes { passed } }
       dttSessions @include(if: $c) { nodes { trainerId } }
     }`);
-    const { selects, context } = noting();
-    const ways = [false, true, false].flatMap((b) => [false, true].map((c) => ({ b, c })));
-    for (const variableValues of ways)
-      await execute({ schema, document, variableValues, contextValue: context });
-    expect(selects).toEqual(
+    expect(await selectsForEach(ways, document)).toEqual(
       ways.map(({ b, c }) => ({
         id: true,
         createdAt: true,
@@ -203,11 +217,7 @@ describe('a read', () => {
       parse(`query ($b: Boolean!, $c: Boolean!) { dttSessions { nodes { name ...F @skip(if: $b) ...G } } }
       fragment F on DttSession { passed ... @include(if: $c) { trainerId } }
       fragment G on DttSession { ...F @include(if: $c) template @include(if: false) { name } }`);
-    const { selects, context } = noting();
-    const ways = [true, false, true].flatMap((b) => [false, true].map((c) => ({ b, c })));
-    for (const variableValues of ways)
-      await execute({ schema, document, variableValues, contextValue: context });
-    expect(selects).toEqual(
+    expect(await selectsForEach(ways, document)).toEqual(
       ways.map(({ b, c }) => ({
         id: true,
         createdAt: true,
