@@ -11,7 +11,8 @@ useMemory();
 /**
  * Which engine a test runs on is said by its file name: `x.test.ts` is about what an engine may do otherwise and runs on
  * both, `x.embedded.test.ts` and `x.postgres.test.ts` on the one, and `x.unit.test.ts` needs no database of the run: it
- * runs beside those on the embedded engine, in workers that have the gateway loaded.
+ * runs beside those on the embedded engine, in workers that have the gateway loaded. What takes long besides is
+ * `x.slow.test.ts` and the like, which `npm test` leaves out and `npm run test:slow` runs.
  */
 const all = 'test/**/*.test.ts';
 const unit = 'test/**/*.unit.test.ts';
@@ -19,17 +20,24 @@ const onEmbedded = 'test/**/*.embedded.test.ts';
 const onPostgres = 'test/**/*.postgres.test.ts';
 /** Of what takes longest, one engine is enough in the suite; `npm run fuzz` asks both. */
 const onceInSuite =
-  process.env.FUZZ_MINUTES === undefined ? ['test/fuzz/requests.test.ts', 'test/fuzz/fastpath.test.ts'] : [];
+  process.env.FUZZ_MINUTES === undefined
+    ? ['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts']
+    : [];
 
 /** Where tests have packages that not everybody installs: left out where these are not there, which the run says. */
 const leftOut = foldersWithoutPackages('test');
-const excluded = [...configDefaults.exclude, ...leftOut.map((folder) => `${folder}/**`)];
+const leavesOutSlow = process.env.LEAVE_OUT === 'slow';
+const excluded = [
+  ...configDefaults.exclude,
+  ...leftOut.map((folder) => `${folder}/**`),
+  ...(leavesOutSlow ? ['test/**/*.slow.*'] : []),
+];
 
 export default defineConfig({
   // Vite would pick the ES modules of graphql where Node, and with it every dependency, picks its CommonJS.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    reporters: ['default', summarise(leftOut)],
+    reporters: ['default', summarise(leftOut, leavesOutSlow)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
     execArgv: quickEngine,

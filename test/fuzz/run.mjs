@@ -16,7 +16,7 @@ const tests = [
   'test/fuzz',
   'test/database/reader/statement.test.ts',
   'test/schema/filtering/oracle.test.ts',
-  'test/coherence/coherence.test.ts',
+  'test/coherence/coherence.slow.test.ts',
   'test/graphql/automaticPersistedQueries.postgres.test.ts',
 ];
 const { status } = spawnSync('vitest', ['run', ...projects, ...tests], {

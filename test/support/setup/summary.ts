@@ -5,8 +5,11 @@
 
 import type { Reporter, SerializedError, TestModule } from 'vitest/node';
 
-/** @param leftOut folders of tests whose packages are not installed. */
-export const summarise = (leftOut: readonly string[]): Reporter => ({
+/**
+ * @param leftOut folders of tests whose packages are not installed.
+ * @param leavesOutSlow whether what takes long was not run.
+ */
+export const summarise = (leftOut: readonly string[], leavesOutSlow: boolean): Reporter => ({
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]) {
     for (const module of modules) {
       for (const test of module.children.allTests('skipped')) {
@@ -21,6 +24,7 @@ export const summarise = (leftOut: readonly string[]): Reporter => ({
       process.stdout.write(
         `not run: ${folder}, which has packages of its own: npm run packages -- ${folder}\n`,
       );
+    if (leavesOutSlow) process.stdout.write('not run: what takes long: npm run test:slow\n');
     for (const module of modules) {
       const name = `failed on ${module.project.name}: ${module.relativeModuleId}`;
       for (const error of module.errors()) process.stdout.write(`${name}: ${error.message}\n`);
