@@ -1,20 +1,20 @@
 /** Batches: lists of operations in one request, as Apollo's BatchHttpLink sends them. Each is run as if it came alone. */
 
 import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
-import Negotiator from 'negotiator';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import { challengeFor, codeOf, type ErrorCode, unauthorizedMessage } from '../errors.ts';
+import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import type { Documents } from './documents.ts';
-import { jsonType } from './fastPath.ts';
 import { areTooMany, complexityOf, isRequestTooDeep, tooManyValues } from './limits.ts';
+import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { isRecord, readJson } from './plainRequest.ts';
 import { requestFailure } from './requestFailure.ts';
-import { graphqlType, notAcceptable, vary } from './yogaWork.ts';
+import { vary } from './yogaWork.ts';
 
 /** How many operations a batch may have. */
 const largestBatch = 10;
@@ -24,7 +24,7 @@ export interface BatchOptions {
   readonly documents: Documents;
   readonly persisted: PersistedOperations;
   /** A request of its own, whose response is to be of a media type. */
-  taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: string): Task;
+  taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: typeof jsonType): Task;
 }
 
 /** The batch in the body of a POST, or why it is not run; undefined for a body that is no list. */
@@ -140,9 +140,8 @@ function readList(body: Buffer): readonly unknown[] | undefined {
 
 /** GraphQL over HTTP knows no batches, so a list is plain JSON wherever a client takes that. */
 function typeFor(accept: string | undefined): string | undefined {
-  const negotiator = new Negotiator({ headers: { accept } });
-  const [type] = [...negotiator.mediaTypes([jsonType]), ...negotiator.mediaTypes([graphqlType])];
-  return type;
+  const accepted = acceptedOf([jsonType, graphqlType], readAccept(accept));
+  return accepted.includes(jsonType) ? jsonType : accepted[0];
 }
 
 function joined(responses: readonly HttpResponse[], type: string): HttpResponse {

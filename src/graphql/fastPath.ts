@@ -3,7 +3,6 @@
  * a request, and whatever turns out to be wrong with it, is left to Yoga.
  */
 
-import type { IncomingMessage } from 'node:http';
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { type ExecutionError, errorForClient } from '../errors.ts';
@@ -13,17 +12,16 @@ import type { OtherWork, Query, Work } from '../http/task.ts';
 import type { PreparedOperation } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import type { Documents } from './documents.ts';
+import type { ResultType } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { type PlainRequest, readPlainRequest } from './plainRequest.ts';
-import { graphqlType, vary, type YogaWork } from './yogaWork.ts';
-
-export const jsonType = 'application/json';
+import { vary, type YogaWork } from './yogaWork.ts';
 
 /** A post that may take the fast path. */
 export interface Post {
   readonly body: Buffer;
   /** The media type of its response. */
-  readonly type: string;
+  readonly type: ResultType;
   readonly viewer: Viewer;
 }
 
@@ -100,18 +98,4 @@ function isWhole({ data, errors }: ExecutionResult): boolean {
   return (
     data !== undefined && !errors?.some(({ extensions }: ExecutionError) => extensions?.http !== undefined)
   );
-}
-
-/** The media type that the fast path responds with, or undefined for a request that is not for it. */
-export function fastPathType({ method, headers }: IncomingMessage): string | undefined {
-  if (method !== 'POST') return undefined;
-  const accepted = headers.accept?.split(',') ?? ['*/*'];
-  // The first that can be had, as Yoga chooses.
-  for (const range of accepted) {
-    const [type = ''] = range.split(';', 1);
-    const name = type.trim().toLowerCase();
-    if (name === graphqlType) return graphqlType;
-    if (name === jsonType || name === '*/*') return jsonType;
-  }
-  return undefined;
 }

@@ -129,7 +129,9 @@ function readLater(join: () => Promise<Reader>): AsyncIterableIterator<LiveResul
     },
     async return() {
       hasLeft = true;
-      if (reader) (await reader).leave();
+      // Who could not join need not leave.
+      const joined = await reader?.catch(() => undefined);
+      joined?.leave();
       return done;
     },
     [Symbol.asyncIterator]() {

@@ -6,6 +6,7 @@ import {
   execute,
   GraphQLError,
   getOperationAST,
+  Kind,
   type OperationTypeNode,
 } from 'graphql';
 import { createYoga, isAsyncIterable, type Plugin } from 'graphql-yoga';
@@ -18,7 +19,7 @@ import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { forClient, type Report } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
-import { unreadable } from './limits.ts';
+import { badRequest, requestError, unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import type { LiveResult } from './readers.ts';
 import type { Subscribe } from './subscribe.ts';
@@ -108,7 +109,7 @@ const referenceExecution = (subscribe: Subscribe): Plugin => ({
     setSubscribeFn(async (args) => explained(await subscribe(args), args.document)),
 });
 
-/** Where nothing was executed the variables are wrong, which is a 400 whatever media type the client accepts. */
+/** Where nothing was executed, the variables are wrong or do not say which operation is meant. */
 function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(
   result: Result,
   document: DocumentNode,
@@ -116,8 +117,20 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
   if (isAsyncIterable(result)) return result;
   nameArguments(document, result.errors);
   if ('data' in result) return result;
-  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: { status: 400 } });
+  for (const { extensions } of result.errors ?? []) Object.assign(extensions, { http: badRequest });
   return result;
+}
+
+/** Says which operations there are to choose from. */
+function noSuchOperation({ definitions }: DocumentNode, name: unknown): GraphQLError {
+  if (name != null && typeof name !== 'string') return unreadable('operationName must be a string');
+  const names = definitions.flatMap((each) =>
+    each.kind === Kind.OPERATION_DEFINITION ? [each.name?.value ?? 'one without a name'] : [],
+  );
+  const has = `the document has ${names.length === 0 ? 'none' : names.join(', ')}`;
+  return requestError(
+    name ? `There is no operation ${name}: ${has}` : `operationName has to name the operation: ${has}`,
+  );
 }
 
 /** What Yoga tells of an operation that is about to run. */
@@ -158,6 +171,8 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
       const text = params.source.toString();
       const document = context.viewer ? documents.read(text) : documents.readAnonymous(text);
       if (!document) throw unauthenticated(context.tokenProblem);
+      const { operationName } = context.params;
+      if (!getOperationAST(document, operationName)) throw noSuchOperation(document, operationName);
       setParsedDocument(document);
     },
     // Already validated in onParse.

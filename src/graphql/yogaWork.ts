@@ -7,27 +7,23 @@ import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { OtherWork, Query } from '../http/task.ts';
+import { notAcceptable, type ResultType } from './mediaTypes.ts';
 import { createPerUser } from './perUser.ts';
+import type { LiveResult } from './readers.ts';
 import { requestFailure } from './requestFailure.ts';
-import { framingFor, plain, streamingTypes, streamOf } from './transports/framing.ts';
+import { framingFor, plain, streamOf } from './transports/framing.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 
 /** What a response depends on, beside the body. */
 export const vary = 'Authorization, Accept';
 
-/** GraphQL over HTTP, section 4.2. */
-export const graphqlType = 'application/graphql-response+json';
-
 export interface YogaWork {
-  /**
-   * Any request.
-   * @param accept the media type of its response, where that is not for the client to choose.
-   */
-  handle(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null, accept?: string): OtherWork;
+  /** Any request. The type is that of its response, unless that has the results of a subscription. */
+  handle(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null, type: ResultType): OtherWork;
   /** A query in the target of a GET, which clients may ask for conditionally. */
-  read(exchange: Exchange, viewer: Viewer): Query;
-  /** A response of this media type to an operation that the fast path could not finish. */
-  finish(exchange: Exchange, body: Buffer, viewer: Viewer, type: string): Promise<HttpResponse>;
+  read(exchange: Exchange, viewer: Viewer, type: ResultType): Query;
+  /** A response to an operation that the fast path could not finish. */
+  finish(exchange: Exchange, body: Buffer, viewer: Viewer, type: ResultType): Promise<HttpResponse>;
 }
 
 export interface YogaWorkOptions {
@@ -44,24 +40,24 @@ export function createYogaWork(
   options: YogaWorkOptions,
 ): YogaWork {
   const ask = createYogaClient(yoga);
-  const streamed = createStreaming(options);
+  const subscribed = createSubscribed(options);
 
   async function respond(
     exchange: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
-    accept: string | undefined,
+    type: ResultType,
   ): Promise<HttpResponse | StreamedResponse> {
-    const { viewer } = context;
+    const { viewer, outcome } = context;
     const gone = new AbortController();
     if (exchange.isOver) gone.abort();
     else exchange.response.once('close', () => gone.abort());
     try {
-      const reply = await ask(exchange, body, context, { signal: gone.signal, accept }).finally(() => {
-        exchange.operation = context.outcome.label;
+      const reply = await ask(exchange, body, context, type, gone.signal).finally(() => {
+        exchange.operation = outcome.label;
       });
-      return viewer && (context.outcome.results || isStream(reply))
-        ? streamed(exchange, reply, context, viewer)
+      return viewer && outcome.results
+        ? subscribed(exchange, outcome.results, context, viewer)
         : await responseFrom(reply, context);
     } catch (error) {
       // The client has left, so nobody reads this response.
@@ -71,56 +67,51 @@ export function createYogaWork(
   }
 
   return {
-    handle(exchange, body, viewer, accept) {
+    handle(exchange, body, viewer, type) {
       const context = newContext(exchange, viewer);
       return {
         kind: 'other',
         mayHaveWritten: () => context.outcome.type === OperationTypeNode.MUTATION,
-        run: () => respond(exchange, body, context, accept),
+        run: () => respond(exchange, body, context, type),
       };
     },
 
-    read: (exchange, viewer) => ({
+    read: (exchange, viewer, type) => ({
       kind: 'query',
       async run() {
         const context = newContext(exchange, viewer);
-        const reply = await ask(exchange, undefined, context);
-        const { type, label, failed } = context.outcome;
-        const response = { ...(await responseFrom(reply, context)), operation: label };
-        const isCacheable = reply.status === 200 && type === OperationTypeNode.QUERY && !failed;
+        const reply = await ask(exchange, undefined, context, type);
+        const { outcome } = context;
+        const response = { ...(await responseFrom(reply, context)), operation: outcome.label };
+        const isCacheable =
+          reply.status === 200 && outcome.type === OperationTypeNode.QUERY && !outcome.failed;
         return { response: isCacheable ? revalidated(response, vary) : response, isCacheable };
       },
     }),
 
     async finish(exchange, body, viewer, type) {
       const context = newContext(exchange, viewer);
-      return responseFrom(await ask(exchange, body, context, { accept: type }), context);
+      return responseFrom(await ask(exchange, body, context, type), context);
     },
   };
 }
 
-/** Makes responses of what has more than one result, or is asked for as if it had. */
-function createStreaming({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
+/** Makes responses of subscriptions. */
+function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
   const open = createPerUser(maxSubscriptions);
-  return (
+  return async (
     { transport, request }: Exchange,
-    reply: Response,
-    { outcome: { results }, report }: YogaContext,
+    results: AsyncIterable<LiveResult>,
+    { report }: YogaContext,
     viewer: Viewer,
-  ): HttpResponse | StreamedResponse => {
+  ): Promise<HttpResponse | StreamedResponse> => {
     const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
-    // What nobody reads may never end by itself.
-    const leave = () => void (results ? results[Symbol.asyncIterator]().return?.() : reply.body?.cancel());
-    if (results && !framing) {
-      leave();
-      return requestFailure(406, notAcceptable);
-    }
-    if (!open.take(viewer.id)) {
-      leave();
-      return tooManySubscriptions(maxSubscriptions);
+    if (!framing || !open.take(viewer.id)) {
+      // What nobody reads may never end by itself.
+      await results[Symbol.asyncIterator]().return?.();
+      return framing ? tooManySubscriptions(maxSubscriptions) : requestFailure(406, notAcceptable);
     }
     const ended = () => open.give(viewer.id);
-    if (!results || !framing) return { ...streamOfReply(reply), ended };
     const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
     const stream = streamOf(results, { framing, heartbeat, reason, report });
     return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };
@@ -130,23 +121,19 @@ function createStreaming({ maxSubscriptions, isValid, heartbeat = 12_000 }: Yoga
 /** Hands requests to Yoga, which speaks the Fetch API. */
 function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
   return async (
-    { request, target, transport }: Exchange,
+    { request, target }: Exchange,
     body: Buffer | undefined,
     context: YogaContext,
-    { signal, accept }: { signal?: AbortSignal; accept?: string | undefined } = {},
+    type: ResultType,
+    signal?: AbortSignal,
   ): Promise<Response> => {
     const { method, headers } = request;
     const given = Object.entries(headers).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, String(value)]],
     );
-    // What carries the results takes them as JSON, whatever the client accepts of its request.
-    const type = transport === undefined ? accept : graphqlType;
     const init = {
       method: method === 'HEAD' ? 'GET' : (method ?? 'GET'),
-      headers: {
-        ...Object.fromEntries(given),
-        ...(type !== undefined && { accept: type }),
-      },
+      headers: { ...Object.fromEntries(given), accept: type },
       ...(body && { body: new Uint8Array(body) }),
       ...(signal && { signal }),
     };
@@ -159,10 +146,11 @@ function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaC
   return { viewer, tokenProblem, outcome: { failed: false }, report };
 }
 
-/** Headers about how a body is sent in pieces, which do not hold for one that was read whole. */
-const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection']);
-
-export const notAcceptable = `A query or mutation gives application/graphql-response+json or application/json, a subscription ${streamingTypes}: Accept has to name it`;
+/**
+ * Headers about how a body is sent in pieces, which do not hold for one that was read whole. Of its streams Yoga says that
+ * their coding is `none`, which is none that there is (RFC 9110, section 8.4.1).
+ */
+const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection', 'content-encoding']);
 
 /** Yoga's response, read whole. Some of its errors have a status and no body. */
 async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
@@ -172,10 +160,7 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
     [...reply.headers].filter(([name]) => !transferHeaders.has(name.toLowerCase())),
   );
   if (body.length === 0 && status >= 400) {
-    const { accept: _, ...others } = headers;
-    return status === 406
-      ? requestFailure(status, notAcceptable, others)
-      : requestFailure(status, STATUS_CODES[status] ?? '', headers);
+    return requestFailure(status, STATUS_CODES[status] ?? '', headers);
   }
   return {
     status,
@@ -185,18 +170,7 @@ async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<
   };
 }
 
-function isStream({ headers }: Response): boolean {
-  return /^(text\/event-stream|multipart\/mixed)/.test(headers.get('content-type') ?? '');
-}
-
 function tooManySubscriptions(most: number): HttpResponse {
   const message = `There are ${most} subscriptions open; at most ${most} are allowed`;
   return requestFailure(429, message, { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
-}
-
-/** A stream of Yoga's: of a query or mutation, for a client that asks for one. */
-function streamOfReply({ status, headers, body }: Response) {
-  // Yoga says `none` of its streams, which is no encoding that there is (RFC 9110, section 8.4.1).
-  const shown = [...headers].filter(([name]) => name.toLowerCase() !== 'content-encoding');
-  return { status, headers: Object.fromEntries(shown), stream: body };
 }

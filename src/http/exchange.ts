@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, ServerResponse } from 'node:http';
+import { acceptedOf, readAccept } from './accept.ts';
 import type { HttpResponse } from './response.ts';
 
 /** What a request was meant for. */
@@ -216,17 +217,30 @@ export function isRead({ request: { method } }: Exchange): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
+/** What is at the addresses of pages; of equals, clients mean the one that is named first. */
+const pageTypes = [
+  'application/json',
+  'application/graphql-response+json',
+  'text/plain',
+  'text/html',
+] as const;
+
 /** Whether it is a browser that asks for a page, rather than a client that asks a question. */
 export function asksForPage(exchange: Exchange): boolean {
-  return isRead(exchange) && exchange.request.headers.accept?.includes('text/html') === true;
+  const { accept } = exchange.request.headers;
+  if (!isRead(exchange) || !accept || !/html/i.test(accept)) return false;
+  return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
 }
 
+/** A name or an address, and a port (RFC 3986, section 3.2). */
+const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
+
 /**
- * Whether it cannot be told whom a request is for, or whose it is: it names no host, or names a host or a token more than
- * once (RFC 9112, section 3.2; RFC 9110, section 11.6.2). Node takes the first of them, a proxy may have taken another.
+ * Whether it cannot be told whom a request is for, or whose it is: it names no host that there can be, or names a host or a
+ * token more than once (RFC 9112, section 3.2; RFC 9110, section 11.6.2). Node takes the first of them, a proxy may have taken another.
  */
 export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
-  if (httpVersion === '1.1' && headers.host === undefined) return true;
+  if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
   let hosts = 0;
   let tokens = 0;
   // Names and values take turns.
@@ -247,5 +261,8 @@ export function pathOf(target: string): string {
 
 /** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
 function targetOf({ url = '/' }: IncomingMessage): string {
-  return url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
+  if (url.startsWith('/')) return url;
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '');
+  // Without a path the root is meant (RFC 9110, section 4.2.3).
+  return target === '' || target.startsWith('?') ? `/${target}` : target;
 }

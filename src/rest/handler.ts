@@ -6,7 +6,7 @@ import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, retryAfterOf, statusOf } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
-import { type Exchange, isRead, restPath } from '../http/exchange.ts';
+import { asksForPage, type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
 import type { OtherWork, Query, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
@@ -150,8 +150,7 @@ function keyOf({ label }: Route, { variables: { id }, pagination }: Input): stri
 
 /** Whether somebody has opened the address in a browser, which asks for a page before anything else. */
 function isOpened(exchange: Exchange): boolean {
-  const { accept, authorization } = exchange.request.headers;
-  return isRead(exchange) && authorization === undefined && /^text\/html\b/i.test(accept ?? '');
+  return exchange.request.headers.authorization === undefined && asksForPage(exchange);
 }
 
 function redirect(path: string): HttpResponse {

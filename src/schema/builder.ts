@@ -3,9 +3,9 @@
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
+import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
 import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
-import { clientError } from '../errors.ts';
 import { makesProperty, readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
@@ -93,18 +93,22 @@ builder.scalarType('DateTime', {
     'offset from UTC, and must have one; what is finer than a millisecond is cut off before anything is compared.',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
   serialize: isoTime,
-  parseValue: readInstant,
+  parseValue: (value) => readInstant(value),
+  parseLiteral: (node, variables) => readInstant(valueFromASTUntyped(node, variables), node),
 });
 
-/** @throws a client error for what is no instant. */
-function readInstant(value: unknown): Date {
+/**
+ * @param node where it stands in the document, unless it came by a variable.
+ * @throws {GraphQLError} for what is no instant: one as graphql-js makes them, which says where the value came from.
+ */
+function readInstant(value: unknown, node?: ValueNode): Date {
   // Compiled code reads the values of variables once more.
   if (value instanceof Date) return value;
   const text = isoInstant.safeParse(value).data;
   if (text === undefined) {
-    throw clientError(
-      'BAD_USER_INPUT',
+    throw new GraphQLError(
       'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"',
+      node ? { nodes: node } : {},
     );
   }
   return new Date(text);

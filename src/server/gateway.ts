@@ -62,7 +62,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     statement: config.STATEMENT_TIMEOUT * 1_000,
   };
   const database = parts.add(await openDatabase(config, bounds, logMigrations(logger)));
-  const { pool, embedded } = database;
+  const { pool, embedded, sql } = database;
   logMoves(database, logger);
   const direct = embedded ? undefined : database.direct;
   await openTraces(config, logger, parts);
@@ -72,7 +72,6 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: config.CACHE_MAX_AGE,
   });
-  const { sql } = database;
   const onChanged = responseCache.invalidate;
   const mirror = await openMirrorService(config, { ...times, pool, direct, sql, feed, logger, onChanged });
   if (mirror) parts.add(mirror);
@@ -99,6 +98,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
   });
   const url = await listen(server, config, 'PORT');
   parts.add({ close: () => closeServer(server, closing) });
+  parts.add(outliveStrays(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
   return {
     url,
@@ -113,6 +113,17 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
       logger.info('closed');
     },
   };
+}
+
+/**
+ * Logs a promise that is rejected and that nobody waits for. By itself Node would end the process, and with it what everybody
+ * else is waiting for.
+ */
+function outliveStrays(logger: Logger): Part {
+  const log = (error: unknown) =>
+    logger.error({ err: error }, 'a promise was rejected that nobody waited for');
+  process.on('unhandledRejection', log);
+  return { close: async () => void process.off('unhandledRejection', log) };
 }
 
 function logMoves({ hosts }: Database, logger: Logger): void {

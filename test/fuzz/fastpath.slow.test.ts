@@ -114,7 +114,7 @@ async function expected(
 ): Promise<string> {
   const written = parse(text);
   const operation = getOperationAST(written, operationName);
-  if (!operation) return shown({ errors: [noOperation] });
+  if (!operation) return shown({ errors: [noOperation(written, operationName)] });
   const contextValue = plainContext(gateway.database.sql, viewer);
   const document = decided(written, operation, variables);
   const { data, errors } = await execute({
@@ -172,10 +172,17 @@ function decided(
   });
 }
 
-/** GraphQL over HTTP finds the operation before it is executed, and says so in words of its own. */
-const noOperation = new GraphQLError('Could not determine what operation to execute.', {
-  extensions: { code: 'BAD_USER_INPUT' },
-});
+/** The operation is found before it is executed, which says so in words of its own. */
+function noOperation({ definitions }: DocumentNode, name: string | undefined): GraphQLError {
+  const names = definitions.flatMap((each) =>
+    each.kind === 'OperationDefinition' ? [each.name?.value ?? 'one without a name'] : [],
+  );
+  const what =
+    name === undefined ? 'operationName has to name the operation' : `There is no operation ${name}`;
+  return new GraphQLError(`${what}: the document has ${names.join(', ') || 'none'}`, {
+    extensions: { code: 'BAD_USER_INPUT' },
+  });
+}
 
 /** Asks the gateway, and counts which way the request took. */
 async function response(target: string, options: RequestInit, { token } = alice): Promise<string> {

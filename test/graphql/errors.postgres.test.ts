@@ -37,6 +37,7 @@ describe('bad input', () => {
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';
   const size = (argument: string) => `${argument} must be an integer from 1 to 100`;
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
+  const notAnInstant = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
 
   it.each<[string, string, Record<string, unknown>, string | RegExp, string?]>([
@@ -93,7 +94,12 @@ describe('bad input', () => {
       /^Variable "\$id" got invalid value 2147483648/,
       'databaseId',
     ],
-    ['several operations and no name', byName, {}, /operation/],
+    [
+      'several operations and no name',
+      byName,
+      {},
+      'operationName has to name the operation: the document has One, Two',
+    ],
     ['a subscription', 'subscription { users { id } }', {}, /./],
     ['a first of 0', '{ dttDevices(first: 0) { totalCount } }', {}, size('first'), 'first'],
     ['a first of 101', '{ dttDevices(first: 101) { totalCount } }', {}, size('first'), 'first'],
@@ -228,6 +234,27 @@ describe('bad input', () => {
       /^Variable "\$n"/,
     ],
     [
+      'an instant that is none',
+      '{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }',
+      {},
+      notAnInstant,
+      'where',
+    ],
+    [
+      'a variable that is no instant',
+      'query ($day: DateTime!) { dttSessions(where: { createdAt: { gte: $day } }) { totalCount } }',
+      { day: '2024' },
+      notAnInstant,
+      'where',
+    ],
+    [
+      'a variable with an instant in it that is none',
+      'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }',
+      { where: { createdAt: { gte: '2024' } } },
+      notAnInstant,
+      'where',
+    ],
+    [
       'a wrong argument of a directive',
       '{ viewer { id @include(if: 1) } }',
       {},
@@ -239,6 +266,8 @@ describe('bad input', () => {
     expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
     // What is wrong with a variable begins with its name.
     const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
+    // What points at an argument has its place in the document.
+    if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
     expect(errors?.map(({ extensions }) => extensions)).toEqual([
       {
         code: 'BAD_USER_INPUT',

@@ -182,15 +182,37 @@ describe('POST', () => {
     ['application/json, application/graphql-response+json', 'application/json; charset=utf-8'],
     [
       'text/html,application/json;q=0.9 , application/graphql-response+json',
+      'application/graphql-response+json; charset=utf-8',
+    ],
+    [
+      'application/graphql-response+json;q=0, application/*;q=0.5, text/event-stream',
+      'application/json; charset=utf-8',
+    ],
+    [
+      'application/json; charset=iso-8859-1, application/graphql-response+json',
+      'application/graphql-response+json; charset=utf-8',
+    ],
+    [
+      'multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json',
       'application/json; charset=utf-8',
     ],
   ])('responds in a type that is accepted: %s', async (accept, type) => {
-    expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
-    const wrong = JSON.stringify({
-      query: 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }',
-      variables: { n: 'x' },
-    });
-    expect(await post(wrong, { Accept: accept })).toMatchObject({ status: 400, type, errors: [{}] });
+    const status = type.startsWith('application/json') ? 200 : 400;
+    const unsupported = 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }';
+    // The first is run by Yoga, the second by the fast path.
+    for (let turn = 0; turn < 2; turn++) {
+      expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
+      for (const wrong of [
+        { query: unsupported, variables: { n: 'x' } },
+        { query: unsupported, operationName: 'Other' },
+        { query: '{ nothing }' },
+      ])
+        expect(await post(JSON.stringify(wrong), { Accept: accept })).toMatchObject({
+          status,
+          type,
+          errors: [{}],
+        });
+    }
   });
 
   it('runs the operation that is named, with its variables, and takes null for nothing', async () => {
@@ -237,6 +259,28 @@ describe('POST', () => {
         expect(response.headers.get('Vary')).toBe('Authorization, Accept, Accept-Encoding');
     }
   });
+});
+
+describe('a request whose response the client would not take', () => {
+  it.each(['application/xml', 'application/graphql+json', '*/*;q=0', 'application/json;charset=iso-8859-1'])(
+    'is told so, and runs nothing: %s',
+    async (accept) => {
+      const [id] = alice.dttTemplates;
+      const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
+      for (let turn = 0; turn < 2; turn++)
+        expect(await post(JSON.stringify({ query }), { Accept: accept })).toMatchObject({ status: 406 });
+      expect((await get({ query: '{ viewer { username } }' }, { Accept: accept })).status).toBe(406);
+      expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
+    },
+  );
+});
+
+it('of another method than those of queries and event streams is told which there are', async () => {
+  const response = await fetch(`${gateway.url}/graphql`, {
+    method: 'PATCH',
+    headers: { Authorization: `Bearer ${alice.token}` },
+  });
+  expect([response.status, response.headers.get('Allow')]).toEqual([405, 'GET, HEAD, POST, PUT, DELETE']);
 });
 
 describe('a body of another type than JSON, such as that of a form of a foreign page,', () => {

@@ -152,7 +152,8 @@ describe('an exchange', () => {
     ['/', 'page', '/', '/'],
     ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
-    ['http://elsewhere?http://x/graphql', 'page', '?http://x/graphql', ''],
+    ['http://elsewhere', 'page', '/', '/'],
+    ['http://elsewhere?http://x/graphql', 'page', '/?http://x/graphql', '/'],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
   ])('for %s is with %s', async (target, endpoint, expected, path) => {
     handle = ({ response }) => response.end();
@@ -263,6 +264,12 @@ describe('a request', () => {
     ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
     ['1.1', ['Hast', 'x', 'Host', 'x', 'Hist', 'x'], false],
     ['1.1', ['X', 'y'], true],
+    ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
+      (host): [string, string[], boolean] => ['1.1', ['Host', host], false],
+    ),
+    ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', 'x@y', 'x,y:80:81'].map(
+      (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
+    ),
     ['1.0', ['X', 'y'], false],
     ['1.0', ['Host', 'x', 'Host', 'x'], true],
     ['1.1', ['Host', 'x', 'HOST', 'x'], true],

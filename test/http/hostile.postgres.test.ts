@@ -186,7 +186,7 @@ describe('is refused', () => {
       '/constructor',
       '/api/v10',
       '/;/graphql',
-      'http://x',
+      'http://x/y',
     ].map((path): [string, () => string, number, Envelope] => [
       `the path ${path}`,
       () => get(path),

@@ -148,13 +148,11 @@ it('is plain text in a terminal, with commands that work as they are', async () 
 
 it('repeats no host that does not look like one', async () => {
   const page = await new Promise<string>((settle, fail) => {
-    request(gateway.url, { headers: { ...browser, Host: '"><script>' } }, (response) =>
-      settle(text(response)),
-    )
+    request(gateway.url, { headers: { ...browser, Host: "a';b" } }, (response) => settle(text(response)))
       .on('error', fail)
       .end();
   });
-  expect(page).not.toContain('<script>');
+  expect(page).not.toContain("a';b");
   expect(page).toContain('localhost:4000');
 });
 

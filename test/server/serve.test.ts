@@ -23,6 +23,9 @@ import { openSilentServer } from '../support/silent.ts';
 // Starting processes takes its time on a busy machine.
 vi.setConfig({ testTimeout: 90_000 });
 
+/** Has a process reject a promise that nobody waits for, when it is told to. */
+const stray = `--import=data:text/javascript,process.once('SIGUSR2',()=>Promise.reject(Error('stray')))`;
+
 let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-main-'));
@@ -151,13 +154,22 @@ ${commands.join('\n')}
     // A database that has its tables already is much faster than to create one.
     if (engine.kind === 'embedded') await copyFolder(engine.template, folder);
     const gateway = await serve(
-      { DATA_DIR: folder, METRICS_PORT: '0', WORKERS: '1' },
+      {
+        DATA_DIR: folder,
+        METRICS_PORT: '0',
+        WORKERS: '1',
+        LOG_LEVEL: 'error',
+        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${stray}`,
+      },
       '--workers',
       '2', // which goes before WORKERS
     );
     expect(gateway.output.stdout).toContain(
       '  Workers         1: the embedded database belongs to one process.',
     );
+    // What was forgotten to be waited for is no reason to end.
+    gateway.child.kill('SIGUSR2');
+    await expect.poll(() => gateway.output.stderr).toContain('a promise was rejected that nobody waited for');
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
     expect(await Promise.all(statuses)).toEqual([200, 200]);
     const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(gateway.output.stdout) ?? [];
@@ -184,7 +196,10 @@ ${commands.join('\n')}
       for await (const event of subscribed.body ?? []) events += Buffer.from(event).toString();
     })();
     await expect.poll(() => events).toContain('Beginner Program');
-    expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({ code: 0, stderr: '' });
+    expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^[^\n]*stray[^\n]*\n$/),
+    });
     await told;
   });
 

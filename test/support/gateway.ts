@@ -241,7 +241,12 @@ export interface GraphqlResponse {
   // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own query where it reads it.
   data: any;
   errors:
-    | { message: string; path?: (string | number)[]; extensions: { code: string; argument?: string } }[]
+    | {
+        message: string;
+        path?: (string | number)[];
+        locations?: unknown[];
+        extensions: { code: string; argument?: string };
+      }[]
     | undefined;
 }
 

@@ -38,7 +38,7 @@ export interface EventStreams {
     exchange: Exchange,
     viewer: Viewer | null,
     body: Buffer,
-    createTask: () => Task,
+    createTask: () => HttpResponse | Task,
   ): HttpResponse | Task;
 }
 
@@ -95,8 +95,10 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
         return requestFailure(400, `extensions.operationId must be a text of 1 to ${longestId} characters`);
       if (stream.has(id)) return requestFailure(409, `There is an operation ${JSON.stringify(id)} already`);
       const place = stream.add(id, exchange);
+      if ('status' in place) return place;
+      const task = createTask();
       // Each has an id of its own in its body: no two are equal.
-      return 'status' in place ? place : { ...createTask(), cacheKey: undefined, ...place };
+      return 'status' in task ? task : { ...task, cacheKey: undefined, ...place };
     },
   };
 }

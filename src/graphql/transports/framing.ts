@@ -1,6 +1,7 @@
 /** How the results of a subscription are written, in the media types that a client may ask for. */
 
 import { messages, unauthenticated } from '../../errors.ts';
+import { readAccept } from '../../http/accept.ts';
 import type { LiveResult } from '../readers.ts';
 
 /** How results become the pieces of a body. */
@@ -81,26 +82,16 @@ export const plain: Framing = {
   closing: (reason) => (reason === undefined ? '' : undefined),
 };
 
-/** What a subscription can be had as, as its clients are told. */
-export const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
-
 /** The framing that a client accepts; undefined for one that accepts none. Of equals, the one that is named first. */
-export function framingFor(accept = '*/*'): Framing | undefined {
-  const ranges = accept.split(',').map(parseRange);
-  const wanted = ranges
-    .filter(({ quality }) => quality > 0)
-    .sort((one, other) => other.quality - one.quality);
+export function framingFor(accept: string | undefined): Framing | undefined {
+  const wanted = readAccept(accept)
+    .filter(({ weight }) => weight > 0)
+    .sort((one, other) => other.weight - one.weight);
   for (const { type, parameters } of wanted) {
     if (type === 'text/event-stream') return serverSentEvents;
     if (type === 'multipart/mixed' && parameters.includes('subscriptionspec=1.0')) return multipart;
   }
   return wanted.some(({ type }) => type === '*/*' || type === 'text/*') ? serverSentEvents : undefined;
-}
-
-function parseRange(text: string): { type: string; parameters: readonly string[]; quality: number } {
-  const [type = '', ...parameters] = text.replaceAll(/[\s"]/g, '').toLowerCase().split(';');
-  const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-  return { type, parameters, quality: quality === undefined ? 1 : Number(quality) };
 }
 
 export interface StreamOptions {
@@ -156,8 +147,8 @@ export function streamOf(
     },
     cancel() {
       clearInterval(beat);
-      // A result that never comes is not waited for.
-      void iterator.return?.();
+      // A result that never comes is not waited for, and one that fails now is nobody's.
+      iterator.return?.()?.catch(() => {});
     },
   });
 }

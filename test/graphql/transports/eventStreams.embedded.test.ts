@@ -271,6 +271,22 @@ describe("Apollo's multipart protocol", () => {
   });
 });
 
+it.each([
+  ['an unknown field', { query: 'subscription { nothing }' }],
+  [
+    'a variable of another type',
+    { query: 'subscription ($id: Int!) { dttDevice(databaseId: $id) { id } }', variables: { id: 'x' } },
+  ],
+  ['no operation of the name', { query: activeName, operationName: 'Other' }],
+])('what is wrong with a subscription is an event of its stream: %s', async (_, body) => {
+  const response = await ask({ accept: events, body });
+  expect([response.status, response.headers.get('Content-Type')]).toEqual([
+    200,
+    expect.stringContaining(events),
+  ]);
+  expect(await response.text()).toMatch(/event: next\ndata: \{"errors":.*"BAD_USER_INPUT".*event: complete/s);
+});
+
 it('a subscription for a client that accepts no stream is told which there are', async () => {
   const response = await ask({ accept: 'application/json', body: { query: activeName } });
   expect(response.status).toBe(406);

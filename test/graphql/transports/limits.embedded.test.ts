@@ -107,6 +107,38 @@ it('the subscriptions of a user are counted over all transports', async () => {
   }, 10_000);
 });
 
+it.each(['text/event-stream', 'multipart/mixed'])(
+  'a query or mutation as %s takes no place of a subscription, and is run where there is none',
+  async (accept) => {
+    const alice = await createUser();
+    for (let count = 0; count < 2; count++) streams.push(await subscribe(gateway, alice.token, live));
+    const [id] = alice.dttTemplates;
+    for (const [query, result] of [
+      ['{ viewer { rank } }', '"rank":0'],
+      [`mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`, 'true'],
+    ] as const) {
+      const response = await fetch(`${gateway.url}/graphql`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${alice.token}`,
+          Accept: accept,
+          'Content-Type': 'application/json',
+        },
+        body: JSON.stringify({ query }),
+      });
+      expect(response.headers.get('Content-Type')).toContain(accept);
+      expect(response.headers.get('Content-Encoding')).toBeNull();
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(result)]);
+    }
+    const third = await fetch(`${gateway.url}/graphql`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ query: live }),
+    });
+    expect([third.status, third.headers.get('Retry-After')]).toEqual([429, '1']);
+  },
+);
+
 it('the limits of documents and of their size hold', async () => {
   const alice = await createUser();
   const socket = await connect(alice);

@@ -1,0 +1,32 @@
+/** Which media types a client accepts. */
+
+import { expect, it } from 'vitest';
+import { acceptedOf, readAccept } from '../../src/http/accept.ts';
+
+const types = ['application/json', 'text/plain', 'text/html'] as const;
+const [json, plain, html] = types;
+
+it.each<[string | undefined, string[]]>([
+  [undefined, [json, plain, html]],
+  ['', [json, plain, html]],
+  ['*/*', [json, plain, html]],
+  ['*/*;q=0', []],
+  ['application/json', [json]],
+  [' Application/JSON ; charset="UTF-8" ', [json]],
+  ['application/json;charset=iso-8859-1', []],
+  ['application/json;profile=x', [json]],
+  ['image/png', []],
+  ['text/*', [plain, html]],
+  // By weight, then as the client names them.
+  ['text/html, application/json', [html, json]],
+  ['text/html;q=0.5, application/json', [json, html]],
+  ['text/html;q=0.5, application/json;q=0.4, text/plain;q=0', [html, json]],
+  // What says it most exactly counts.
+  ['*/*, text/html;q=0', [json, plain]],
+  ['text/html;q=0.1, */*;q=0.9', [json, plain, html]],
+  ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', [html, json, plain]],
+  // No weight at all.
+  ['text/html;q=x', []],
+])('of a header of %j', (accept, accepted) => {
+  expect(acceptedOf(types, readAccept(accept))).toEqual(accepted);
+});
