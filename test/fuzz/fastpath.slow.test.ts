@@ -185,12 +185,18 @@ function noOperation({ definitions }: DocumentNode, name: string | undefined): G
 }
 
 /** Asks the gateway, and counts which way the request took. */
-async function response(target: string, options: RequestInit, { token } = alice): Promise<string> {
+async function response(
+  target: string,
+  options: RequestInit,
+  type: string,
+  { token } = alice,
+): Promise<string> {
   const before = { ...executions, hits: gateway.responseCache.counters.hits };
   const response = await fetch(`${gateway.url}${target}`, {
     ...options,
     headers: { Authorization: `Bearer ${token}`, ...options.headers },
   });
+  expect(response.headers.get('Content-Type'), JSON.stringify(options)).toBe(`${type}; charset=utf-8`);
   const result: ExecutionResult = await response.json();
   counts.executions++;
   if (result.errors) counts.failed++;
@@ -202,7 +208,20 @@ async function response(target: string, options: RequestInit, { token } = alice)
   return shown(result);
 }
 
-const accepts = ['application/json', 'application/graphql-response+json'];
+const [json, graphqlJson] = ['application/json', 'application/graphql-response+json'];
+
+/** What clients accept, and what they get. */
+const accepts = [
+  ['application/json', json],
+  ['application/graphql-response+json', graphqlJson],
+  ['*/*', json],
+  ['application/graphql-response+json, application/json;q=0.9', graphqlJson],
+  ['application/json;q=0.5, application/graphql-response+json', graphqlJson],
+  ['application/*, application/graphql-response+json', json],
+  ['application/graphql-response+json;q=0, application/json; charset=utf-8', json],
+  ['multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json', json],
+  ['text/html;q=0.5, text/event-stream, application/graphql-response+json', graphqlJson],
+] as const;
 
 async function compare({ text, requests }: DrawnDocument): Promise<void> {
   counts.documents++;
@@ -218,19 +237,21 @@ async function compare({ text, requests }: DrawnDocument): Promise<void> {
     await before();
     const right = await expected(text, request);
     const body = JSON.stringify({ query: text, ...request });
-    const headers = { 'Content-Type': 'application/json', Accept: accepts[index % 2] ?? '' };
+    const [accept, type] = accepts[(counts.documents + index) % accepts.length] ?? accepts[0];
+    const headers = { 'Content-Type': 'application/json', Accept: accept };
+    const ask = (options: RequestInit, viewer?: Asking) => response('/graphql', options, type, viewer);
     for (const way of ['by POST', 'by POST again', 'by POST once more']) {
       await before();
-      differs(way, await response('/graphql', { method: 'POST', headers, body }), right, text, request);
+      differs(way, await ask({ method: 'POST', headers, body }), right, text, request);
     }
     if (!writes) {
-      const ofBob = await response('/graphql', { method: 'POST', headers, body }, bob);
+      const ofBob = await ask({ method: 'POST', headers, body }, bob);
       differs('by POST of another viewer', ofBob, await expected(text, request, bob), text, request);
     }
     const target = targetOf(text, request);
     if (writes || index > 0 || target.length > 8_000) continue;
     for (const way of ['by GET', 'by GET again'])
-      differs(way, await response(target, { headers: { Accept: headers.Accept } }), right, text, request);
+      differs(way, await response(target, { headers: { Accept: accept } }, type), right, text, request);
   }
 }
 
