@@ -558,16 +558,27 @@ describe('a session with settings of its own', () => {
   });
   afterEach(() => client.end());
 
+  const created = 1_000_000;
+
   /** Writes of every kind, and what they announce. */
   async function write(schema: string) {
     const announced = [
       `${user} DttTemplate`,
       `${importer} DttLibraryEntry`,
       `${user} DttTemplateSegment`,
+      `${user} LkbxDevice`,
+      `${user} User`,
+      `${created} User`,
     ].sort();
     heard = [];
     const paths = await client.query(
       `SELECT current_setting('search_path') AS path;
+       UPDATE ${schema}."User" SET league = 2 WHERE id = ${user};
+       INSERT INTO ${schema}."User" (id, username) VALUES (${created}, 'created');
+       DELETE FROM ${schema}."User" WHERE id = ${created};
+       INSERT INTO ${schema}."LkbxDevice" ("bubbleId", "ownerId") VALUES ('of settings', ${user});
+       UPDATE ${schema}."LkbxDevice" SET locked = true WHERE "ownerId" = ${user};
+       DELETE FROM ${schema}."LkbxDevice" WHERE "ownerId" = ${user};
        INSERT INTO ${schema}."DttTemplateSegment" ("templateId", position, type, duration) VALUES (${template}, 0, 'a', 1);
        UPDATE ${schema}."DttTemplate" SET name = 'm' WHERE id = ${template};
        INSERT INTO ${schema}."DttLibraryEntry" ("userId", "templateId") VALUES (${importer}, ${template});
@@ -589,9 +600,26 @@ describe('a session with settings of its own', () => {
       'tables of its own by the same names',
       'CREATE TEMP TABLE "DttTemplate" (); CREATE TEMP TABLE "DttLibraryEntry" ()',
     ],
+    [
+      'operators, types and functions of its own before those of PostgreSQL',
+      `CREATE SCHEMA own; CREATE DOMAIN own.text AS varchar(1);
+       CREATE FUNCTION own.never(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+       CREATE OPERATOR own.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = own.never);
+       CREATE FUNCTION own.pg_notify(pg_catalog.text, pg_catalog.text) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+       SET search_path = own, pg_catalog`,
+    ],
   ])('announces what it writes: %s', async (_, setting) => {
     await client.query(setting);
     await write('public');
+  });
+
+  it('announces by NOTIFY where messages are wanted and there is no logical decoding', async () => {
+    await client.query(`SELECT announce_by('logical')`);
+    try {
+      await write('public');
+    } finally {
+      await client.query(`SELECT announce_by('notify')`);
+    }
   });
 
   it('announces what it writes after its schema was renamed', async () => {

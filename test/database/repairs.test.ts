@@ -12,7 +12,12 @@ import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
 /** The migration that repairs, and those behind it. */
 const repairing = '20261121190000_model_as_it_stays';
-const newer = [repairing, '20261121220000_mirrored_accounts', '20261122100000_announce_either_way'];
+const newer = [
+  repairing,
+  '20261121220000_mirrored_accounts',
+  '20261122100000_announce_either_way',
+  '20261122200000_announce_owners_inline',
+];
 
 let database: TestDatabase;
 let released: string;
