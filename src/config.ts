@@ -1,7 +1,7 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
 import { z } from 'zod';
-import { complaintAboutHosts, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
+import { complaintAboutUrl, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
@@ -34,8 +34,10 @@ const server = (description: string) => ({
     'a URL such as postgresql://user:password@host:5432/database',
     z.string().refine(isDatabaseUrl).optional(),
   ),
-  advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutHosts(value)),
+  advice: (value: string) => (hasCutPassword(value) ? encodedPassword : complaintAboutUrl(value)),
 });
+
+const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
 
 const onOff = z.enum(['on', 'off']);
 
@@ -62,10 +64,11 @@ export const settings = {
       'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
       z
         .string()
-        .transform((text) => [...new Set(text.trim().split(/[\s,]+/))])
+        .transform(urlsIn)
         .refine((urls) => urls.every((url) => isDatabaseUrl(url) && hostsOf(url) === undefined))
         .optional(),
     ),
+    advice: (value: string) => urlsIn(value).map(complaintAboutUrl).find(Boolean),
     secret: true,
   },
   DATA_DIR: setting(

@@ -3,9 +3,15 @@
  * `postgresql:///app?host=a,b&port=5432,5433`. `pg` knows one host each.
  */
 
+import { readFileSync } from 'node:fs';
+import { errorText } from './errors.ts';
+
 /** What `target_session_attrs` may ask of the host that is used, of what libpq knows. */
 export const targets = ['any', 'read-write', 'primary'] as const;
 export type Target = (typeof targets)[number];
+
+/** What `sslmode` may ask of the connection, of what libpq and `pg` know. */
+const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 
 export interface DatabaseHosts {
   /** A URL for each host, which is all that it differs in. */
@@ -43,9 +49,20 @@ export function hostsOf(url: string): DatabaseHosts | undefined {
   return { urls, target };
 }
 
+/**
+ * The URL as `pg` has to be given it: of modes that it takes for `verify-full` it warns on standard error, at length. Beside
+ * `uselibpqcompat` they are what they are to libpq, and it is silent.
+ */
+export function withPlainSslMode(url: string): string {
+  return /[?&]uselibpqcompat=true(&|#|$)/.test(url)
+    ? url
+    : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/g, '$1verify-full');
+}
+
 /** Whether a URL is one that connections can be made of, to each of its hosts. */
 export function isDatabaseUrl(url: string): boolean {
   try {
+    checkTls(url);
     const urls = hostsOf(url)?.urls ?? [url];
     return urls.every((each) => /^postgres(ql)?:\/\//.test(each) && URL.canParse(each));
   } catch {
@@ -53,13 +70,33 @@ export function isDatabaseUrl(url: string): boolean {
   }
 }
 
-/** What is wrong with the hosts of a URL, if anything is. */
-export function complaintAboutHosts(url: string): string | undefined {
+/** What is wrong with the hosts of a URL, or with what it asks of them, if anything is. */
+export function complaintAboutUrl(url: string): string | undefined {
   try {
+    checkTls(url);
     hostsOf(url);
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : undefined;
+  }
+}
+
+/**
+ * `pg` takes a mode that it does not know for `verify-full`, and reads the files in the constructor of each client.
+ * @throws an error that says what is wrong with them.
+ */
+function checkTls(url: string): void {
+  const { query } = partsOf(url);
+  const mode = valueIn(query, 'sslmode');
+  if (mode !== undefined && !sslModes.some((each) => each === mode))
+    throw new Error(`sslmode is ${JSON.stringify(mode)}, but takes ${sslModes.join(', ')}.`);
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+    const file = valueIn(query, name);
+    try {
+      if (file !== undefined) readFileSync(file);
+    } catch (error) {
+      throw new Error(`${name} is ${JSON.stringify(file)}, but takes a file to read: ${errorText(error)}.`);
+    }
   }
 }
 

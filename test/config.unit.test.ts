@@ -221,6 +221,12 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     );
   });
 
+  it('says what is wrong with the URL of a standby, without showing it', () => {
+    expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus' })).toBe(
+      'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
+    );
+  });
+
   it('takes no port for both the gateway and its metrics, but any free one for each', () => {
     const complaint = 'METRICS_PORT is 4000, as PORT is, but takes a port of its own.';
     expect(complaintAbout({ METRICS_PORT: '4000' })).toBe(complaint);

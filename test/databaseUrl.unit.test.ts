@@ -1,7 +1,7 @@
-/** URLs with several hosts, as libpq reads them. */
+/** URLs with several hosts, or with TLS, as libpq reads them. */
 
 import { describe, expect, it } from 'vitest';
-import { complaintAboutHosts, hostsOf, isDatabaseUrl } from '../src/databaseUrl.ts';
+import { complaintAboutUrl, hostsOf, isDatabaseUrl, withPlainSslMode } from '../src/databaseUrl.ts';
 
 describe('a URL with several hosts', () => {
   it.each([
@@ -59,11 +59,50 @@ describe('a URL with several hosts', () => {
       'postgres://a/db?target_session_attrs=prefer-standby',
       'target_session_attrs is "prefer-standby", but takes any, read-write, primary.',
     ],
+    [
+      'postgres://a/db?sslmode=bogus',
+      'sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
+    ],
+    [
+      'postgres://a,b/db?sslmode=allow',
+      'sslmode is "allow", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
+    ],
+    [
+      'postgres://a/db?sslmode=require&sslrootcert=/no/file.pem',
+      `sslrootcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
+    ],
+    [
+      'postgres://a/db?sslcert=package.json&sslkey=.',
+      'sslkey is ".", but takes a file to read: EISDIR: illegal operation on a directory, read.',
+    ],
     ['postgres:///db?host=a,b,c&port=1,2', 'It has 3 hosts, but 2 ports.'],
     ['postgres://a:1,b:x/db', undefined],
     ['mysql://a,b/db', undefined],
   ])('is rejected with what it takes: %s', (url, complaint) => {
     expect(isDatabaseUrl(url)).toBe(false);
-    expect(complaintAboutHosts(url)).toBe(complaint);
+    expect(complaintAboutUrl(url)).toBe(complaint);
+  });
+});
+
+describe('a URL with TLS', () => {
+  it.each(['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])(
+    'takes sslmode=%s',
+    (mode) => {
+      expect(isDatabaseUrl(`postgres://a/db?sslmode=${mode}`)).toBe(true);
+    },
+  );
+
+  it.each([
+    ['postgres://a/db?x=y&sslmode=require&z=1', 'postgres://a/db?x=y&sslmode=verify-full&z=1'],
+    ['postgres://a/db?sslmode=prefer', 'postgres://a/db?sslmode=verify-full'],
+    ['postgres://a,b/db?sslmode=verify-ca#x', 'postgres://a,b/db?sslmode=verify-full#x'],
+    ['postgres://a/db?sslmode=no-verify', 'postgres://a/db?sslmode=no-verify'],
+    [
+      'postgres://a/db?uselibpqcompat=true&sslmode=require',
+      'postgres://a/db?uselibpqcompat=true&sslmode=require',
+    ],
+    ['postgres://a/require', 'postgres://a/require'],
+  ])('is given to pg in its own words: %s', (url, given) => {
+    expect(withPlainSslMode(url)).toBe(given);
   });
 });

@@ -11,6 +11,15 @@ import { isSilence, silent } from './session.ts';
 const wrongPassword = '28P01';
 const noSuchDatabase = '3D000';
 
+/** OpenSSL's codes for a certificate that nobody who is trusted has signed. */
+const untrusted = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
 /** Who may create databases for others on most servers. */
 const superuser = 'postgres';
 
@@ -113,6 +122,8 @@ function reasonOfOne(
       says: `the server does not offer TLS (${said})`,
       advice: `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
     };
+  const ofCertificate = reasonOfCertificate(code, said, setting);
+  if (ofCertificate) return ofCertificate;
   // What pg throws when a server asks for what the URL does not have.
   if (/password must be a string/.test(said))
     return {
@@ -134,4 +145,25 @@ function reasonOfOne(
     says: `cannot be reached: ${said}`,
     advice: `Start the server, or correct ${setting}${setting === 'DATABASE_URL' ? '; unset it for the embedded database' : ''}.`,
   };
+}
+
+/** Why the certificate of a server is not accepted, if that is what is wrong. */
+function reasonOfCertificate(code: string, said: string, setting: ServerSetting): Reason | undefined {
+  const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
+  if (untrusted.has(code))
+    return {
+      says: `the certificate of the server is not trusted (${said})`,
+      advice: `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; ${unchecked}`,
+    };
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return {
+      says: `the certificate of the server is for another host (${said})`,
+      advice: `Name the host in ${setting} as the certificate does; ${unchecked}`,
+    };
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+    return {
+      says: `the certificate of the server is not valid now (${said})`,
+      advice: `Renew it, or set the clocks; ${unchecked}`,
+    };
+  return undefined;
 }

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config.ts';
 import { placeText } from '../database/connection/hosts.ts';
-import { hostsOf } from '../databaseUrl.ts';
+import { hostsOf, withPlainSslMode } from '../databaseUrl.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
 
@@ -57,7 +57,8 @@ function placesOf(
 /** Which database it is, in a line: a misspelt DATABASE_URL would else be overlooked. It says nothing of users and passwords. */
 function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
   if (DATABASE_URL === undefined) return printable(`${DATA_DIR} (embedded)`);
-  const urls = hostsOf(DATABASE_URL)?.urls ?? [DATABASE_URL];
+  const url = withPlainSslMode(DATABASE_URL);
+  const urls = hostsOf(url)?.urls ?? [url];
   // As they are read for connections, with what the URL leaves to the environment.
   const clients = urls.map((connectionString) => new pg.Client({ connectionString }));
   const [name] = clients.map(({ database, user }) => database ?? user ?? '');

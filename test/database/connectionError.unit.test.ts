@@ -7,6 +7,9 @@ const url = 'postgresql://me:hunter2@h:5433/a%20b';
 const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
 const failed = (message: string, code?: string) => Object.assign(new Error(message), { code });
 
+const unchecked =
+  'or write sslmode=no-verify in DATABASE_URL, with which whoever stands between can pose as the server: see docs/configuration.md#tls.';
+
 describe('a server that cannot be used', () => {
   it.each([
     [
@@ -32,6 +35,22 @@ describe('a server that cannot be used', () => {
     [
       failed('The server does not support SSL connections'),
       'the server does not offer TLS (The server does not support SSL connections). Leave sslmode out of DATABASE_URL, or switch TLS on at the server.',
+    ],
+    [
+      failed('self-signed certificate', 'DEPTH_ZERO_SELF_SIGNED_CERT'),
+      `the certificate of the server is not trusted (self-signed certificate). Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
+    ],
+    [
+      failed('unable to verify the first certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'),
+      `the certificate of the server is not trusted (unable to verify the first certificate). Add sslrootcert=/path/of/ca.pem to DATABASE_URL, the certificate of who has signed it; ${unchecked}`,
+    ],
+    [
+      failed("Hostname/IP does not match certificate's altnames", 'ERR_TLS_CERT_ALTNAME_INVALID'),
+      `the certificate of the server is for another host (Hostname/IP does not match certificate's altnames). Name the host in DATABASE_URL as the certificate does; ${unchecked}`,
+    ],
+    [
+      failed('certificate has expired', 'CERT_HAS_EXPIRED'),
+      `the certificate of the server is not valid now (certificate has expired). Renew it, or set the clocks; ${unchecked}`,
     ],
     [
       failed('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),

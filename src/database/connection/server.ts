@@ -1,6 +1,6 @@
 /** How a server is reached that a setting names. */
 
-import { hostsOf } from '../../databaseUrl.ts';
+import { hostsOf, withPlainSslMode } from '../../databaseUrl.ts';
 import type { ServerConfig } from './client.ts';
 import { createHosts } from './hosts.ts';
 
@@ -9,6 +9,7 @@ export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_R
 
 /** All connections that are made with it go to one server: of several hosts, to the one that takes writes. */
 export function serverOf(url: string): ServerConfig {
-  const hosts = hostsOf(url);
-  return hosts ? { connectionString: hosts.urls[0], hosts: createHosts(hosts) } : { connectionString: url };
+  const connectionString = withPlainSslMode(url);
+  const hosts = hostsOf(connectionString);
+  return hosts ? { connectionString: hosts.urls[0], hosts: createHosts(hosts) } : { connectionString };
 }

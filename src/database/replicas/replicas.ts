@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { SetupError } from '../../errors.ts';
 import { placeText } from '../connection/hosts.ts';
+import { serverOf } from '../connection/server.ts';
 import type { Bounds } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import { inBatches } from '../inBatches.ts';
@@ -109,7 +110,7 @@ async function identityOf(sql: Sql): Promise<Identity> {
 }
 
 /** Its host and port, as connections are made to it: a URL may say them in its query, or leave them out. */
-const nameOf = (url: string): string => placeText(new pg.Client({ connectionString: url }));
+const nameOf = (url: string): string => placeText(new pg.Client(serverOf(url)));
 
 /** Chooses where a viewer reads; undefined for the primary. */
 function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, feed: ChangeFeed) {

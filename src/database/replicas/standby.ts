@@ -4,6 +4,7 @@
  */
 
 import pg from 'pg';
+import { serverOf } from '../connection/server.ts';
 import type { Bounds } from '../database.ts';
 import { boundsOnClient, sessionOfOurOwn } from '../database.ts';
 import { inBatches } from '../inBatches.ts';
@@ -103,7 +104,7 @@ const state: RowStatement = {
 export async function connectStandby(options: StandbyOptions): Promise<Standby> {
   const { url, primary } = options;
   const watcher = new pg.Client({
-    connectionString: url,
+    ...serverOf(url),
     connectionTimeoutMillis: longestAsking,
     query_timeout: longestAsking,
   });
@@ -227,7 +228,7 @@ function createHealth({ take, timeline: expected }: Primary) {
 function openPool({ url, bounds }: StandbyOptions, began: string, life: Life): pg.Pool {
   const { onConnect: makeSettings } = sessionOfOurOwn(bounds);
   const pool = new pg.Pool({
-    connectionString: url,
+    ...serverOf(url),
     ...boundsOnClient(bounds),
     connectionTimeoutMillis: longestAsking,
     keepAlive: true,

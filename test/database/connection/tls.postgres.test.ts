@@ -1,0 +1,92 @@
+/** Servers that are reached by TLS: which certificates they may have, and what is said of any other. */
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { chown, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { examine } from '../../../src/cli/doctor/checks.ts';
+import { findServer } from '../../../src/database/connection/find.ts';
+import {
+  createFolder,
+  freePort,
+  initialiseData,
+  type RunningServer,
+  runServer,
+} from '../../support/postgres.ts';
+import { findPostgresPrograms } from '../../support/postgresPrograms.ts';
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+
+let folder: string;
+let port: number;
+let certificate: string;
+
+/** One for the name `localhost`, that nobody else has signed, as the server and as its clients are given it. */
+async function makeCertificate(data: string): Promise<void> {
+  const [key, cert] = [join(data, 'server.key'), join(data, 'server.crt')];
+  const request =
+    'req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost';
+  execFileSync('openssl', [...request.split(' '), '-keyout', key, '-out', cert], { stdio: 'ignore' });
+  await writeFile(certificate, await readFile(cert));
+  const { uid, gid } = findPostgresPrograms().owner;
+  if (uid === undefined || gid === undefined) return;
+  for (const file of [key, cert]) await chown(file, uid, gid);
+}
+
+const urlOf = (query: string, host = 'localhost') =>
+  `postgresql://postgres:postgres@${host}:${port}/postgres?${query}`;
+
+describe.skipIf(!hasOpenssl)('a server with a certificate of its own', () => {
+  let server: RunningServer | undefined;
+  const warn = vi.spyOn(process, 'emitWarning');
+  beforeAll(async () => {
+    folder = await createFolder();
+    await initialiseData(folder, { ssl: 'on' });
+    certificate = join(folder, 'ca.pem');
+    await makeCertificate(join(folder, 'data'));
+    port = await freePort();
+    server = await runServer(folder, port);
+  });
+  // pg warns of some modes, once in a process.
+  afterEach(() => expect(warn).not.toHaveBeenCalled());
+  afterAll(async () => {
+    warn.mockRestore();
+    await server?.stop('immediate');
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it.each(['sslmode=no-verify', 'sslmode=require&sslrootcert=', 'sslmode=verify-full&sslrootcert='])(
+    'is reached with %s',
+    async (query) => {
+      const url = urlOf(query.replace(/sslrootcert=$/, `sslrootcert=${certificate}`));
+      await expect(findServer({ url })).resolves.toMatchObject({ pooled: false });
+    },
+  );
+
+  it.each([
+    ['require', 'localhost', false, 'is not trusted (self-signed certificate)', 'Add sslrootcert='],
+    ['prefer', 'localhost', false, 'is not trusted (self-signed certificate)', 'Add sslrootcert='],
+    ['verify-ca', '127.0.0.1', true, 'is for another host (', 'Name the host in DATABASE_URL'],
+  ])(
+    'is said with sslmode=%s at %s to have the wrong one, and nothing else',
+    async (mode, host, isSigned, says, advice) => {
+      const url = urlOf(`sslmode=${mode}${isSigned ? `&sslrootcert=${certificate}` : ''}`, host);
+      const lead = `the certificate of the server ${says}`;
+      await expect(findServer({ url })).rejects.toThrow(`but ${lead}`);
+      const problems = (await examine({ DATABASE_URL: url, PORT: '0' })).filter(
+        ({ state }) => state === 'problem',
+      );
+      expect(problems).toEqual([
+        {
+          check: 'database',
+          state: 'problem',
+          says: expect.stringContaining(lead),
+          advice: expect.stringMatching(
+            new RegExp(`^${advice}.* or write sslmode=no-verify in DATABASE_URL`),
+          ),
+        },
+      ]);
+    },
+  );
+});
