@@ -213,4 +213,30 @@ describe('behind PgBouncer in statement mode', () => {
       /^DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session/,
     );
   });
+
+  it.each([
+    ['', () => undefined],
+    [', also where a way past it is named', () => url],
+  ])('the doctor says the same%s, and that nothing is heard of before', async (_, directUrl) => {
+    pooler = await startPgBouncer(url, 'statement');
+    const findings = await examine({
+      DATABASE_URL: pooler.url,
+      DATABASE_DIRECT_URL: directUrl(),
+      PORT: '0',
+    });
+    expect(problemsOf(findings)).toEqual([
+      {
+        check: 'pooler',
+        state: 'problem',
+        says: expect.stringMatching(
+          /^DATABASE_URL names a pooler without transactions, .* set its pool_mode/,
+        ),
+        advice: 'Do that, or connect to the server itself.',
+      },
+    ]);
+    expect(findings.find(({ check }) => check === 'change feed')).toMatchObject({
+      state: 'skipped',
+      says: 'the pooler comes first',
+    });
+  });
 });

@@ -51,10 +51,7 @@ export async function askDatabase(
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
-      { check: 'pooler', ...(isServer ? await checkPooling(client) : skipped('there is none')) },
-      ...(await checkHosts(connection)),
-      ...(await checkWays(client, connection, ways)),
-      ...(await checkAnnouncing(client, connection, ways, progress)),
+      ...(await checkThrough(client, connection, ways, progress)),
       { check: 'clock', ...(isServer ? checkClock(skew) : skipped('there is but one')) },
     ];
   } catch (error) {
@@ -69,6 +66,28 @@ export async function askDatabase(
   } finally {
     await close();
   }
+}
+
+/** What stands between, and what is heard through it. */
+async function checkThrough(
+  client: pg.Client,
+  connection: ServerConfig,
+  ways: ServerUrls | undefined,
+  progress: Progress,
+): Promise<Finding[]> {
+  const lack = ways && (await lackOfPooler(client));
+  // PgBouncer ends the connection on which a transaction was begun that it does not take.
+  if (lack)
+    return [
+      { check: 'pooler', ...lack },
+      { check: 'change feed', ...skipped('the pooler comes first') },
+    ];
+  return [
+    { check: 'pooler', ...(ways ? await checkPooling(client) : skipped('there is none')) },
+    ...(await checkHosts(connection)),
+    ...(await checkWays(client, connection, ways)),
+    ...(await checkAnnouncing(client, connection, ways, progress)),
+  ];
 }
 
 /** What the database says of itself. */
@@ -182,15 +201,21 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
   );
 }
 
-/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
-async function checkPooling(client: pg.Client): Promise<Verdict> {
-  if (!(await isPooled(client))) return ok('none stands between');
+/** What a start says of a pooler that it rejects; undefined of any other. */
+async function lackOfPooler(client: pg.Client): Promise<Verdict | undefined> {
+  if (!(await isPooled(client))) return undefined;
   try {
     await checkPooler(client);
+    return undefined;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     return problem(error.message, 'Do that, or connect to the server itself.');
   }
+}
+
+/** Through a pooler the gateway makes no settings, which would be other clients' as well. */
+async function checkPooling(client: pg.Client): Promise<Verdict> {
+  if (!(await isPooled(client))) return ok('none stands between');
   const { rows } = await client.query<{ role: string; timeout: string }>(
     `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
   );
