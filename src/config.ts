@@ -273,6 +273,16 @@ export const renamed: Readonly<Record<string, Name>> = {
   RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
 };
 
+/** Settings that do nothing without another: whoever sets one has meant to set the other. */
+const goesWith: Readonly<Partial<Record<Name, Name>>> = {
+  DATABASE_DIRECT_URL: 'DATABASE_URL',
+  UPSTREAM_TOKEN: 'UPSTREAM_URL',
+  UPSTREAM_INTERVAL: 'UPSTREAM_URL',
+  UPSTREAM_RATE: 'UPSTREAM_URL',
+  UPSTREAM_TOKEN_TTL: 'UPSTREAM_URL',
+  RELAY: 'UPSTREAM_URL',
+};
+
 /**
  * What is wrong with a value of a setting, if anything is. Its secrets are not shown.
  * @param called what whoever gave it calls the setting: its variable, or the flag that stands for it.
@@ -313,8 +323,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (complaint !== undefined) complaints.push(complaint);
     return [name, settings[name].schema.safeParse(given).data];
   });
-  if (env.DATABASE_DIRECT_URL && !env.DATABASE_URL)
-    complaints.push('DATABASE_DIRECT_URL is set without DATABASE_URL, which it goes with.');
+  for (const [name, other] of Object.entries(goesWith))
+    if (env[name] && !env[other]) complaints.push(`${name} is set without ${other}, which it goes with.`);
   // Each value came out of the schema of its own name, which is what Config says.
   const config = Object.fromEntries(entries) as Config;
   if (config.METRICS_PORT && config.METRICS_PORT === config.PORT)

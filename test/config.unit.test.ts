@@ -144,11 +144,18 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     ['UPSTREAM_RATE', 0, 1_000_000],
     ['UPSTREAM_TOKEN_TTL', 1, 3_600],
   ])('takes for %s an integer from %i to %i, and no other', (name, min, max) => {
+    const beside = name.startsWith('UPSTREAM_') ? { UPSTREAM_URL: 'https://h/api/v1' } : {};
     for (const border of [min, max])
-      expect(readConfig({ [name]: String(border) })).toEqual({ ...defaults, [name]: border });
+      expect(readConfig({ ...beside, [name]: String(border) })).toEqual({
+        ...defaults,
+        ...beside,
+        [name]: border,
+      });
     const takes = `an integer from ${min} to ${max}${name === 'WORKERS' ? ', or auto' : ''}`;
     for (const beyond of [min - 1, max + 1, `${min}.5`, `${max}x`])
-      expect(complaintAbout({ [name]: String(beyond) })).toBe(`${name} is "${beyond}", but takes ${takes}.`);
+      expect(complaintAbout({ ...beside, [name]: String(beyond) })).toBe(
+        `${name} is "${beyond}", but takes ${takes}.`,
+      );
   });
 
   const url = 'a URL such as postgresql://user:password@host:5432/database';
@@ -210,7 +217,7 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
   });
 
   it.each(['two words', 'line\nbreak', 'ünusual'])('never shows a secret that it refuses: %j', (wrong) => {
-    expect(complaintAbout({ UPSTREAM_TOKEN: wrong })).toBe(
+    expect(complaintAbout({ UPSTREAM_URL: 'https://h/api/v1', UPSTREAM_TOKEN: wrong })).toBe(
       'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
     );
   });
@@ -225,6 +232,21 @@ RATE_LIMIT_STRANGERS is called RATE_LIMIT_ANONYMOUS now.`,
     expect(complaintAbout({ DATABASE_REPLICA_URLS: 'postgres://a/d postgres://u:p@b/d?sslmode=bogus' })).toBe(
       'DATABASE_REPLICA_URLS is not valid, but takes URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces. sslmode is "bogus", but takes disable, no-verify, prefer, require, verify-ca, verify-full.',
     );
+  });
+
+  it.each([
+    ['DATABASE_DIRECT_URL', 'postgres://h/d', 'DATABASE_URL'],
+    ['UPSTREAM_TOKEN', 'secret', 'UPSTREAM_URL'],
+    ['UPSTREAM_INTERVAL', '60', 'UPSTREAM_URL'],
+    ['UPSTREAM_RATE', '60', 'UPSTREAM_URL'],
+    ['UPSTREAM_TOKEN_TTL', '60', 'UPSTREAM_URL'],
+    ['RELAY', 'off', 'UPSTREAM_URL'],
+  ])('does not take %s=%s without %s', (name, value, other) => {
+    for (const rest of [{}, { [other]: '' }])
+      expect(complaintAbout({ ...rest, [name]: value })).toBe(
+        `${name} is set without ${other}, which it goes with.`,
+      );
+    expect(readConfig({ [name]: '' })).toEqual(defaults);
   });
 
   it('takes no port for both the gateway and its metrics, but any free one for each', () => {

@@ -43,7 +43,7 @@ export async function watchGateway(
   let ended: Promise<void>;
 
   function start(): void {
-    const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, ...inherited } = process.env;
+    const { DATABASE_URL, DATA_DIR, UPSTREAM_URL, UPSTREAM_TOKEN, ...inherited } = process.env;
     child = spawn(process.execPath, [...execArgv, cli, 'serve'], {
       env: {
         ...inherited,

@@ -71,7 +71,7 @@ try {
 
 async function serve(databaseUrl: string): Promise<{ url: string; stop(): void }> {
   const child = spawn(process.execPath, [program, 'serve'], {
-    env: { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', UPSTREAM_URL: '' },
+    env: { ...process.env, DATABASE_URL: databaseUrl, PORT: '0', UPSTREAM_URL: '', UPSTREAM_TOKEN: '' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let output = '';
