@@ -73,20 +73,27 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** Why a token cannot have the name, if it cannot. */
+export function complaintAboutTokenName(name: string): string | undefined {
+  if (name.trim() === '') return 'A token needs a name, so that its owner can tell it from others.';
+  // Line breaks and what terminals obey would make a list of tokens say what it does not.
+  return /\p{C}/u.test(name) ? 'The name of a token takes visible characters alone.' : undefined;
+}
+
 /** A statement of a transaction, and the rows that it gives. */
 type Ask = <Row>(text: string, values: unknown[]) => Promise<Row[]>;
 
 /**
  * @param database a pool, or Prisma's client for those who have that anyway.
- * @throws {TokenError} for an unknown user, a user below the ultra tier, or one with five active tokens.
+ * @throws {TokenError} for a name that is none, an unknown user, a user below the ultra tier, or one with five active tokens.
  */
 export async function createToken(
   database: PrismaClient | pg.Pool,
   username: string,
   name: string,
 ): Promise<IssuedToken> {
-  if (name.trim() === '')
-    throw new TokenError('A token needs a name, so that its owner can tell it from others.');
+  const complaint = complaintAboutTokenName(name);
+  if (complaint !== undefined) throw new TokenError(complaint);
   // Under any other level the second would not see what the first, for which it has waited, has created.
   if ('$transaction' in database)
     return database.$transaction(

@@ -2,7 +2,8 @@
 
 /** The rows below their titles, one column below the other. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [titles, ...rows];
+  // Names may be from anywhere: none is to begin a line, or to tell the terminal anything.
+  const lines = [titles, ...rows].map((cells) => cells.map((cell) => cell.replace(/\p{C}/gu, ' ')));
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   // Nothing stands behind the last column, so that it needs no width.
   const pad = (cell: string, column: number) =>

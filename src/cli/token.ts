@@ -1,7 +1,14 @@
 /** `dovetail token`: creates, lists and revokes API tokens, also while a gateway runs. */
 
 import { Command, InvalidArgumentError } from 'commander';
-import { createToken, listTokens, requiredTier, revokeToken, TokenError } from '../auth/tokens.ts';
+import {
+  complaintAboutTokenName,
+  createToken,
+  listTokens,
+  requiredTier,
+  revokeToken,
+  TokenError,
+} from '../auth/tokens.ts';
 import { findTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
 import type { Connected } from '../database/database.ts';
@@ -72,7 +79,7 @@ async function create(client: PrismaClient, { sql }: Connected, config: Place, u
   try {
     return await createToken(client, user, name);
   } catch (error) {
-    if (!(error instanceof TokenError) || name.trim() === '') throw error;
+    if (!(error instanceof TokenError) || complaintAboutTokenName(name) !== undefined) throw error;
     const tier = await findTier(sql, user);
     if (tier === requiredTier) throw error;
     const next =

@@ -83,6 +83,18 @@ describe('createToken', () => {
     expect(await listTokens(database.client, user)).toEqual([]);
   });
 
+  it.each(['two\nlines', 'red \u001b[31m', 'csi \u009b2J', 'turned \u202e'])(
+    'refuses a name that is not shown as it is: %j',
+    async (name) => {
+      const user = await createUser(`named ${JSON.stringify(name)}`);
+      await expect(createToken(database.client, user, name)).rejects.toThrow(
+        new TokenError('The name of a token takes visible characters alone.'),
+      );
+      expect(await listTokens(database.client, user)).toEqual([]);
+      await createToken(database.client, user, ' Zoë’s 📱 ');
+    },
+  );
+
   it('leaves five of ten that are created at the same moment, and lets a revoked one be replaced', async () => {
     const user = await createUser('busy');
     const results = await Promise.allSettled(

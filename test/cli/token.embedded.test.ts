@@ -72,6 +72,21 @@ describe('dovetail token', () => {
     }
   });
 
+  it('lists names in a line each that were given before they took visible characters alone', async () => {
+    const run = async (sql: string) => {
+      const database = await openFolder();
+      await database.pool.query(sql);
+      await database.close();
+    };
+    await run(
+      `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
+       SELECT id, E'old\\n\\x1b[31mname', 1, decode(repeat('ab', 32), 'hex'), now() FROM "User" WHERE username = 'demo'`,
+    );
+    const { stdout } = await token('list', '--user', 'demo');
+    expect(stdout.split('\n')[1]).toMatch(/^\d+ +revoked .* old {2}\[31mname$/);
+    await run(`DELETE FROM "ApiToken" WHERE name LIKE 'old%'`);
+  });
+
   describe('beside a gateway', () => {
     let gateway: ServedGateway;
     beforeAll(async () => {
@@ -122,6 +137,11 @@ describe('dovetail token', () => {
         /^Creating a token needs the ultra tier; coach has "free"\. To change that: DATA_DIR=\S+ npx dovetail user tier coach ultra$/,
       ],
       [1, ['token', 'create', '--user', 'demo', '--name', ' '], /^A token needs a name/],
+      [
+        1,
+        ['token', 'create', '--user', 'nobody', '--name', 'a\nb'],
+        /^The name of a token takes .* alone\.$/,
+      ],
       [2, ['token', 'create', '--user', 'demo'], /^error: required option '--name <text>' not specified/],
       [2, ['token', 'create', '--name', 'x'], /^error: required option '--user <username>' not specified/],
       [1, ['token', 'list', '--user', 'nobody'], 'There is no user named "nobody".'],
