@@ -79,7 +79,8 @@ export async function migrate(
     return pending.map(({ name }) => name);
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw sqlStateOf(error) === insufficientPrivilege
+    const state = sqlStateOf(error);
+    throw state === insufficientPrivilege || state === noSchema
       ? await lackOfRights(client, error, pending)
       : new SetupError(
           `The database could not be migrated: ${isSilence(error) ? silence : errorText(error)}`,
@@ -161,6 +162,8 @@ export function rejectSchemaParameter(url: string, setting: ServerSetting = 'DAT
 
 /** PostgreSQL's code for what a role may not do. */
 const insufficientPrivilege = '42501';
+/** What it says where the search_path leads to no schema. */
+const noSchema = '3F000';
 
 /** Says which role lacks what, and what to do. */
 async function lackOfRights(

@@ -28,21 +28,47 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
   return rows;
 }
 
-/** What is said of a role that may not make the tables of a database without any; undefined of one that may. */
+/** What is said where the tables of a database without any cannot be made; undefined where they can. */
 export async function lackOfSchema(
   client: pg.ClientBase,
 ): Promise<{ says: string; advice: string } | undefined> {
-  const { rows } = await client.query<{ role: string; schema: string | null; grant: string; may: boolean }>(
-    `SELECT current_user AS role, current_schema() AS schema,
-       format('GRANT CREATE ON SCHEMA %I TO %I', coalesce(current_schema(), 'public'), current_user) AS grant,
+  const { rows } = await client.query<{ role: string; schema: string | null; path: string; may: boolean }>(
+    `SELECT current_user AS role, current_schema() AS schema, current_setting('search_path') AS path,
        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may`,
   );
   const [found] = rows;
   if (!found || found.may) return undefined;
-  const { role, schema, grant } = found;
-  const place = schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`;
+  const { role, path } = found;
+  const schema = found.schema ?? firstOf(path, role);
+  const { exists, quoted, grantee } = await lookUp(client, schema, role);
+  if (!exists)
+    return {
+      says: `its search_path is ${path}, and there is no schema ${JSON.stringify(schema)} to create tables in`,
+      advice: `Make it: CREATE SCHEMA ${quoted}; or correct the search_path, in DATABASE_URL or of the role.`,
+    };
+  // One that may not be used is passed over as if it were not there.
+  const right = found.schema === null ? 'USAGE, CREATE' : 'CREATE';
   return {
-    says: `the role ${JSON.stringify(role)} may not create tables${place}`,
-    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: ${grant};`,
+    says: `the role ${JSON.stringify(role)} may not create tables in the schema ${JSON.stringify(schema)}`,
+    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT ${right} ON SCHEMA ${quoted} TO ${grantee};`,
   };
+}
+
+/** The schema that a search_path means tables to be in: the first, but for the role's own, which most often is not there. */
+function firstOf(path: string, role: string): string {
+  const names = path.split(',').map((each) => {
+    const name = each.trim();
+    return name.startsWith('"') ? name.slice(1, -1).replaceAll('""', '"') : name.toLowerCase();
+  });
+  const own = names.includes('$user') ? role : 'public';
+  return names.find((name) => name !== '$user' && name !== '') ?? own;
+}
+
+async function lookUp(client: pg.ClientBase, schema: string, role: string) {
+  const { rows } = await client.query<{ exists: boolean; quoted: string; grantee: string }>(
+    `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS exists, quote_ident($1) AS quoted,
+       quote_ident($2) AS grantee`,
+    [schema, role],
+  );
+  return rows[0] ?? { exists: true, quoted: schema, grantee: role };
 }

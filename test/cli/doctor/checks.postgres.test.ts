@@ -133,20 +133,55 @@ describe('dovetail doctor, of a server', () => {
     expect(error).toHaveProperty('message', `DATABASE_URL is "${shown}", but ${reason}. ${problem?.advice}`);
   });
 
-  it('finds that tables would be created in no schema', async () => {
-    const findings = await examineAt(urlOf({ options: '-c search_path=nowhere' }));
-    expect(problemsOf(findings)).toEqual([
-      {
+  it.each([
+    ['nowhere', 'nowhere', 'nowhere'],
+    ['"$user", "No Where", public_too', 'No Where', '"No Where"'],
+    ['NoWhere', 'nowhere', 'nowhere'],
+  ])(
+    'says of a search_path to a schema that is not there what a start says, and the advice mends it: %s',
+    async (path, name, quoted) => {
+      const url = urlOf({ options: `-c search_path=${path.replaceAll(' ', '\\ ')}` });
+      const findings = await examineAt(url);
+      const [problem, ...others] = problemsOf(findings);
+      expect(others).toEqual([]);
+      expect(problem).toEqual({
         check: 'database rights',
         state: 'problem',
-        says: 'the role "postgres" may not create tables',
-        advice: expect.stringMatching(/^Run `npx dovetail migrate` with a DATABASE_URL of the role/),
-      },
-    ]);
-    expect(found(findings, 'triggers')).toMatchObject({
-      state: 'skipped',
-      says: 'the pending migrations come first',
-    });
+        says: `its search_path is ${path}, and there is no schema ${JSON.stringify(name)} to create tables in`,
+        advice: `Make it: CREATE SCHEMA ${quoted}; or correct the search_path, in DATABASE_URL or of the role.`,
+      });
+      expect(found(findings, 'triggers')).toMatchObject({
+        state: 'skipped',
+        says: 'the pending migrations come first',
+      });
+      await expect(migrate({ connectionString: url })).rejects.toThrow(
+        new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+      );
+      await database.pool.query(/CREATE SCHEMA [^;]*/.exec(problem?.advice ?? '')?.[0] ?? '');
+      try {
+        expect(await migrate({ connectionString: url })).not.toEqual([]);
+      } finally {
+        await database.pool.query(`DROP SCHEMA ${quoted} CASCADE`);
+      }
+    },
+  );
+
+  it('says of a role that may not use the schema how to grant it, also for tables', async () => {
+    const [name, user] = [`unused_${Date.now()}`, `unusing_${Date.now()}`];
+    await database.pool.query(`CREATE SCHEMA ${name}; CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
+    try {
+      const url = urlOf({ user, options: `-c search_path=${name}` });
+      const [problem] = problemsOf(await examineAt(url));
+      expect(problem).toMatchObject({
+        says: `the role "${user}" may not create tables in the schema "${name}"`,
+        advice: expect.stringMatching(/: GRANT USAGE, CREATE ON SCHEMA [^;]*;$/),
+      });
+      await expect(migrate({ connectionString: url })).rejects.toThrow(problem?.says);
+      await database.pool.query(problem?.advice?.split(': ')[1] ?? '');
+      expect(await migrate({ connectionString: url })).not.toEqual([]);
+    } finally {
+      await database.pool.query(`DROP SCHEMA ${name} CASCADE; DROP ROLE ${user}`);
+    }
   });
 
   it('says of ?schema= what a start says', async () => {
