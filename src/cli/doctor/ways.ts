@@ -80,7 +80,7 @@ async function checkFeed(client: pg.Client, direct: ServerConfig): Promise<Verdi
   } catch (error) {
     return problem(
       `notifications do not arrive: ${errorText(error)}`,
-      'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions stand still.',
+      'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every CACHE_MAX_AGE alone.',
     );
   } finally {
     await close();
