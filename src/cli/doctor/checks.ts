@@ -4,7 +4,7 @@ import { type Config, readConfig } from '../../config.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { createUpstream, Unauthorized } from '../../mirror/upstream.ts';
 import { checkDatabase } from './database.ts';
-import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
+import { type Finding, hint, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 import { checkDisk, checkNode, checkPort } from './machine.ts';
 
 /** All findings, in the order in which one thing needs the other. */
@@ -23,6 +23,14 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
     return findings;
   }
   note('settings', await checkPersisted(config));
+  if (config.WORKERS !== 1 && config.DATABASE_URL === undefined)
+    note(
+      'workers',
+      hint(
+        `1, though WORKERS is ${config.WORKERS}: the embedded database belongs to one process`,
+        'Set DATABASE_URL for more.',
+      ),
+    );
 
   findings.push(...(await checkDatabase(config)), ...(await standbysOf(config)));
   note('disk', await checkDisk(config));

@@ -5,7 +5,7 @@ export interface Finding {
   readonly state: 'ok' | 'problem' | 'skipped';
   /** How things are. */
   readonly says: string;
-  /** What to do about a problem. */
+  /** What to do about a problem; or what would be better, where all is well. */
   readonly advice?: string;
 }
 
@@ -13,6 +13,7 @@ export interface Finding {
 export type Verdict = Omit<Finding, 'check'>;
 
 export const ok = (says: string): Verdict => ({ state: 'ok', says });
+export const hint = (says: string, advice: string): Verdict => ({ state: 'ok', says, advice });
 export const problem = (says: string, advice: string): Verdict => ({ state: 'problem', says, advice });
 export const skipped = (says: string): Verdict => ({ state: 'skipped', says });
 

@@ -56,6 +56,19 @@ $`,
     expect(found(await examine(settings), 'port')?.says).toBe(`${port} is free`);
   });
 
+  it.each(['2', 'auto'])('has a hint, and no problem, where WORKERS=%s does nothing', async (WORKERS) => {
+    const settings = { DATA_DIR: join(empty, 'data'), PORT: '0', WORKERS };
+    const { code, stdout } = await runHere(['doctor'], settings);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`
+✔ workers          1, though WORKERS is ${WORKERS}: the embedded database belongs to one process
+                   → Set DATABASE_URL for more.
+`);
+    const server = await examine({ ...settings, DATABASE_URL: 'postgres://127.0.0.1:1/d' });
+    for (const findings of [server, await examine({ ...settings, WORKERS: '1' })])
+      expect(found(findings, 'workers')).toBeUndefined();
+  });
+
   it('exits 1 and names every wrong setting, with what to do', async () => {
     const wrong = { PORT: 'http', LOG_LEVEL: 'loud' };
     const { code, stdout, stderr } = await runHere(['doctor', '--json'], wrong);
