@@ -5,7 +5,7 @@ import { maxActiveTokens, requiredTier } from '../auth/tokens.ts';
 import { findTier } from '../auth/users.ts';
 import { commandLine } from '../config.ts';
 import type { Connected } from '../database/database.ts';
-import { prepareDemo } from '../demo/demoAccount.ts';
+import { hasDemoToken, prepareDemo } from '../demo/demoAccount.ts';
 import { demoUsername } from '../demo/demoData.ts';
 import { checkOnlyDemo, resetDemo } from '../demo/resetDemo.ts';
 import { SetupError } from '../errors.ts';
@@ -23,12 +23,13 @@ export const demoCommand = new Command('demo')
         await checkOnlyDemo(database.pool);
         if (reset) await resetDemo(database.pool);
         const onServer = DATABASE_URL !== undefined;
+        // Without a folder to keep it in, each token is printed once.
+        const replaces = onServer && !reset && (await hasDemoToken(database));
         const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, {
           keepsTokens: onServer && reset === true,
         });
         const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
-        // Without a folder to keep it in, each token is printed once.
-        const note = onServer && !reset ? ', in place of the one that was printed before' : '';
+        const note = replaces ? ', in place of the one that was printed before' : '';
         if (token === undefined) throw new SetupError(`${state}, but ${await whyNoToken(database, config)}`);
         process.stderr.write(`${state}. Its token${note}:\n`);
         process.stdout.write(`${token}\n`);

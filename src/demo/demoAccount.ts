@@ -52,3 +52,12 @@ export async function prepareDemo(
   await rename(`${file}.new`, file);
   return token;
 }
+
+/** Whether a token was made for the demo account before, as `prepareDemo` makes it. */
+export async function hasDemoToken({ sql }: Pick<Connected, 'sql'>): Promise<boolean> {
+  const rows = await sql.run(
+    'SELECT FROM "ApiToken" t JOIN "User" u ON u.id = t."userId" WHERE u.username = $1 AND t.name = $2',
+    [demoUsername, tokenName],
+  );
+  return rows.length > 0;
+}

@@ -1,4 +1,4 @@
-/** What commands say on a server where their role may only read. */
+/** What commands say on a server, where their role may only read as well. */
 
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -65,3 +65,19 @@ it.each([[['user', 'list']], [['token', 'list', '--user', 'me']]])(
     }
   },
 );
+
+it('the first token of the demo account replaces none, and each later one the one before', async () => {
+  const fresh = await openTestDatabase();
+  const DATABASE_URL = fresh.pool.options.connectionString ?? '';
+  try {
+    const tokens = new Set<string>();
+    for (const note of ['', ', in place of the one that was printed before']) {
+      const { code, stdout, stderr } = await runHere(['demo'], { DATABASE_URL });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: `The demo account is there. Its token${note}:\n` });
+      tokens.add(stdout);
+    }
+    expect(tokens.size).toBe(2);
+  } finally {
+    await fresh.close();
+  }
+});
