@@ -199,6 +199,24 @@ it('says that one date is after the other, and comes back from a session to what
   expect(complaints).toEqual([]);
 });
 
+it('begins with the first page, and says why, where an address has a page of other days', async () => {
+  const { page } = await openView(views.history);
+  await page.getByRole('link', { name: 'Next →' }).click();
+  await page.waitForURL(/after=/);
+  const elsewhere = await browser.open(page.url(), { timezoneId: 'Asia/Tokyo' });
+  await signInToDemo(elsewhere.page);
+  await elsewhere.page.waitForURL(`${gateway.url}/console/history`);
+  await expectView(elsewhere.page, views.history);
+  const sessions = elsewhere.page.getByRole('region', { name: 'Sessions' });
+  await sessions.getByText('of other days').waitFor();
+  expect(await sessions.getByRole('row').count()).toBeGreaterThan(20);
+  expect(await elsewhere.page.getByRole('alert').count()).toBe(0);
+  await sessions.getByRole('link', { name: 'Next →' }).click();
+  await elsewhere.page.waitForURL(/after=/);
+  await expect.poll(() => sessions.getByText('of other days').count()).toBe(0);
+  expect(elsewhere.complaints).toEqual([]);
+});
+
 /** Presses Tab from the top of the page to its end, and says what was not come to, and whether it went down the page. */
 async function walk(page: Page) {
   await page.evaluate(() => {

@@ -1,14 +1,15 @@
 /** The sessions themselves, a page at a time. */
 
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
 import type { DttSessionFilter } from '../../generated/graphql.ts';
-import { useLive } from '../api/useLive.ts';
+import { type LiveResult, useLive } from '../api/useLive.ts';
 import { Passed } from '../parts/badge.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Paging, pageOf } from '../parts/paging.tsx';
 import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
-import { type HistoryAddress, hrefOf } from './address.ts';
+import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { programName, trainerName } from './names.ts';
 import { historySessions, type Session } from './queries.ts';
 import { SessionsCsv } from './sessionsCsv.tsx';
@@ -30,11 +31,16 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
   const result = useLive(historySessions, pageVariables(where, address));
   const heading = useRef<HTMLHeadingElement>(null);
   const isBehind = (address.after ?? address.before) !== undefined;
+  const isReplaced = useFirstPageInstead(address, result.error);
   return (
     <section class="card history-card" aria-labelledby="sessions">
       <h2 id="sessions" ref={heading} tabIndex={-1}>
         Sessions
       </h2>
+      <p role="status" class={isReplaced ? 'note' : 'hidden'}>
+        {isReplaced &&
+          'The page of the address was one of other days, or of another time zone: this is the first one.'}
+      </p>
       <Loaded result={result}>
         {({ dttSessions }) =>
           dttSessions && (
@@ -55,13 +61,27 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
           )
         }
       </Loaded>
-      {result.error && isBehind && (
-        <p>
-          <a href={hrefOf({ ...address, after: undefined, before: undefined })}>To the newest sessions</a>
-        </p>
-      )}
     </section>
   );
+}
+
+/**
+ * Leads to the first page from one that the list does not have: days that end today, or begin by other clocks, make another
+ * list, and a cursor belongs to one. Gives whether that was done for what is shown.
+ */
+function useFirstPageInstead(address: HistoryAddress, error: LiveResult<unknown>['error']): boolean {
+  const { route } = useLocation();
+  const first = hrefOf(change(address, {}));
+  const [replaced, setReplaced] = useState<string>();
+  const isForeign = error?.graphQLErrors.some(({ extensions: { argument } }) =>
+    ['after', 'before'].includes(String(argument)),
+  );
+  useEffect(() => {
+    if (!isForeign) return;
+    setReplaced(first);
+    route(first, true);
+  }, [isForeign, first]);
+  return hrefOf(address) === replaced;
 }
 
 function SessionTable({ sessions }: { sessions: readonly Session[] }) {
