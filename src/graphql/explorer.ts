@@ -70,23 +70,37 @@ const otherToken = (whose: string) => `// ${whose} is sent unless
 `;
 
 /**
- * Changes the options as the page is opened: from the console, of which a link has a query with its variables, and which
- * keeps the token of who is signed in there in this tab (`console/src/session.ts`). GraphiQL takes only the query of an
- * address by itself, and calls it like the first of its tabs.
+ * Changes the options as the page is opened: by the address, in which a link of the console has a query with its variables,
+ * by the tabs that GraphiQL has stored, and by the token of who is signed in to the console in this tab of the browser
+ * (`console/src/session.ts`).
+ *
+ * GraphiQL opens a stored tab only if it is given exactly what that has, and adds another one otherwise, be it empty. Where
+ * none are stored, it calls what it is given like the first of the tabs.
  */
 const asOpened = `(options) => {
   const address = new URLSearchParams(location.search);
-  if (address.has('query')) {
-    delete options.defaultTabs;
-    const variables = address.get('variables');
-    if (variables) Object.assign(options, { variables, defaultEditorToolsVisibility: 'variables' });
-  }
+  const query = address.get('query') || null;
+  const variables = address.get('variables');
+  let stored = null;
   let token = null;
-  try { token = sessionStorage.getItem('dovetail-token') } catch {}
+  try {
+    token = sessionStorage.getItem('dovetail-token');
+    stored = JSON.parse(localStorage.getItem('graphiql:tabState'));
+  } catch {}
+  const fits = (tab) =>
+    query === null || (tab?.query === query && (variables === null || tab.variables === variables));
+  const tab = stored?.tabs && [stored.tabs[stored.activeTabIndex], ...stored.tabs].find(fits);
+  if (tab) {
+    Object.assign(options, { query: tab.query ?? '', variables: tab.variables ?? '', initialHeaders: tab.headers ?? '' });
+  } else if (query !== null) {
+    options.variables = variables ?? '';
+    options.defaultTabs.unshift({ query, variables: options.variables, headers: options.defaultHeaders });
+  }
+  if (variables) options.defaultEditorToolsVisibility = 'variables';
   if (token) {
     options.additionalHeaders = { Authorization: 'Bearer ' + token };
     options.defaultHeaders = ${JSON.stringify(otherToken("The console's token in this tab"))};
-    for (const tab of options.defaultTabs ?? []) tab.headers = options.defaultHeaders;
+    for (const each of options.defaultTabs) each.headers = options.defaultHeaders;
   }
   return options;
 }`;

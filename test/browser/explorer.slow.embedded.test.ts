@@ -92,3 +92,59 @@ it('has no token to ask with under a name that somebody else has given to the ga
   await expectResponse(page, '"username": "demo"');
   expect(complaints).toEqual([]);
 });
+
+const exampleTabs = ['Devices', 'ActiveTemplate', 'LockHistory', 'Activate', 'Follow'];
+
+async function expectTabs(page: Page, tabs: readonly string[], open: string): Promise<void> {
+  const names = () => page.locator('.graphiql-tab').allInnerTexts();
+  await expect.poll(names, { timeout: 30_000 }).toEqual(tabs.map((name) => expect.stringContaining(name)));
+  await expect.poll(() => page.getByRole('tab', { selected: true }).innerText()).toContain(open);
+  await expect.poll(() => shown(page, '.graphiql-query-editor')).toContain(open);
+}
+
+/** Opens an address once GraphiQL, which takes its time for that, has stored which tab is open, or what was typed there. */
+async function openAgain(page: Page, open: number | string, url = page.url()): Promise<void> {
+  const stored = () => page.evaluate(() => localStorage.getItem('graphiql:tabState'));
+  await expect.poll(stored).toContain(typeof open === 'number' ? `"activeTabIndex":${open}` : open);
+  await page.goto(url);
+}
+
+it('has the tabs that it was left with, and opens the one that was open', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/graphql`);
+  await expectTabs(page, exampleTabs, 'Devices');
+  await openAgain(page, 0);
+  await expectTabs(page, exampleTabs, 'Devices');
+  await page.getByRole('tab', { name: 'LockHistory' }).getByText('LockHistory').click();
+  await expectTabs(page, exampleTabs, 'LockHistory');
+  await openAgain(page, 2, `${gateway.url}/graphql`);
+  await expectTabs(page, exampleTabs, 'LockHistory');
+
+  await page.locator('.graphiql-query-editor .monaco-editor').click();
+  await page.keyboard.type('# Mine');
+  await openAgain(page, '# Mine');
+  await expectTabs(page, exampleTabs, 'LockHistory');
+  await expect.poll(() => shown(page, '.graphiql-query-editor')).toContain('# Mine');
+  expect(complaints).toEqual([]);
+});
+
+it('has the examples beside each query that it is opened with', async () => {
+  const url = (query: string, variables: string) =>
+    `${gateway.url}/graphql?${new URLSearchParams({ query, ...(variables && { variables }) })}`;
+  const first = url('query First($size: Int) { dttSessions(first: $size) { totalCount } }', '{"size":1}');
+  const { page, complaints } = await browser.open(first);
+  await expectTabs(page, ['First', ...exampleTabs], 'First');
+  await openAgain(page, 0);
+  await expectTabs(page, ['First', ...exampleTabs], 'First');
+  await openAgain(page, 0, url('query Second { viewer { username } }', ''));
+  await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'Second');
+  await run(page);
+  await expectResponse(page, '"username": "demo"');
+  expect(await page.locator('.graphiql-editors').innerText()).not.toContain('size');
+  await openAgain(page, 6, `${gateway.url}/graphql`);
+  await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'Second');
+  await openAgain(page, 6, first);
+  await expectTabs(page, ['First', ...exampleTabs, 'Second'], 'First');
+  await run(page);
+  await expectResponse(page, '"totalCount"');
+  expect(complaints).toEqual([]);
+});
