@@ -89,7 +89,8 @@ export const builder = new SchemaBuilder<BuilderTypes>({
 
 builder.scalarType('DateTime', {
   description:
-    'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. As input it may have any ' +
+    'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. One before the year 1 or behind ' +
+    'the year 9999, or that never comes, is the first or the last instant of these. As input it may have any ' +
     'offset from UTC, and must have one; what is finer than a millisecond is cut off before anything is compared.',
   specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
   serialize: isoTime,

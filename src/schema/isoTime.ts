@@ -11,12 +11,16 @@ const digits = (count: number, width: number) =>
 const twoDigits = digits(60, 2);
 const threeDigits = digits(1_000, 3);
 
+/** The years that the format has (RFC 3339), without 0, which many a client's calendar does not have. */
+const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
 /**
- * What `toISOString` gives.
+ * What `toISOString` gives. A time before or behind the years of the format, such as one that is infinite, of which there is
+ * no `Date` but a number, is the nearest within: it hides no record, and none beside it.
  * @throws {RangeError} for a date that is none.
  */
-export function isoTime(date: Date): string {
-  const time = date.getTime();
+export function isoTime(date: Date | number): string {
+  const time = Math.min(Math.max(date.valueOf(), earliest), latest);
   const day = Math.floor(time / dayLength);
   const milliseconds = time - day * dayLength;
   const seconds = Math.floor(milliseconds / 1_000);

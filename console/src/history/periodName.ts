@@ -39,7 +39,7 @@ export function markName(date: Day, period: Period, before: Day | undefined): st
 
 const dayAndHour = lazily({ dateStyle: 'medium', timeStyle: 'short' });
 
-/** An instant by the clocks of the browser; one that is infinite as the gateway has it. */
+/** An instant by the clocks of the browser; what is none as it is. */
 export function timeName(instant: string): string {
   const time = new Date(instant);
   return Number.isNaN(time.getTime()) ? instant : dayAndHour().format(time);

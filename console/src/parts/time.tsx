@@ -39,7 +39,6 @@ export function TimeAgo({ at }: { at: string | null | undefined }) {
 
 function TimeElement({ at, text }: { at: string | null | undefined; text(time: Date): string }) {
   const time = new Date(at ?? Number.NaN);
-  // Beyond what a date of JavaScript can be, or infinite.
   if (Number.isNaN(time.getTime())) return <span>{at ?? 'never'}</span>;
   return (
     <time dateTime={time.toISOString()} title={full.format(time)}>

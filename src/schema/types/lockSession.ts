@@ -46,9 +46,9 @@ export const LockSession = builder.prismaNode('LockSession', {
 /** Computed when it is read, so that it follows from whatever start and duration somebody writes. */
 function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
   if (endDate !== null || !isActive) return endDate;
-  const end = Number(startDate) + duration * 1000;
-  // A time that never comes is a number, as `statement.ts` has it.
-  return Number.isFinite(end) ? new Date(end) : startDate;
+  const end = new Date(Number(startDate) + duration * 1000);
+  // One that no `Date` can be, infinite for one, is as far away as the start.
+  return Number.isNaN(end.getTime()) ? startDate : end;
 }
 
 interface Times {

@@ -1,0 +1,92 @@
+/** Times that the format of responses does not have: one of them is no reason to hide a record, nor those beside it. */
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createAccount } from '../support/accounts.ts';
+import { graphql, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await openTestGateway();
+});
+afterAll(() => gateway?.close());
+
+const first = '0001-01-01T00:00:00.000Z';
+const last = '9999-12-31T23:59:59.999Z';
+
+/** All that a user's records have. */
+const columns = [
+  ['DttDevice', 'lastVisited'],
+  ['DttDevice', 'lastLogAt'],
+  ['DttDevice', 'createdDate'],
+  ['DttTemplate', 'createdDate'],
+  ['DttTemplate', 'updatedAt'],
+  ['DttSession', 'createdAt'],
+  ['LkbxDevice', 'lastVisited'],
+  ['LkbxDevice', 'lastLogAt'],
+  ['LockTemplate', 'createdAt'],
+  ['LockSession', 'startDate'],
+  ['LockSession', 'createdAt'],
+  ['OssmDevice', 'lastVisited'],
+  ['OssmDevice', 'pairingExpires'],
+] as const;
+
+const lists = {
+  devices: 'lastVisitedAt',
+  dttDevices: 'lastVisitedAt lastLogAt createdAt',
+  dttTemplates: 'createdAt updatedAt',
+  dttSessions: 'createdAt',
+  lkbxDevices: 'lastVisitedAt lastLogAt',
+  lockTemplates: 'createdAt',
+  lockSessions: 'startedAt endsAt createdAt segments { createdAt }',
+  ossmDevices: 'lastVisitedAt pairingExpiresAt',
+};
+
+const routes = [
+  '/dtt',
+  '/dtt/templates',
+  '/dtt/sessions',
+  '/lkbx',
+  '/lkbx/templates',
+  '/lkbx/sessions',
+  '/ossm',
+  '/dtt/sessions/latest',
+  '/lkbx/sessions/latest',
+];
+
+it.each([
+  ['infinity', last],
+  ['-infinity', first],
+  ['10000-01-01 00:00Z', last],
+  ['275760-09-13 00:00Z', last],
+  ['0001-12-31 23:59Z BC', first],
+])('a time of %s is %s in every response, and all records are there', async (time, shown) => {
+  const { userId, token } = await createAccount(gateway.database.client, `of-${time}`);
+  for (const [table, column] of columns)
+    await gateway.database.pool.query(
+      `UPDATE "${table}" SET "${column}" = $1 WHERE id = (SELECT min(id) FROM "${table}" WHERE "ownerId" = $2)`,
+      [time, userId],
+    );
+  // Of the one that is active, the end is computed.
+  await gateway.database.pool.query(
+    'UPDATE "LockSession" SET "endDate" = $1 WHERE "ownerId" = $2 AND NOT "isActive"',
+    [time, userId],
+  );
+  await gateway.database.pool.query(
+    `UPDATE "LockSegment" SET "createdAt" = $1 WHERE id = (SELECT max(part.id) FROM "LockSegment" part
+    JOIN "LockSession" session ON session.id = part."sessionId" WHERE "ownerId" = $2)`,
+    [time, userId],
+  );
+  for (const [list, fields] of Object.entries(lists)) {
+    const query = `{ ${list} { totalCount nodes { databaseId ${fields} } } }`;
+    const { data, errors } = await graphql(gateway, token, query);
+    expect(errors, list).toBeUndefined();
+    expect(data[list].nodes.length, list).toBe(data[list].totalCount);
+    const names = fields.split(/\W+/).filter((name) => name.endsWith('At'));
+    const text = JSON.stringify(data[list].nodes);
+    for (const name of names) expect(text, list).toContain(`"${name}":"${shown}"`);
+  }
+  for (const path of routes) {
+    const { status, body } = await rest(gateway, token, path);
+    expect({ path, status, ok: body.ok }).toEqual({ path, status: 200, ok: true });
+  }
+});
