@@ -43,12 +43,12 @@ function readRecord(
   const parts = Object.entries(where).flatMap(([name, wanted]): (object | undefined)[] => {
     if (wanted === undefined) return [];
     const at = `${path}.${name}`;
+    const field = filterFields(type).find((each) => each.name === name);
     // The schema has made objects of what is no comparison.
-    const given = (wanted ?? saysNull(at)) as FilterInput;
+    const given = (wanted ?? saysNull(at, field)) as FilterInput;
     if (name === 'and') return readAll(type, given, at, depth, reading);
     if (name === 'or') return [either(readAll(type, given, at, depth, reading))];
     if (name === 'not') return [negated(readRecord(type, given, at, depth + 1, reading))];
-    const field = filterFields(type).find((each) => each.name === name);
     // The schema has the fields of this very list, and the three above.
     if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
     return [readField(type, field, given, at, depth, reading)];
@@ -71,19 +71,22 @@ function readAll(
 
 function readField(
   type: ListedType,
-  { stands }: FilterField,
+  field: FilterField,
   wanted: FilterInput,
   path: string,
   depth: number,
   reading: Reading,
 ): object | undefined {
+  const { stands } = field;
   if ('link' in stands) {
     const inner = readRecord(stands.link, wanted, path, depth + 1, reading);
     const seen = visible[stands.link](reading.viewer);
     return { [linkBy(modelOf(type), stands.by)]: inner ? { AND: [seen, inner] } : seen };
   }
   const comparisons = Object.entries(wanted).flatMap(([operator, value]): [string, unknown][] =>
-    value === undefined ? [] : [[operator, value ?? saysNull(`${path}.${operator}`)]],
+    value === undefined
+      ? []
+      : [[operator, value ?? saysNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field)]],
   );
   count(comparisons.length, reading);
   return all(
@@ -167,8 +170,15 @@ function either(conditions: readonly (object | undefined)[]): object | undefined
 
 const negated = (condition: object | undefined) => (condition ? { NOT: condition } : never);
 
-function saysNull(path: string): never {
-  throw argumentError('where', `${path} must not be null: isNull asks for records without a value`);
+/** @param field which may be without a value, and can be asked for that in another way. */
+function saysNull(path: string, field?: FilterField): never {
+  const other = field && askingForNone(field);
+  throw argumentError('where', `${path} must not be null${other ? `: ${other}` : ''}`);
+}
+
+function askingForNone({ name, stands, isNullable }: FilterField): string | undefined {
+  if ('link' in stands) return `not: { ${name}: {} } asks for records without one`;
+  return isNullable ? 'isNull asks for records without a value' : undefined;
 }
 
 function tooMuch(most: string): Error {
