@@ -8,7 +8,7 @@ import { createFlights, type Flights } from './flights.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { createStanding, type Standing } from './standing.ts';
 import type { Credential, Said } from './tokens.ts';
-import { AnotherAccount, createUpstream, type Timing, type Upstream } from './upstream.ts';
+import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
 
 /** What a run through the lists has found. */
 export interface ListsReport {
@@ -158,7 +158,9 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     },
     add: (credential) => void credentials.add(credential),
     remove: (credential) => void credentials.delete(credential),
-    upstreamFor: (credential, priority, timing) => upstreamFor(self, credential, priority, timing),
+    upstreamFor(credential = newestOf(self), priority, timing) {
+      return credential && upstreamWith(self, credential, priority, timing);
+    },
     async close() {
       clearTimeout(self.timer);
       self.closing.abort();
@@ -171,21 +173,19 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
 /** The token that came last is the likeliest to be valid. */
 const newestOf = ({ credentials }: Self) => [...credentials].at(-1);
 
-function upstreamFor(
+function upstreamWith(
   self: Self,
-  credential: Credential | undefined,
+  credential: Credential,
   priority: Priority,
   timing: Partial<Timing>,
-): Upstream | undefined {
+): Upstream {
   const { base, budget, onSaid } = self;
-  const used = credential ?? newestOf(self);
-  if (!used) return undefined;
   // What somebody waits for does not wait for others.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
-  const onRefused = (route: string) => onSaid(used, route === '/users/me' ? 'invalid' : 'doubtful');
+  const onRefused = (route: string) => onSaid(credential, route === '/users/me' ? 'invalid' : 'doubtful');
   return createUpstream({
     base,
-    token: used.token,
+    token: credential.token,
     timing,
     budget,
     priority,
@@ -200,7 +200,7 @@ function want({ wanted }: Self, parts: Iterable<Part>): void {
 
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: Self): Promise<boolean> {
-  const { runs, standing, closing, timing, interval } = self;
+  const { standing, closing, interval } = self;
   if (standing.refreshedAt === undefined) want(self, allParts);
   // The run before had not begun yet when they were asked for.
   if (self.wanted.size === 0) return true;
@@ -209,38 +209,57 @@ async function run(self: Self): Promise<boolean> {
   clearTimeout(self.timer);
   self.timer = undefined;
   const credential = newestOf(self);
+  if (!credential || closing.signal.aborted) return false;
+  const isPart = self.wanted.size < allParts.length;
+  const hasSucceeded = await readWith(self, credential);
+  const untilNext = isPart && hasSucceeded ? Math.max(interval - standing.age, 0) : interval;
+  if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
+  return hasSucceeded;
+}
+
+/** Reads the lists that are wanted with a token or, if that ends meanwhile, with another of the account. */
+async function readWith(self: Self, credential: Credential): Promise<boolean> {
+  if (await read(self, credential)) return true;
+  const next = hasEnded(credential) ? newestOf(self) : undefined;
+  return next ? readWith(self, next) : false;
+}
+
+const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
+
+/** Aborted when the account is let go of, and when the token has ended. */
+const endOf = ({ closing }: Self, { viewer }: Credential) =>
+  AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
+
+async function read(self: Self, credential: Credential): Promise<boolean> {
+  const { runs, standing, closing, timing } = self;
   const priority = standing.refreshedAt === undefined ? 'arrival' : 'refresh';
-  const upstream = upstreamFor(self, credential, priority, timing);
-  if (!credential || !upstream || closing.signal.aborted) return false;
+  const upstream = upstreamWith(self, credential, priority, timing);
+  const signal = endOf(self, credential);
   const parts = [...self.wanted];
   self.wanted.clear();
-  let untilNext = interval;
+  const advanced = (records: number) => {
+    self.progress = records;
+  };
   try {
-    const advanced = (records: number) => {
-      self.progress = records;
-    };
     const report = await runs.lists(
       upstream,
-      closing.signal,
+      signal,
       advanced,
       parts.length < allParts.length ? parts : undefined,
     );
     if (!report) return await follow(self, parts);
-    // A run through some of the lists does not ask whose the token is.
-    if (!report.isPart) self.onSaid(credential, 'valid');
-    else untilNext = Math.max(interval - standing.age, 0);
+    self.onSaid(credential, 'valid');
     standing.set(report.began, report);
     self.onSuccess();
-    startDetails(self);
+    startDetails(self, credential);
     return true;
   } catch (error) {
     want(self, parts);
-    if (closing.signal.aborted) return false;
+    const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
+    if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);
     if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
     return false;
-  } finally {
-    if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
   }
 }
 
@@ -257,13 +276,12 @@ async function follow(self: Self, parts: readonly Part[]): Promise<boolean> {
   return hasCome;
 }
 
-function startDetails(self: Self): void {
-  const { runs, closing, timing, onFailure } = self;
-  const upstream = upstreamFor(self, undefined, 'details', timing);
-  if (!upstream) return;
+function startDetails(self: Self, credential: Credential): void {
+  const { runs, timing, onFailure } = self;
+  const upstream = upstreamWith(self, credential, 'details', timing);
   const stop = new AbortController();
   self.stopDetails = () => stop.abort();
-  const signal = AbortSignal.any([stop.signal, closing.signal]);
+  const signal = AbortSignal.any([stop.signal, endOf(self, credential)]);
   self.details = runs.details(upstream, signal).catch((error: unknown) => {
     if (!signal.aborted) onFailure(error);
   });

@@ -35,17 +35,15 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
   return {
     async lists(upstream, signal, advanced, parts) {
       const listener = createCounter(advanced);
-      const known = account;
-      const isPart = parts !== undefined && known !== undefined;
       const report = await sync({
         pool,
         upstream,
         userId,
-        learn: isPart ? async () => ({ row: known, notes: [] }) : learn,
+        learn,
         signal,
         listener,
         listsOnly: true,
-        ...(isPart && { parts }),
+        ...(parts && { parts }),
       });
       if (!report) return undefined;
       account = report.account;
@@ -57,7 +55,11 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
       isInStep = true;
       const changes = describeChanges(report);
       if (changes !== undefined) logger.info({ changes, requests }, 'mirror refreshed');
-      return { began: report.began.getTime(), hasChanges: changes !== undefined, isPart };
+      return {
+        began: report.began.getTime(),
+        hasChanges: changes !== undefined,
+        isPart: parts !== undefined,
+      };
     },
     async details(upstream, signal) {
       if (!account) return;
@@ -65,7 +67,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
         unreadable = new Map();
         unreadableSince = Date.now();
       }
-      await syncDetails({ pool, upstream, account, signal, unreadable, mayDeny });
+      await syncDetails({ pool, upstream, account, learn, signal, unreadable, mayDeny });
       leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
     },
     refreshedAt: () => readRefreshedAt(pool, userId),

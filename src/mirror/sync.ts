@@ -2,6 +2,7 @@
 
 import type pg from 'pg';
 import { type Account, type Learn, learnAccount } from './account.ts';
+import { anotherAccount, confirmedDetails, confirmedLists, createConfirm } from './confirmed.ts';
 import { openMirror } from './mirror.ts';
 import {
   createProgress,
@@ -10,7 +11,6 @@ import {
   pullDetails,
   pullLists,
 } from './pullAccount.ts';
-import { AnotherAccount } from './upstream.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
@@ -45,19 +45,22 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;
   try {
     const { row: account, notes } = await learn(upstream, named, signal);
-    if (options.userId !== undefined && account.id !== options.userId)
-      throw new AnotherAccount('The token opens another account than it did.', {
-        failure: 'answers another user for a token',
-      });
+    if (options.userId !== undefined && account.id !== options.userId) throw anotherAccount();
+    const confirm = createConfirm({ upstream, learn, named, signal }, account.id);
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
     try {
       const progress = createProgress();
-      const lists = await pullLists({ ...options, signal }, mirror, account, progress);
+      const lists = await pullLists(
+        { ...options, signal },
+        confirmedLists(mirror, confirm),
+        account,
+        progress,
+      );
       if (!options.parts) await mirror.setRefreshed(began);
       const result = options.listsOnly
         ? lists
-        : await pullDetails({ ...options, signal }, mirror, account, progress);
+        : await pullDetails({ ...options, signal }, confirmedDetails(mirror, confirm), account, progress);
       return {
         ...result,
         notes: [...notes, ...result.notes],
@@ -78,14 +81,17 @@ export async function syncDetails(
   options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable' | 'mayDeny'> & {
     readonly pool: pg.Pool;
     readonly account: Account;
+    readonly learn: Learn;
   },
 ): Promise<void> {
-  const { pool, upstream, account } = options;
+  const { pool, upstream, account, learn } = options;
   const end = new AbortController();
   const signal = AbortSignal.any([options.signal, end.signal]);
   const mirror = await openMirror({ pool, source: upstream.base, account });
   try {
-    if (mirror) await pullDetails({ ...options, signal }, mirror, account);
+    if (!mirror) return;
+    const confirm = createConfirm({ upstream, learn, signal }, account.id);
+    await pullDetails({ ...options, signal }, confirmedDetails(mirror, confirm), account);
   } finally {
     // As in `sync`.
     end.abort();

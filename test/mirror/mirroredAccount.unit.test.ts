@@ -117,11 +117,33 @@ describe('an account of the mirror', () => {
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
   });
 
-  it('has a token confirmed by a run that asks whose it is, and by no other', async () => {
+  it('has a token confirmed by each run, which asks whose it is', async () => {
     await account.refresh();
-    expect(onSaid).toHaveBeenCalledTimes(1);
     await account.refresh(['dttTemplates']);
-    expect(onSaid).toHaveBeenCalledTimes(1);
+    expect(onSaid.mock.calls).toEqual([
+      [credential, 'valid'],
+      [credential, 'valid'],
+    ]);
+  });
+
+  it('is read no further with a token that has ended, but with another of its own, at once', async () => {
+    const end = new AbortController();
+    const ending = { token: 'second of alice', viewer: { id: 1, tokenId: undefined, ended: end.signal } };
+    account.add(ending);
+    lists.mockImplementationOnce(
+      (_upstream, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    );
+    const refreshed = account.refresh();
+    await vi.advanceTimersByTimeAsync(0);
+    account.remove(ending);
+    end.abort();
+    expect(await refreshed).toBe(true);
+    expect(parts()).toEqual(['all', 'all']);
+    expect(onSaid.mock.calls).toEqual([[credential, 'valid']]);
+    expect(onFailure).not.toHaveBeenCalled();
   });
 
   it('has one more run read what is wanted while one is under way', async () => {
