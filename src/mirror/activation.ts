@@ -83,24 +83,25 @@ export function createActivation({
     }
   }
 
-  /** Brings a template into the mirror. */
+  /** Brings a template of the account's own into the mirror. */
   async function fetchTemplate(upstream: Upstream, templateId: number, accountId: number): Promise<void> {
     const kind = kindsOf(accountId).dttTemplates;
     const path = `${kind.item}${templateId}`;
     const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
     const { data: record } = kind.record.safeParse(await upstream.get(path));
     if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
+    // Also where the token has come to mean its owner's account: it is none of this one's.
+    if (record.row.ownerId !== accountId) throw notOwned();
     await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
       throw new UpstreamError(`${path}: ${reason}`, failure);
     });
   }
 }
 
-/** Whether the template is here, and the response can tell all of it. */
+/** Whether the template is here as the account's own, which alone can be activated, and the response can tell all of it. */
 async function isKnown(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
   const { rowCount } = await pool.query(
-    `SELECT FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
-     WHERE id = $1 AND "userId" = $2 AND NOT "detailsPending"`,
+    'SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" = $2 AND NOT "detailsPending"',
     [templateId, accountId],
   );
   return rowCount === 1;

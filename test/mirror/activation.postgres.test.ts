@@ -1,0 +1,86 @@
+/** Activations of accounts whose clients bring the upstream's tokens. */
+
+import { describe, expect, it } from 'vitest';
+import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
+import { rest, type TestGateway } from '../support/gateway.ts';
+
+const alice = 'token-of-alice';
+const second = 'second-of-alice';
+
+const open = openForEachTest();
+const settings = { UPSTREAM_INTERVAL: '600' };
+
+const activate = async (gateway: TestGateway, id: number, token = alice) =>
+  (
+    await ask(
+      gateway,
+      token,
+      `mutation { activateTemplate(template: { databaseId: ${id} }) { template { databaseId isActive } } }`,
+    )
+  ).body;
+
+/** What Alice sees of her templates. */
+const library = async ({ gateway }: FrontedService) =>
+  (
+    await ask(
+      gateway,
+      alice,
+      '{ activeDttTemplate { databaseId } dttTemplates { nodes { databaseId name isActive } } }',
+    )
+  ).body.data;
+
+const activeIn = async (fronted: FrontedService) =>
+  (await library(fronted)).activeDttTemplate?.databaseId ?? null;
+
+describe('an activation', () => {
+  it('of a template that was imported, and is the account’s own upstream by now, brings it in as such', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    // All of it is here.
+    const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
+    expect(body.errors).toBeUndefined();
+    const [id = 0] = service.account(1).imports;
+    service.account(1).imports.delete(id);
+    service.account(2).ownTemplates.delete(id);
+    service.account(1).ownTemplates.add(id);
+    Object.assign(service.world.templates.get(id) ?? {}, { ownerId: 1 });
+    expect(await activate(gateway, id)).toEqual({
+      data: { activateTemplate: { template: { databaseId: id, isActive: true } } },
+    });
+    expect([service.account(1).activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
+  });
+
+  it('of a template that is imported is not sent, as nobody activates what is somebody else’s', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    const [id = 0] = service.account(1).imports;
+    const before = await library(fronted);
+    expect((await activate(gateway, id)).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+    expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(await library(fronted)).toEqual(before);
+  });
+
+  it('with a token that means another account by now brings nothing of that in', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    await arrive(gateway, second);
+    const before = await library(fronted);
+    service.addToken(second, 2);
+    const [id = 0] = [...service.account(2).ownTemplates].filter(
+      (own) => !service.account(1).imports.has(own),
+    );
+    expect((await activate(gateway, id, second)).errors).toMatchObject([
+      { extensions: { code: 'NOT_FOUND' } },
+    ]);
+    const { status } = await rest(gateway, second, `/dtt/templates/${id}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"isActive":true}',
+    });
+    expect(status).toBe(404);
+    expect(await library(fronted)).toEqual(before);
+  });
+});
