@@ -1,5 +1,9 @@
-/** Lets one run at a time write an account: a run holds a lease, and prolongs it for as long as it goes on. */
+/**
+ * Lets one run at a time write an account: a run holds a lease, and prolongs it for as long as it goes on. One that reads
+ * details, which may take an hour, makes way for one that reads lists, for which somebody may be waiting.
+ */
 
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
@@ -8,33 +12,42 @@ import type { Transaction } from './writer.ts';
 export interface LeaseOptions {
   /** Whose account is written. */
   readonly userId: number;
-  /** A name that no other run has. */
+  /** What no other run is called, as `holderOf` gives it. */
   readonly holder: string;
   /** How long, in milliseconds, it lasts if it is not prolonged. */
   readonly duration: number;
 }
 
+/** What a run is for. */
+export type Purpose = 'lists' | 'details';
+
+export const holderOf = (purpose: Purpose) => `${purpose} ${randomUUID()}`;
+
+/** Another run writes the account now. */
+export class TakenOver extends SetupError {
+  override name = 'TakenOver';
+}
+
 export interface Lease {
   /**
    * A transaction in which no other run writes.
-   * @throws {SetupError} when another run has taken over.
+   * @throws {TakenOver} when another run does.
    */
   readonly transaction: Transaction;
   /** Lets other runs write. */
   release(): Promise<void>;
 }
 
-/** Takes the lease. Undefined while another run holds it. */
+/** Takes the lease. Undefined while another run holds it that does not make way. */
 export async function takeLease(
   client: pg.PoolClient,
   { userId, holder, duration }: LeaseOptions,
 ): Promise<{ sessionsComplete: boolean } | undefined> {
   const { rows } = await client.query<{ sessionsComplete: boolean }>(
-    // A row that is locked is that of a run which is writing.
+    // A row that is locked is that of a run which is writing: what it writes is waited for.
     `UPDATE "MirroredAccount" SET "heldBy" = $1, "heldUntil" = now() + $2 * interval '1 ms'
-     WHERE "userId" = (
-       SELECT "userId" FROM "MirroredAccount"
-       WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()) FOR UPDATE SKIP LOCKED)
+     WHERE "userId" = $3 AND ("heldUntil" IS NULL OR "heldUntil" < now()
+       OR $1 LIKE 'lists %' AND "heldBy" LIKE 'details %')
      RETURNING "sessionsComplete"`,
     [holder, duration, userId],
   );
@@ -54,7 +67,7 @@ export function holdLease(pool: pg.Pool, { userId, holder, duration }: LeaseOpti
     transaction: (run) =>
       inTransaction(pool, async (client) => {
         const { rowCount } = await prolong(client);
-        if (rowCount === 0) throw new SetupError('Another run has taken over the account.');
+        if (rowCount === 0) throw new TakenOver('Another run has taken over the account.');
         return run(client);
       }),
 

@@ -3,11 +3,10 @@
  * one transaction, so that a run that is cut off anywhere leaves nothing half-written.
  */
 
-import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import { holdLease, type LeaseOptions, takeLease } from './lease.ts';
+import { holderOf, holdLease, type LeaseOptions, type Purpose, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
 import { noteDenied, notePending, type PendingQuery, readPending, readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
@@ -30,7 +29,7 @@ export interface Mirror {
   writeUser(user: Row): Promise<Counts>;
   /** The ids of those records that the mirror does not have, or has otherwise, in the fields that they have. */
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
-  /** @throws {SetupError} when another run has taken over. */
+  /** @throws {TakenOver} when another run writes the account now. */
   write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
   /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
@@ -64,6 +63,8 @@ export interface OpenMirrorOptions {
   readonly account: Row;
   /** How long, in milliseconds, a run that is not heard of keeps others out. */
   readonly lease?: number;
+  /** Of the run: lists, if not told otherwise. */
+  readonly purpose?: Purpose;
 }
 
 /**
@@ -71,8 +72,8 @@ export interface OpenMirrorOptions {
  * @throws {SetupError} for a database that holds anything else than a mirror of this account.
  */
 export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | undefined> {
-  const { pool, account, lease: duration = 30_000 } = options;
-  const leaseOptions = { userId: account.id, holder: randomUUID(), duration };
+  const { pool, account, lease: duration = 30_000, purpose = 'lists' } = options;
+  const leaseOptions = { userId: account.id, holder: holderOf(purpose), duration };
   const opened = await open(options, leaseOptions);
   if (!opened) return undefined;
   const { transaction, release } = holdLease(pool, leaseOptions);

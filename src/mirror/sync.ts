@@ -1,11 +1,20 @@
 /** One run of the synchronisation: learns whose account it is, and brings the mirror to what the upstream has. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Account, type Learn, learnAccount } from './account.ts';
-import { anotherAccount, confirmedDetails, confirmedLists, createConfirm } from './confirmed.ts';
+import {
+  anotherAccount,
+  type Confirm,
+  confirmedDetails,
+  confirmedLists,
+  createConfirm,
+} from './confirmed.ts';
+import { TakenOver } from './lease.ts';
 import { openMirror } from './mirror.ts';
 import {
   createProgress,
+  type Progress,
   type PullAccountOptions,
   type Pulled,
   pullDetails,
@@ -49,28 +58,26 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
     const confirm = createConfirm({ upstream, learn, named, signal }, account.id);
     const mirror = await openMirror({ pool, source: upstream.base, account, ...(lease && { lease }) });
     if (!mirror) return undefined;
+    const progress = createProgress();
+    let result: Pulled;
     try {
-      const progress = createProgress();
-      const lists = await pullLists(
-        { ...options, signal },
-        confirmedLists(mirror, confirm),
-        account,
-        progress,
-      );
+      result = await pullLists({ ...options, signal }, confirmedLists(mirror, confirm), account, progress);
       if (!options.parts) await mirror.setRefreshed(began);
-      const result = options.listsOnly
-        ? lists
-        : await pullDetails({ ...options, signal }, confirmedDetails(mirror, confirm), account, progress);
-      return {
-        ...result,
-        notes: [...notes, ...result.notes],
-        account,
-        began,
-        requests: upstream.requestCount() - before,
-      };
     } finally {
       await mirror.release();
     }
+    if (!options.listsOnly)
+      result = await readAllDetails(
+        { unreadable: new Map(), ...options, signal, account, confirm },
+        progress,
+      );
+    return {
+      ...result,
+      notes: [...notes, ...result.notes],
+      account,
+      began,
+      requests: upstream.requestCount() - before,
+    };
   } finally {
     end.abort();
   }
@@ -78,23 +85,52 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
 
 /** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
-  options: Pick<PullAccountOptions, 'upstream' | 'signal' | 'unreadable' | 'mayDeny'> & {
-    readonly pool: pg.Pool;
-    readonly account: Account;
-    readonly learn: Learn;
-  },
+  options: Omit<DetailsOptions, 'confirm'> & { readonly learn: Learn },
 ): Promise<void> {
-  const { pool, upstream, account, learn } = options;
+  const { upstream, account, learn } = options;
   const end = new AbortController();
   const signal = AbortSignal.any([options.signal, end.signal]);
-  const mirror = await openMirror({ pool, source: upstream.base, account });
+  const confirm = createConfirm({ upstream, learn, signal }, account.id);
   try {
-    if (!mirror) return;
-    const confirm = createConfirm({ upstream, learn, signal }, account.id);
-    await pullDetails({ ...options, signal }, confirmedDetails(mirror, confirm), account);
+    await readDetails({ ...options, signal, confirm });
   } finally {
     // As in `sync`.
     end.abort();
-    await mirror?.release();
+  }
+}
+
+interface DetailsOptions extends PullAccountOptions {
+  readonly pool: pg.Pool;
+  readonly account: Account;
+  readonly confirm: Confirm;
+  /** As in `OpenMirrorOptions`. */
+  readonly lease?: number;
+}
+
+/** How long, in milliseconds, another run is left alone before it is asked again whether it is over. */
+const pollInterval = 1_000;
+
+/** Reads details until there are none to be read, whoever reads some of them. */
+async function readAllDetails(options: DetailsOptions, progress: Progress): Promise<Pulled> {
+  for (;;) {
+    const pulled = await readDetails(options, progress);
+    if (pulled) return pulled;
+    await sleep(pollInterval, undefined, { signal: options.signal });
+  }
+}
+
+/** Reads details; undefined if another run is under way, or was given way to. */
+async function readDetails(options: DetailsOptions, progress?: Progress): Promise<Pulled | undefined> {
+  const { pool, upstream, account, confirm, lease } = options;
+  const purpose = 'details';
+  const mirror = await openMirror({ pool, source: upstream.base, account, purpose, ...(lease && { lease }) });
+  if (!mirror) return undefined;
+  try {
+    return await pullDetails(options, confirmedDetails(mirror, confirm), account, progress);
+  } catch (error) {
+    if (error instanceof TakenOver) return undefined;
+    throw error;
+  } finally {
+    await mirror.release();
   }
 }
