@@ -42,12 +42,14 @@ export interface Mirror {
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
-  activeTemplate(): Promise<number | null>;
+  /** Which version of the account's row there is. Each activation makes another, in whichever process. */
+  version(): Promise<string>;
   /**
-   * Points the account at its active template, unless it points at another than `before`: an activation came between. None
-   * does not stand for one: the account loses the template that is deleted, or goes to another owner.
+   * Points the account at its active template, unless its row has another version than `before`: an activation came between,
+   * if only to be undone by a second. None does not stand for one: the account loses the template that is deleted, or goes to
+   * another owner.
    */
-  setActiveTemplate(id: number | null, before: number | null): Promise<boolean>;
+  setActiveTemplate(id: number | null, before: string): Promise<boolean>;
   /** Ties the active lock session to the template that it was started from. */
   setActiveLockTemplate(id: number | null): Promise<boolean>;
   setSessionsComplete(complete: boolean): Promise<void>;
@@ -89,7 +91,7 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     noteDenied: (kind, ids) => transaction((client) => noteDenied(client, kind, ids, account.id)),
     ids: (kind) => readIds(pool, kind, account.id),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids, account.id)),
-    activeTemplate: () => readActiveTemplate(pool, account.id),
+    version: () => readVersion(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
     setActiveLockTemplate: (id) => setActiveLockTemplate(transaction, account.id, id),
     async setSessionsComplete(complete) {
@@ -251,23 +253,23 @@ async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promi
   return rows.map(({ id }) => id);
 }
 
-async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
-  const { rows } = await pool.query<{ id: number | null }>(
-    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
+async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {
+  const { rows } = await pool.query<{ version: string }>(
+    'SELECT xmin::text AS version FROM "User" WHERE id = $1',
     [accountId],
   );
-  return rows[0]?.id ?? null;
+  return rows[0]?.version ?? '';
 }
 
 function setActiveTemplate(
   transaction: Transaction,
   accountId: number,
   id: number | null,
-  before: number | null,
+  before: string,
 ): Promise<boolean> {
   return changesRows(
     transaction,
-    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR "activeTemplateId" = $3)
+    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR xmin::text = $3)
      AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
     [accountId, id, before],
   );

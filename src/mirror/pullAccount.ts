@@ -209,7 +209,7 @@ async function pullUser({ context, account, listener, tallyOf }: Run): Promise<v
 /** Templates, and which of them is the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { mirror } = run.context;
-  const before = await mirror.activeTemplate();
+  const before = await mirror.version();
   const active = new Set<number>();
   const isWhole = await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {

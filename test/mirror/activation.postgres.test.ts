@@ -83,4 +83,37 @@ describe('an activation', () => {
     expect(status).toBe(404);
     expect(await library(fronted)).toEqual(before);
   });
+
+  it('is not undone by a run that met another one before it, whichever gateway was asked', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service, openAnother } = fronted;
+    const another = await openAnother();
+    await arrive(gateway, alice);
+    await arrive(another, alice);
+    const account = service.account(1);
+    const [first = 0, second = 0] = account.ownTemplates;
+    await activate(another, first);
+    let isRead = false;
+    service.misbehave(
+      {
+        async after(reply, { method }) {
+          if (method !== 'GET' || isRead) return reply;
+          isRead = true;
+          // What the list says is from between two activations.
+          await activate(another, second);
+          const between = await fetch(`${service.base}/dtt/templates?limit=100`, {
+            headers: { Authorization: `Bearer ${alice}` },
+          });
+          await activate(another, first);
+          return { ...reply, body: await between.json() };
+        },
+      },
+      { path: /^\/dtt\/templates$/ },
+    );
+    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+    expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, first, first]);
+    // The next finds nothing wrong.
+    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+    expect(await activeIn(fronted)).toBe(first);
+  });
 });
