@@ -207,18 +207,13 @@ async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
   return account;
 }
 
-/**
- * Takes the name of an account from another one that still has it here, and was renamed upstream since: that gets one that
- * says so, and counts as not refreshed.
- */
+/** Takes the name of an account from another one that was renamed upstream since: until that is read, it has one that says so. */
 async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
   await client.query(
-    `WITH renamed AS (
-       UPDATE "User" AS stale SET username = (
-         SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
-         WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
-       WHERE username = $2 AND id <> $1 RETURNING id)
-     UPDATE "MirroredAccount" SET "refreshedAt" = NULL WHERE "userId" IN (SELECT id FROM renamed)`,
+    `UPDATE "User" AS stale SET username = (
+       SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
+       WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
+     WHERE username = $2 AND id <> $1`,
     [id, username],
   );
 }
