@@ -289,10 +289,7 @@ function createHandlers(
   { viewers, places, open }: HandlersOptions,
 ) {
   // Tokens of the upstream have to be asked about there, which nothing announces.
-  const maxAge = Math.min(
-    config.CACHE_MAX_AGE,
-    mirror?.tokens ? config.UPSTREAM_TOKEN_TTL : Number.POSITIVE_INFINITY,
-  );
+  const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
   const changes = {

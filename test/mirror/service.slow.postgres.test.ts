@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
+import { subscribe } from '../support/events.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
 import { graphqlOnce, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
@@ -145,6 +146,19 @@ describe('a token of the upstream', () => {
     const before = service.count({ path: '/users/me' });
     await arrive(gateway, alice);
     expect(service.count({ path: '/users/me' })).toBeGreaterThan(before);
+  });
+
+  it('is in use for as long as a stream is open with it, however seldom it is checked', async () => {
+    const idle = 1_500;
+    const settings = { UPSTREAM_TOKEN_TTL: '3600', CACHE_MAX_AGE: '3600' };
+    const { gateway } = await open({ idle, settings });
+    await arrive(gateway, alice);
+    const events = await subscribe(gateway, alice, `subscription ${username}`);
+    await events.next();
+    const ended = events.rest().then(() => 'ended');
+    expect(await Promise.race([ended, sleep(3 * idle, 'open')])).toBe('open');
+    events.leave();
+    await ended.catch(() => {});
   });
 
   it('is nobody’s while the upstream does not say whose it is, whosever records it can read', async () => {
