@@ -33,8 +33,10 @@ export async function admit(
 ): Promise<HttpResponse | undefined> {
   const { standing } = account;
   const goOn = exchange.endpoint === 'rest' ? relay : undefined;
-  const isHere = () => standing.refreshedAt !== undefined && !standing.isOutdated;
+  const isHere = () => standing.refreshedAt !== undefined && !standing.isBehind;
   if (goOn && !isHere()) {
+    // Before a run may begin by that: one that began earlier may have read what is older.
+    if (standing.refreshedAt === undefined) standing.noteShown();
     account.touch();
     return goOn(exchange);
   }

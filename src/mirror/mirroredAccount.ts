@@ -201,7 +201,8 @@ function want({ wanted }: Self, parts: Iterable<Part>): void {
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: Self): Promise<boolean> {
   const { standing, closing, interval } = self;
-  if (standing.refreshedAt === undefined) want(self, allParts);
+  const isFirst = standing.refreshedAt === undefined;
+  if (isFirst) want(self, allParts);
   // The run before had not begun yet when they were asked for.
   if (self.wanted.size === 0) return true;
   self.stopDetails();
@@ -214,6 +215,11 @@ async function run(self: Self): Promise<boolean> {
   const hasSucceeded = await readWith(self, credential);
   const untilNext = isPart && hasSucceeded ? Math.max(interval - standing.age, 0) : interval;
   if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
+  // What was relayed meanwhile may be newer.
+  if (isFirst && hasSucceeded && standing.isBehind) {
+    want(self, allParts);
+    self.flights.begin();
+  }
   return hasSucceeded;
 }
 

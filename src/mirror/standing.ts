@@ -7,8 +7,12 @@ export interface Standing {
   readonly age: number;
   /** Whether something was written upstream, through here, that no run has read yet. */
   readonly isOutdated: boolean;
+  /** The same of what was shown as the upstream has it. */
+  readonly isBehind: boolean;
   /** Notes that something was written upstream. */
   noteWrite(): void;
+  /** Notes that clients are shown what the upstream has. */
+  noteShown(): void;
   /** Notes that lists were read: some of them or all, and whether rows here have changed by that. */
   set(time: number, read: { readonly hasChanges: boolean; readonly isPart: boolean }): void;
   /** Asks the database, where another process may have noted more. Returns whether it has. */
@@ -26,6 +30,7 @@ export interface Standing {
 export function createStanding(read: () => Promise<number | undefined>, onChanged: () => void): Standing {
   let refreshedAt: number | undefined;
   let writtenAt = 0;
+  let shownAt = 0;
   let readAt = 0;
   let isKnown = false;
   let doubts = 0;
@@ -52,8 +57,14 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
     get isOutdated() {
       return Math.max(refreshedAt ?? 0, readAt) < writtenAt;
     },
+    get isBehind() {
+      return Math.max(refreshedAt ?? 0, readAt) < Math.max(writtenAt, shownAt);
+    },
     noteWrite() {
       writtenAt = Date.now();
+    },
+    noteShown() {
+      shownAt = Date.now();
     },
     set(time, { hasChanges, isPart }) {
       if (hasChanges || refreshedAt === undefined) onChanged();

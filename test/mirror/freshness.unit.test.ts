@@ -96,6 +96,17 @@ describe('a request about an account', () => {
     expect(await request('graphql')).toEqual(here);
   });
 
+  it('of which clients were shown more than the first run has read goes on being relayed, until a run that began later', async () => {
+    const began = Date.now() - 1_000;
+    expect(await request('rest')).toBe('relayed');
+    standing.set(began, { hasChanges: true, isPart: false });
+    expect(await request('rest')).toBe('relayed');
+    // Whoever was shown nothing before is not kept waiting.
+    expect(await request('graphql')).toEqual({ ...here, age: '1' });
+    standing.set(Date.now(), { hasChanges: false, isPart: false });
+    expect(await request('rest')).toEqual(here);
+  });
+
   it('that is forgotten while it waits for a refresh is relayed, or has to come again', async () => {
     const responses = [];
     for (const [endpoint, isRelayed] of [

@@ -117,6 +117,19 @@ describe('an account of the mirror', () => {
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
   });
 
+  it('is read once more where clients were shown something meanwhile, when it comes for the first time', async () => {
+    lists.mockImplementationOnce(async () => {
+      const report = await succeed();
+      vi.advanceTimersByTime(10);
+      account.standing.noteShown();
+      return report;
+    });
+    await account.touch();
+    await vi.advanceTimersByTimeAsync(interval / 2);
+    expect(parts()).toEqual(['all', 'all']);
+    expect(account.standing.isBehind).toBe(false);
+  });
+
   it('has a token confirmed by each run, which asks whose it is', async () => {
     await account.refresh();
     await account.refresh(['dttTemplates']);

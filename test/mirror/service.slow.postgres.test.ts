@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { subscribe } from '../support/events.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
-import { graphqlOnce, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, type List, postJson, rest, type TestGateway } from '../support/gateway.ts';
 import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
@@ -281,6 +281,37 @@ describe('an account that comes for the first time', () => {
     expect(relayed).toMatchObject({ status: 200, body: await direct.json() });
     service.behave();
     await arrive(gateway, alice);
+  });
+
+  it('shows nothing older, once it is here, than what was relayed before', async () => {
+    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
+    const path = '/dtt/templates';
+    // Which would bring the name as well.
+    service.misbehave(faults.error500, { path: /^\/dtt\/templates\/\d+$/ });
+    service.misbehave(faults.slow(500), { path: /^\/lkbx\/sessions$/ });
+    const name = async () => {
+      const { body } = await rest(gateway, alice, path);
+      // The interface says what a list of templates has.
+      const { data } = body.data as List<{ id: number; name: string }>;
+      return data.find(({ id }) => id === 1)?.name;
+    };
+    const before = await name();
+    // By that request, and by the run.
+    await expect.poll(() => service.count({ path, status: 200 })).toBe(2);
+    Object.assign(service.world.templates.get(1) ?? {}, {
+      name: 'Changed',
+      updatedAt: new Date().toISOString(),
+    });
+    expect([before, await name()]).toEqual(['Program 1 of alice', 'Changed']);
+    await arrive(gateway, alice);
+    expect(await name()).toBe('Changed');
+    // And so is what is here, once that was read again.
+    await expect
+      .poll(async () => {
+        const asked = service.count({ path });
+        return [await name(), service.count({ path }) - asked];
+      })
+      .toEqual(['Changed', 0]);
   });
 
   it('is read by one of two gateways that meet it at the same time', async () => {
