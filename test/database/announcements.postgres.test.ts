@@ -1,6 +1,7 @@
 /** Announcements that others are in the way of: transactions held open, isolation levels, search paths, dumps. */
 
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findServer } from '../../src/database/connection/find.ts';
@@ -620,6 +621,21 @@ describe('a session with settings of its own', () => {
     } finally {
       await client.query(`SELECT announce_by('notify')`);
     }
+  });
+
+  it('may switch the way while another does', async () => {
+    const other = new pg.Client(database.pool.options);
+    await other.connect();
+    try {
+      await other.query(`BEGIN; SELECT announce_by('both')`);
+      const switching = client.query(`SELECT announce_by('notify')`);
+      await Promise.race([switching, sleep(200)]);
+      await other.query('COMMIT');
+      await switching;
+    } finally {
+      await other.end();
+    }
+    await write('public');
   });
 
   it('announces what it writes after its schema was renamed', async () => {

@@ -20,6 +20,8 @@ BEGIN
   IF feed NOT IN ('notify', 'logical', 'both') THEN
     RAISE EXCEPTION 'changes are announced by notify, logical or both, and not by %', feed;
   END IF;
+  -- One at a time, gateways included (`switchLock` in src/database/feed/ways.ts): both functions go the same way.
+  PERFORM pg_advisory_xact_lock(3497949714);
   EXECUTE format($function$
     CREATE OR REPLACE FUNCTION %I.announce(payload text) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
