@@ -1,9 +1,9 @@
 /** Finds out whose account it is that the token of an upstream opens. */
 
 import { z } from 'zod';
+import { firstIssue } from './fetchRecord.ts';
 import { recordId, settle } from './fields.ts';
 import { readList } from './list.ts';
-import { firstIssue } from './pull.ts';
 import { getOptional, incomprehensible, routeOf, type Upstream, UpstreamError } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 

@@ -28,20 +28,6 @@ export async function withOwners(
   });
 }
 
-/** The templates without those of which a newer version is here: another account may have read it since these were read. */
-export async function withoutOutdated(
-  client: pg.PoolClient,
-  records: readonly MirrorRecord[],
-): Promise<readonly MirrorRecord[]> {
-  const { rows } = await client.query<{ id: number }>(
-    `SELECT held.id FROM json_populate_recordset(NULL::"DttTemplate", $1) AS given
-     JOIN "DttTemplate" AS held ON held.id = given.id WHERE held."updatedAt" > given."updatedAt"`,
-    [JSON.stringify(records.map(({ row: { id, updatedAt } }) => ({ id, updatedAt })))],
-  );
-  const outdated = new Set(rows.map(({ id }) => id));
-  return records.filter(({ row }) => !outdated.has(row.id));
-}
-
 /** Those of the templates that are in the account's library. */
 export async function inLibrary(
   client: pg.Pool | pg.PoolClient,

@@ -14,6 +14,7 @@ import { findDiffering, upsert } from './rows.ts';
 import type { Counts } from './tally.ts';
 import { takeTurn } from './turn.ts';
 import { untoldOfUser } from './user.ts';
+import { readVersions, type Versions } from './versions.ts';
 import {
   asWritten,
   isAboutData,
@@ -29,8 +30,18 @@ export interface Mirror {
   writeUser(user: Row): Promise<Counts>;
   /** The ids of those records that the mirror does not have, or has otherwise, in the fields that they have. */
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
-  /** @throws {TakenOver} when another run writes the account now. */
-  write(kind: Kind, records: readonly MirrorRecord[], onRejected: OnRejected): Promise<Counts>;
+  /** The versions of the rows of records that are to be asked for, by which `write` knows what is outdated. */
+  versions(kind: Kind, ids: readonly number[]): Promise<Versions>;
+  /**
+   * @param asked the versions when the records were asked for, where others may have written them since.
+   * @throws {TakenOver} when another run writes the account now.
+   */
+  write(
+    kind: Kind,
+    records: readonly MirrorRecord[],
+    onRejected: OnRejected,
+    asked?: Versions,
+  ): Promise<Counts>;
   /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
   /** Those of the records whose details are pending still. */
@@ -84,7 +95,9 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     sessionsComplete: opened.sessionsComplete,
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
     differing: (kind, records) => findDifferingOrAll(pool, kind, records, account.id),
-    write: (kind, records, onRejected) => writeRecords(transaction, kind, records, account.id, onRejected),
+    versions: (kind, ids) => readVersions(pool, kind, ids),
+    write: (kind, records, onRejected, asked) =>
+      writeRecords(transaction, kind, records, account.id, onRejected, asked),
     stillPending: (kind, ids) => readStillPending(pool, kind, ids),
     pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
     notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),

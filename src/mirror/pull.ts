@@ -4,20 +4,14 @@
  */
 
 import pMap from 'p-map';
-import type { z } from 'zod';
+import { fetchRecord, firstIssue } from './fetchRecord.ts';
 import { type Item, readList } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import { pendingRecord, withoutNote } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { add, type Tally } from './tally.ts';
-import {
-  Exhausted,
-  isMissing,
-  isNotOffered,
-  type Upstream,
-  UpstreamError,
-  UpstreamRejection,
-} from './upstream.ts';
+import { Exhausted, isNotOffered, type Upstream, UpstreamError } from './upstream.ts';
+import type { Versions } from './versions.ts';
 
 /** How many records are asked for at the same time. */
 export const concurrency = 4;
@@ -68,6 +62,8 @@ interface Pull extends PullContext, PullOptions {
   readonly listed: Set<number>;
   /** Those of which something is to be fetched anyway. */
   readonly pending: ReadonlySet<number>;
+  /** As in `Mirror.write`, of what is being asked for. */
+  readonly asked?: Versions;
   /** Whether a record in the list could not be told: then what is missing from the list is not known to be gone. */
   unreadable: boolean;
 }
@@ -78,8 +74,20 @@ interface Pull extends PullContext, PullOptions {
  * @throws {UpstreamError} when the list cannot be read; what was read until then is in the mirror.
  */
 export async function pull(context: PullContext, kind: Kind, options: PullOptions): Promise<boolean> {
-  const pending = new Set(kind.summary ? await context.mirror.pending(kind) : []);
-  const current: Pull = { ...context, ...options, kind, listed: new Set(), pending, unreadable: false };
+  const { mirror } = context;
+  const pending = new Set(kind.summary ? await mirror.pending(kind) : []);
+  // Of what other accounts have as well.
+  const asked =
+    kind.table === 'DttTemplate' ? await mirror.versions(kind, await mirror.ids(kind)) : undefined;
+  const current: Pull = {
+    ...context,
+    ...options,
+    kind,
+    listed: new Set(),
+    pending,
+    unreadable: false,
+    ...(asked && { asked }),
+  };
   const hasList = await pullList(current);
   if (!hasList) await pullByIds(current);
   return options.tally.skipped === 0;
@@ -140,12 +148,13 @@ async function sortPage(
 
 /** Writes what a list says of records, of which the details are pending from then on. */
 async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): Promise<void> {
-  const { kind, mirror, tally, fresh } = current;
+  const { kind, mirror, tally, fresh, asked } = current;
   const rejected = new Set<number>();
-  const counts = await mirror.write(kind, records.map(pendingRecord), ({ row }, why) => {
+  const onRejected = ({ row }: MirrorRecord, why: string) => {
     rejected.add(row.id);
     skip(current, `${kind.list}, record ${row.id}`, why);
-  });
+  };
+  const counts = await mirror.write(kind, records.map(pendingRecord), onRejected, asked);
   add(tally, counts);
   for (const { row } of records) if (!rejected.has(row.id)) fresh.add(row.id);
   current.onAdvanced();
@@ -163,19 +172,25 @@ export async function pullPending(
   options: PullOptions,
   failed = new Set<number>(),
 ): Promise<void> {
-  const current: Pull = {
-    ...context,
-    ...options,
-    kind,
-    listed: new Set(),
-    pending: new Set(),
-    unreadable: false,
-  };
+  const { mirror, signal } = context;
+  // Those that were written meanwhile, about which the next run asks again.
+  const outdated = new Set<number>();
   for (;;) {
-    context.signal.throwIfAborted();
-    const ids = await context.mirror.pending(kind, { limit: batchSize, without: [...failed] });
+    signal.throwIfAborted();
+    const ids = await mirror.pending(kind, { limit: batchSize, without: [...failed, ...outdated] });
     if (ids.length === 0) return;
+    const asked = await mirror.versions(kind, ids);
+    const current: Pull = {
+      ...context,
+      ...options,
+      kind,
+      listed: new Set(),
+      pending: new Set(),
+      asked,
+      unreadable: false,
+    };
     await fetchDetails(current, ids, failed);
+    for (const id of await mirror.stillPending(kind, ids)) outdated.add(id);
   }
 }
 
@@ -222,7 +237,7 @@ async function writeDetails(
 ): Promise<void> {
   // A fault of a moment must not make details null: they are pending for as long as it may be one.
   const denied = absent.filter((id) => current.mayDeny?.(current.kind, id) ?? true);
-  const { kind, mirror, tally, fresh } = current;
+  const { kind, mirror, tally, fresh, asked } = current;
   // Somebody who could not wait may have had them fetched since.
   const pending = await mirror.stillPending(
     kind,
@@ -231,10 +246,11 @@ async function writeDetails(
   const found = fetched.filter(({ row }) => pending.has(row.id));
   const known = found.filter(({ row }) => !fresh.has(row.id));
   const differing = await mirror.differing(kind, known.map(withoutNote));
-  await mirror.write(kind, found, ({ row }, why) => {
+  const onRejected = ({ row }: MirrorRecord, why: string) => {
     failed.add(row.id);
     skip(current, `${kind.item}${row.id}`, why);
-  });
+  };
+  await mirror.write(kind, found, onRejected, asked);
   // The list has counted the others already.
   for (const { row } of known)
     if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
@@ -326,30 +342,6 @@ async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'miss
   return undefined;
 }
 
-/**
- * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
- * @throws {UpstreamError} when the upstream cannot be used.
- */
-export async function fetchRecord(
-  upstream: Upstream,
-  kind: Kind,
-  id: number,
-  signal?: AbortSignal,
-): Promise<MirrorRecord | string | undefined> {
-  try {
-    const data = await upstream.get(`${kind.item}${id}`, signal);
-    // As good as saying that there is none.
-    if (data === null) return undefined;
-    const { data: record, error } = kind.record.safeParse(data);
-    if (record?.row.id === id) return record;
-    return record ? `id: is ${record.row.id}` : firstIssue(error);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    if (!(error instanceof UpstreamRejection)) throw error;
-    return `it responded with ${error.status}`;
-  }
-}
-
 /** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
 async function removeGone(current: Pull): Promise<void> {
   const { kind, mirror, listed, signal, tally, full } = current;
@@ -369,11 +361,4 @@ function tellOf({ kind, onAltered }: Pull, { row, notes }: MirrorRecord): void {
 function skip(current: Pull, where: string, why: string): void {
   current.tally.skipped++;
   current.onSkipped(where, why);
-}
-
-/** The first thing that is wrong, with the field that it is wrong about. */
-export function firstIssue(error: z.ZodError | undefined): string {
-  const [issue] = error?.issues ?? [];
-  if (!issue) return 'is not valid';
-  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
 }

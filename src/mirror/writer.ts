@@ -2,19 +2,13 @@
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
-import {
-  addImports,
-  inLibrary,
-  removeTemplates,
-  takeTemplates,
-  withOwners,
-  withoutOutdated,
-} from './library.ts';
+import { addImports, inLibrary, removeTemplates, takeTemplates, withOwners } from './library.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { dereference, refer, withReferences } from './references.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
 import { add, type Counts } from './tally.ts';
 import { takeTurn } from './turn.ts';
+import { type Versions, withoutOutdated } from './versions.ts';
 
 /** Told of each record that the database does not take, with the reason. */
 export type OnRejected = (record: MirrorRecord, reason: string) => void;
@@ -39,6 +33,7 @@ const nothing = { created: 0, updated: 0, unchanged: 0 };
 /**
  * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
  * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
+ * @param asked as in `withoutOutdated`; nothing is outdated unless given.
  */
 export async function writeRecords(
   transaction: Transaction,
@@ -46,11 +41,12 @@ export async function writeRecords(
   records: readonly MirrorRecord[],
   accountId: number,
   onRejected: OnRejected,
+  asked?: Versions,
 ): Promise<Counts> {
   if (records.length === 0) return nothing;
   try {
     const { counts, rejected } = await transaction((client) =>
-      replaceRecords(client, kind, records, accountId),
+      replaceRecords(client, kind, records, accountId, asked),
     );
     for (const { record, reason } of rejected) onRejected(record, reason);
     return counts;
@@ -64,7 +60,7 @@ export async function writeRecords(
   }
   const total = { ...nothing };
   for (const record of records) {
-    add(total, await writeRecords(transaction, kind, [record], accountId, onRejected));
+    add(total, await writeRecords(transaction, kind, [record], accountId, onRejected, asked));
   }
   return total;
 }
@@ -79,6 +75,7 @@ async function replaceRecords(
   kind: Kind,
   given: readonly MirrorRecord[],
   accountId: number,
+  asked: Versions | undefined,
 ): Promise<Written> {
   const { table } = kind;
   if (table === 'DttTemplate') await takeTurn(client);
@@ -87,7 +84,7 @@ async function replaceRecords(
   const records = await asWritten(client, kind, claimed.records, accountId);
   const differing = await findDiffering(client, kind, records);
   const otherwise = records.filter(({ row }) => differing.has(row.id));
-  const changed = table === 'DttTemplate' ? await withoutOutdated(client, otherwise) : otherwise;
+  const changed = asked ? await withoutOutdated(client, kind, otherwise, asked) : otherwise;
   const isNew = records.filter(({ row }) => !known.has(row.id)).map(({ row }) => row.id);
 
   if (changed.length > 0) await replaceRows(client, kind, changed, accountId);

@@ -1,7 +1,7 @@
 /** How the records of an upstream read: what they become, and what is said of those that are not as they must be. */
 
 import { describe, expect, it } from 'vitest';
-import { firstIssue } from '../../src/mirror/pull.ts';
+import { firstIssue } from '../../src/mirror/fetchRecord.ts';
 import { kindsOf } from '../../src/mirror/records.ts';
 import { user } from '../../src/mirror/user.ts';
 

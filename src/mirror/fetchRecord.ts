@@ -1,0 +1,36 @@
+/** One record by its id, as the upstream has it, and what is wrong with one that cannot be understood. */
+
+import type { z } from 'zod';
+import type { Kind, MirrorRecord } from './records.ts';
+import { isMissing, type Upstream, UpstreamRejection } from './upstream.ts';
+
+/**
+ * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
+ * @throws {UpstreamError} when the upstream cannot be used.
+ */
+export async function fetchRecord(
+  upstream: Upstream,
+  kind: Kind,
+  id: number,
+  signal?: AbortSignal,
+): Promise<MirrorRecord | string | undefined> {
+  try {
+    const data = await upstream.get(`${kind.item}${id}`, signal);
+    // As good as saying that there is none.
+    if (data === null) return undefined;
+    const { data: record, error } = kind.record.safeParse(data);
+    if (record?.row.id === id) return record;
+    return record ? `id: is ${record.row.id}` : firstIssue(error);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    if (!(error instanceof UpstreamRejection)) throw error;
+    return `it responded with ${error.status}`;
+  }
+}
+
+/** The first thing that is wrong, with the field that it is wrong about. */
+export function firstIssue(error: z.ZodError | undefined): string {
+  const [issue] = error?.issues ?? [];
+  if (!issue) return 'is not valid';
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
+}

@@ -1,0 +1,93 @@
+/** Which version of a record a run leaves in the mirror, where what the upstream says of it does not go forward. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createDetails } from '../../src/mirror/details.ts';
+import { sync } from '../../src/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
+
+let database: TestDatabase;
+let world: World;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  world = createWorld();
+  for (const id of [1, 2]) addUser(world, id);
+  world.dttTemplates.set(7, { ownerId: 1, version: 5 });
+});
+afterAll(() => database?.close());
+
+/** @param meanwhile is done once a path was asked for, before the run gets the response. */
+async function pull(
+  id: number,
+  { full = false, meanwhile = async (_path: string) => {}, rewrite = (_path: string, data: unknown) => data },
+) {
+  const upstream = upstreamOf(world, id);
+  const report = await sync({
+    pool: database.pool,
+    full,
+    signal: AbortSignal.timeout(10_000),
+    upstream: {
+      ...upstream,
+      async get(path) {
+        const data = rewrite(path, await upstream.get(path));
+        await meanwhile(path);
+        return data;
+      },
+    },
+  });
+  if (!report) throw new Error('another run is under way');
+  return report;
+}
+
+const template = () =>
+  database.client.dttTemplate.findUniqueOrThrow({ where: { id: 7 }, include: { segments: true } });
+
+describe('a template whose time of change by its id is older than in the list has its details all the same', () => {
+  const older = (path: string, data: unknown) =>
+    path === '/dtt/templates/7' ? { ...Object(data), updatedAt: '2026-01-01T00:00:00Z' } : data;
+
+  it('by a run', async () => {
+    await pull(1, { rewrite: older });
+    expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 5 }] });
+  });
+
+  it('where somebody asks for them', async () => {
+    const upstream = upstreamOf(world, 1);
+    await sync({ pool: database.pool, upstream, listsOnly: true });
+    const get = async (path: string) => older(path, await upstream.get(path));
+    const options = { pool: database.pool, accountId: 1, model: 'DttTemplate', ids: [7] } as const;
+    expect(await createDetails().fetch({ ...options, upstream: { ...upstream, get } })).toEqual([]);
+    expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 5 }] });
+  });
+});
+
+it.each([false, true])(
+  'a template that goes back to an older version upstream does so here, full: %s',
+  async (full) => {
+    world.users.get(2)?.imports.add(7);
+    await pull(1, {});
+    await pull(2, {});
+    world.dttTemplates.set(7, { ownerId: 1, version: 3 });
+    await pull(2, { full });
+    expect(await template()).toMatchObject({ name: 'template 7, version 3', segments: [{ duration: 3 }] });
+  },
+);
+
+it('details that another account finds outdated again and again are left to the next run', async () => {
+  world.users.get(2)?.imports.add(7);
+  await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+  let times = 0;
+  const meanwhile = async (path: string) => {
+    if (path !== '/dtt/templates/7' || times++ > 20) return;
+    world.dttTemplates.set(7, { ownerId: 1, version: 5 + times });
+    await sync({ pool: database.pool, upstream: upstreamOf(world, 1), listsOnly: true });
+  };
+  await pull(2, { meanwhile });
+  expect(times).toBe(1);
+  expect(await template()).toMatchObject({ name: 'template 7, version 6', detailsPending: true });
+  await pull(2, {});
+  expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
+});
