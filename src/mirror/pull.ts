@@ -255,6 +255,8 @@ async function writeDetails(
   for (const { row } of known)
     if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
   if (denied.length > 0) await mirror.noteDenied(kind, denied);
+  // They may be gone from the list as well, which the next run reads as far as it goes to find out.
+  if (absent.length > 0 && kind.table === 'DttSession') await mirror.setSessionsComplete(false);
   for (const id of absent) failed.add(id);
   tally.skipped += absent.length;
   for (const id of denied) current.onDenied(`${kind.item}${id}`);

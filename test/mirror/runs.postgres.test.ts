@@ -7,7 +7,7 @@ import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
 import { createRuns } from '../../src/mirror/runs.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
-import { addUser, createWorld, upstreamOf } from '../support/world.ts';
+import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
 
 /** How many sessions there are: more than are written at once. */
 const sessions = 30;
@@ -15,6 +15,7 @@ const failed = { failure: 'failed' };
 const { signal } = new AbortController();
 
 let database: TestDatabase;
+let world: World;
 let requests: string[];
 let upstream: Upstream;
 let runs: AccountRuns;
@@ -27,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  const world = createWorld();
+  world = createWorld();
   addUser(world, 1);
   for (let id = 1; id <= sessions; id++)
     world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
@@ -99,6 +100,20 @@ describe('a record that cannot be had by its id', () => {
     vi.setSystemTime(Date.now() + anHour / 2 + 1);
     await refresh();
     expect(await pending()).toBe(0);
+  });
+
+  it('since it was deleted upstream is removed by the next run, however far down the list it was', async () => {
+    for (let id = sessions + 1; id <= 250; id++)
+      world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    await runs.lists(upstream, signal, () => {}, undefined);
+    world.dttSessions.delete(7);
+    await runs.details(upstream, signal);
+    await refresh();
+    expect(await pending()).toBe(0);
+    expect(await database.client.dttSession.count()).toBe(249);
+    requests.length = 0;
+    await refresh();
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
   it('is one of many while the upstream is away, which is not asked for each', async () => {
