@@ -74,8 +74,8 @@ async function ownersOfRecords(
     if (owner !== undefined) owners.add(owner);
   };
   for (const path of ['/dtt', '/dtt/templates']) {
-    for await (const page of readList(upstream, path, signal)) {
-      for (const { item } of page) addOwner(item);
+    for await (const { items } of readList(upstream, path, signal)) {
+      for (const { item } of items) addOwner(item);
       // The first page has to do.
       break;
     }

@@ -1,4 +1,4 @@
-/** Details of records that are asked for before the background has come to them. */
+/** Details of records that are asked for before the background has come to them, or that were written upstream since. */
 
 import pMap from 'p-map';
 import type pg from 'pg';
@@ -9,16 +9,19 @@ import { concurrency } from './pull.ts';
 import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
 import { takeTurn } from './turn.ts';
 import type { Upstream } from './upstream.ts';
-import { type Transaction, writeRecords } from './writer.ts';
+import { removeRecords, type Transaction, writeRecords } from './writer.ts';
 
-export interface DetailsOptions {
+export interface RecordOptions {
   readonly pool: pg.Pool;
   /** With the token of the account. */
   readonly upstream: Upstream;
   readonly accountId: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface DetailsOptions extends RecordOptions {
   readonly model: DetailedModel;
   readonly ids: readonly number[];
-  readonly signal?: AbortSignal;
 }
 
 export interface Details {
@@ -34,37 +37,54 @@ export interface Details {
 /** How often a record is fetched that changes while it is. */
 const maxAttempts = 3;
 
-/** Whether the details came, or are known not to. */
-type Outcome = 'settled' | 'unusable';
+/** Whether the details came, or are known not to. One that is missing may be so for a moment: a run finds out. */
+type Outcome = 'settled' | 'missing' | 'unusable';
+
+async function fetchOne(
+  options: RecordOptions,
+  kind: Kind,
+  id: number,
+  attempts = maxAttempts,
+): Promise<Outcome> {
+  const { pool, upstream, accountId, signal } = options;
+  const before = await readVersion(pool, kind, id);
+  if (before === undefined) return 'settled';
+  const fetched = await fetchRecord(upstream, kind, id, signal);
+  if (fetched === undefined) return 'missing';
+  if (typeof fetched !== 'object') return 'unusable';
+  const outcome = await inTransaction(pool, async (client) => {
+    if (kind.table === 'DttTemplate') await takeTurn(client);
+    // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
+    const version = await readVersion(client, kind, id, 'FOR UPDATE');
+    if (version === undefined) return 'settled';
+    // A list that was read meanwhile may know better.
+    if (version !== before) return 'outdated';
+    return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
+  });
+  if (outcome !== 'outdated') return outcome;
+  return attempts > 1 ? fetchOne(options, kind, id, attempts - 1) : 'unusable';
+}
+
+/**
+ * Reads a session again that a client has written upstream, whatever is known of it here, and removes it if it is gone.
+ * @throws {UpstreamError} when the upstream cannot be used; the details of the session are pending from then on.
+ */
+export async function readAgain(options: RecordOptions, id: number): Promise<void> {
+  const { pool, accountId } = options;
+  // Written though its details are pending: whoever has asked for them before has what is outdated.
+  const { rowCount } = await pool.query(
+    'UPDATE "DttSession" SET "detailsPending" = true WHERE id = $1 AND "ownerId" = $2',
+    [id, accountId],
+  );
+  if (rowCount === 0) return;
+  const kind = kindOf('DttSession', accountId);
+  if ((await fetchOne(options, kind, id)) !== 'missing') return;
+  await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
+}
 
 /** One for a gateway, so that no two requests of its clients fetch the same record. */
 export function createDetails(): Details {
   const underWay = new Map<string, Promise<Outcome>>();
-
-  async function fetchOne(
-    options: DetailsOptions,
-    kind: Kind,
-    id: number,
-    attempts = maxAttempts,
-  ): Promise<Outcome> {
-    const { pool, upstream, accountId, signal } = options;
-    const before = await readVersion(pool, kind, id);
-    if (before === undefined) return 'settled';
-    const fetched = await fetchRecord(upstream, kind, id, signal);
-    // One that is denied may be so for a moment: a run finds out.
-    if (typeof fetched !== 'object') return 'unusable';
-    const outcome = await inTransaction(pool, async (client) => {
-      if (kind.table === 'DttTemplate') await takeTurn(client);
-      // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
-      const version = await readVersion(client, kind, id, 'FOR UPDATE');
-      if (version === undefined) return 'settled';
-      // A list that was read meanwhile may know better.
-      if (version !== before) return 'outdated';
-      return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
-    });
-    if (outcome !== 'outdated') return outcome;
-    return attempts > 1 ? fetchOne(options, kind, id, attempts - 1) : 'unusable';
-  }
 
   return {
     async fetch(options) {
@@ -83,7 +103,7 @@ export function createDetails(): Details {
         },
         { concurrency, ...(signal && { signal }) },
       );
-      return ids.filter((_id, index) => outcomes[index] === 'unusable');
+      return ids.filter((_id, index) => outcomes[index] !== 'settled');
     },
   };
 }

@@ -19,6 +19,12 @@ export interface Item {
   readonly item: unknown;
 }
 
+export interface Page {
+  readonly items: readonly Item[];
+  /** Whether nothing comes after it. */
+  readonly isLast: boolean;
+}
+
 const listResponse = z.preprocess(
   // A list may come without anything around it.
   (response) => (Array.isArray(response) ? { data: response } : response),
@@ -42,7 +48,7 @@ export async function* readList(
   upstream: Upstream,
   path: string,
   signal?: AbortSignal,
-): AsyncGenerator<Item[]> {
+): AsyncGenerator<Page> {
   let offset = 0;
   let last: number | undefined;
   let seen = new Set<number>();
@@ -68,7 +74,7 @@ export async function* readList(
     const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
     const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
     for (const { id } of fresh) if (id !== undefined) seen.add(id);
-    if (fresh.length > 0) yield fresh;
+    if (fresh.length > 0) yield { items: fresh, isLast };
 
     if (isLast) return;
     if (fresh.every(({ id }) => id === undefined)) {

@@ -52,6 +52,8 @@ export interface Mirror {
   noteDenied(kind: Kind, ids: readonly number[]): Promise<void>;
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
+  /** The ids of the account's sessions, newest first: those that are newer than the oldest of these, or all of them. */
+  sessionsDownTo(ids?: readonly number[]): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
   /** Which version of the account's row there is. Each activation makes another, in whichever process. */
   version(): Promise<string>;
@@ -103,6 +105,7 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),
     noteDenied: (kind, ids) => transaction((client) => noteDenied(client, kind, ids, account.id)),
     ids: (kind) => readIds(pool, kind, account.id),
+    sessionsDownTo: (ids) => readSessionsDownTo(pool, account.id, ids),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids, account.id)),
     version: () => readVersion(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
@@ -257,6 +260,20 @@ async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promi
       ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
       : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
     [accountId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function readSessionsDownTo(
+  pool: pg.Pool,
+  accountId: number,
+  lowest: readonly number[] | undefined,
+): Promise<number[]> {
+  const { rows } = await pool.query<{ id: number }>(
+    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND ($2::int[] IS NULL OR "createdAt" >
+       (SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1))
+     ORDER BY "createdAt" DESC, id DESC`,
+    [accountId, lowest],
   );
   return rows.map(({ id }) => id);
 }

@@ -97,9 +97,12 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
 async function pullList(current: Pull): Promise<boolean> {
   const { kind, upstream, signal, listed } = current;
   try {
-    for await (const page of readList(upstream, kind.list, signal)) {
-      const readable = await sortPage(current, page);
-      if (await current.onPage?.(readable.changed.length + readable.unclear.length)) return true;
+    for await (const { items, isLast } of readList(upstream, kind.list, signal)) {
+      const readable = await sortPage(current, items);
+      if (await current.onPage?.(readable.changed.length + readable.unclear.length)) {
+        if (!current.unreadable) await removeGoneDownTo(current, isLast ? undefined : items);
+        return true;
+      }
       if (kind.summary) await writeSummaries(current, readable.changed);
       else await fetchAndWrite(current, readable.changed, readable.unclear);
     }
@@ -352,6 +355,23 @@ async function removeGone(current: Pull): Promise<void> {
   const unseen = full ? lacking : lacking.slice(0, maxUnseen);
   const responses = await pMap(unseen, (id) => fetchOne(current, id), { concurrency, signal });
   const gone = unseen.filter((_id, index) => responses[index] === 'missing');
+  if (gone.length > 0) await mirror.remove(kind, gone);
+  tally.gone += gone.length;
+}
+
+/**
+ * Removes the sessions that the list lacks as far down as it was read. The first that is there all the same ends that: the
+ * list is in another order, or leaves some out, and to ask for each of these at every run would be too much.
+ * @param lowest what was read last of the list; all of it unless given.
+ */
+async function removeGoneDownTo(current: Pull, lowest: readonly Item[] | undefined): Promise<void> {
+  const { kind, mirror, listed, tally } = current;
+  const ids = await mirror.sessionsDownTo(lowest?.flatMap(({ id }) => id ?? []));
+  const gone: number[] = [];
+  for (const id of ids.filter((each) => !listed.has(each)).slice(0, maxUnseen)) {
+    if ((await fetchOne(current, id)) !== 'missing') break;
+    gone.push(id);
+  }
   if (gone.length > 0) await mirror.remove(kind, gone);
   tally.gone += gone.length;
 }

@@ -17,19 +17,23 @@ import { learnAccount, readAccount, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
 import { createDemand } from './demand.ts';
+import { readAgain } from './details.ts';
+import { recordId } from './fields.ts';
 import { admit, type Waits } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
+import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
 import { resultWithin } from './resultWithin.ts';
-import { type Checked, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
+import { type Checked, type Credential, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
 import {
   createUpstream,
   Exhausted,
   type Timing,
   Unauthorized,
   type Upstream,
+  UpstreamError,
   UpstreamRejection,
 } from './upstream.ts';
 
@@ -219,12 +223,14 @@ function openTokens({ accounts, check, config, sql, logger }: Parts, idle: numbe
   };
 }
 
-function createRelays({ accounts, base, config, waits }: Parts, tokens: UpstreamTokens | undefined) {
+function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
+  const { accounts, base, config, waits } = parts;
   return (viewer: Viewer): Relay | undefined => {
     const credential = config.RELAY === 'on' ? tokens?.credentialOf(viewer) : undefined;
     if (!credential) return undefined;
     return async (exchange) => {
-      const { budget, standing, refresh } = accounts.enter(viewer.id);
+      const account = accounts.enter(viewer.id);
+      const { budget, standing } = account;
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
       if (response.status === 401) tokens?.tell(credential, 'doubtful');
@@ -232,14 +238,33 @@ function createRelays({ accounts, base, config, waits }: Parts, tokens: Upstream
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         standing.noteWrite();
-        await resultWithin(waits.write, refresh(partsOf(exchange.path)));
+        await resultWithin(waits.write, readBack(parts, account, credential, exchange.path));
       }
       return response;
     };
   };
 }
 
-/** What a write to a path may have changed. */
+/** Reads again what a write to a path may have changed: the session that it names, and lists. */
+async function readBack(
+  { pool, logger, timing, onChanged }: Parts,
+  account: MirroredAccount,
+  credential: Credential,
+  path: string,
+): Promise<boolean> {
+  const named = /^\/dtt\/sessions\/(\d+)/.exec(path.slice(restPath.length))?.[1];
+  const session = recordId.safeParse(named).data;
+  const upstream = account.upstreamFor(credential, 'demand', timing);
+  if (session !== undefined && upstream) {
+    await readAgain({ pool, upstream, accountId: account.id }, session).catch((error: unknown) => {
+      logger.warn(error instanceof UpstreamError ? error.failure : { err: error }, 'session not read again');
+    });
+    onChanged(account.id);
+  }
+  return account.refresh(partsOf(path));
+}
+
+/** Which lists a write to a path may have changed. */
 function partsOf(path: string): readonly Part[] {
   const below = path.slice(restPath.length);
   if (/^\/dtt\/(templates|settings)(\/|$)/.test(below)) return ['dttTemplates'];

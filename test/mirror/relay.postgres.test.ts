@@ -2,9 +2,16 @@
 
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { arrive, ask, type FrontedOptions, openForEachTest, patch } from '../support/frontedService.ts';
-import { rest } from '../support/gateway.ts';
-import { faults } from '../support/standIn/faults.ts';
+import {
+  arrive,
+  ask,
+  type FrontedOptions,
+  type FrontedService,
+  openForEachTest,
+  patch,
+} from '../support/frontedService.ts';
+import { type List, rest, type TestGateway } from '../support/gateway.ts';
+import { type Fault, faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 
@@ -152,6 +159,84 @@ describe('a write that is relayed', () => {
       .map((each) => each.path.replace(/\?.*/, ''));
     expect(asked.slice(0, 1)).toEqual(expected.slice(0, 1));
     for (const each of asked) expect(expected).toContain(each);
+  });
+});
+
+describe('a session that a client has written', () => {
+  /** Has the upstream take writes to sessions: their names, and what their lists do not say. */
+  function takeWrites(service: FrontedService['service']) {
+    const { sessions } = service.account(1);
+    const after: Fault['after'] = (reply, { method, path }) => {
+      const id = Number(path.split('/').at(-1));
+      const session = sessions.get(id);
+      if (method === 'GET' || !session) return reply;
+      if (method === 'DELETE') sessions.delete(id);
+      else {
+        const segments = session.TrainerSegment.map((segment) => ({ ...segment, repsMeasured: 4242 }));
+        sessions.set(id, { ...session, name: 'A new name', TrainerSegment: segments });
+      }
+      return { status: 200, body: { ok: true, data: { id } } };
+    };
+    service.misbehave({ after }, { path: /^\/dtt\/sessions\/\d+$/ });
+  }
+
+  const manySessions = {
+    accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 150 } }],
+  };
+  const list = async (gateway: TestGateway) => {
+    const pages = [0, 100].map((offset) => rest(gateway, alice, `/dtt/sessions?limit=100&offset=${offset}`));
+    // As the REST interface has them.
+    return (await Promise.all(pages)).flatMap(({ body }) => (body.data as List<{ id: number }>).data);
+  };
+
+  it.each([0, 149])('is read again at once, number %i of the list', async (place) => {
+    const { gateway, service } = await open({ standIn: manySessions });
+    await arrive(gateway, alice);
+    takeWrites(service);
+    const id = (await list(gateway))[place]?.id;
+    // Its details are here.
+    await rest(gateway, alice, `/dtt/sessions/${id}`);
+    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
+    expect((await list(gateway))[place]).toMatchObject({ id, name: 'A new name' });
+    service.forgetRequests();
+    const { body } = await rest(gateway, alice, `/dtt/sessions/${id}`);
+    expect(body.data).toMatchObject({
+      name: 'A new name',
+      TrainerSegment: expect.arrayContaining([expect.objectContaining({ repsMeasured: 4242 })]),
+    });
+    expect(service.count({ path: `/dtt/sessions/${id}` })).toBe(0);
+  });
+
+  it.each([0, 149])('is gone at once if that deleted it, number %i of the list', async (place) => {
+    const { gateway, service } = await open({ standIn: manySessions });
+    await arrive(gateway, alice);
+    takeWrites(service);
+    const before = await list(gateway);
+    const id = before[place]?.id;
+    await rest(gateway, alice, `/dtt/sessions/${id}`, { method: 'DELETE' });
+    expect(await list(gateway)).toEqual(before.filter((session) => session.id !== id));
+  });
+
+  it('has its details read when somebody asks for them, if it could not be read again at once', async () => {
+    const { gateway, service } = await open();
+    const [session] = [...service.account(1).sessions.values()];
+    if (!session) throw new Error('there is no session');
+    const { id } = session;
+    // For its list to say nothing new.
+    session.name = 'A new name';
+    await arrive(gateway, alice);
+    takeWrites(service);
+    await rest(gateway, alice, `/dtt/sessions/${id}`);
+    let isBroken = true;
+    const after: Fault['after'] = (reply, { method }) =>
+      isBroken && method === 'GET' ? { status: 500, body: { ok: false, error: 'broken' } } : reply;
+    service.misbehave({ after }, { path: /^\/dtt\/sessions\/\d+$/ });
+    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
+    isBroken = false;
+    const { body } = await rest(gateway, alice, `/dtt/sessions/${id}`);
+    expect(body.data).toMatchObject({
+      TrainerSegment: expect.arrayContaining([expect.objectContaining({ repsMeasured: 4242 })]),
+    });
   });
 });
 

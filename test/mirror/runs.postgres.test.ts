@@ -30,8 +30,7 @@ beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   world = createWorld();
   addUser(world, 1);
-  for (let id = 1; id <= sessions; id++)
-    world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+  addSessions(1, sessions);
   requests = [];
   instead = () => undefined;
   const healthy = upstreamOf(world, 1, requests);
@@ -50,6 +49,11 @@ beforeEach(async () => {
 afterEach(() => {
   vi.useRealTimers();
 });
+
+function addSessions(from: number, to: number): void {
+  for (let id = from; id <= to; id++)
+    world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+}
 
 /** One run through the lists, and one through what details they leave. */
 async function refresh(): Promise<void> {
@@ -103,8 +107,7 @@ describe('a record that cannot be had by its id', () => {
   });
 
   it('since it was deleted upstream is removed by the next run, however far down the list it was', async () => {
-    for (let id = sessions + 1; id <= 250; id++)
-      world.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    addSessions(sessions + 1, 250);
     await runs.lists(upstream, signal, () => {}, undefined);
     world.dttSessions.delete(7);
     await runs.details(upstream, signal);
@@ -122,5 +125,46 @@ describe('a record that cannot be had by its id', () => {
     await refresh();
     expect(requests.filter((path) => /\/dtt\/sessions\/\d+$/.test(path)).length).toBeLessThan(10);
     expect(await pending()).toBe(sessions);
+  });
+});
+
+describe('a session that was deleted upstream', () => {
+  it.each([1, 17, sessions])('is removed by the next run where all are on one page: %i', async (id) => {
+    await refresh();
+    world.dttSessions.delete(id);
+    await refresh();
+    expect(await database.client.dttSession.findUnique({ where: { id } })).toBeNull();
+    expect(await database.client.dttSession.count()).toBe(sessions - 1);
+  });
+
+  it('is removed with any others of the newest hundred, and for those behind them nothing is asked', async () => {
+    addSessions(sessions + 1, 250);
+    await refresh();
+    const gone = [...Array.from({ length: 20 }, (_, index) => 200 + index), 250, 7];
+    for (const id of gone) world.dttSessions.delete(id);
+    requests.length = 0;
+    await refresh();
+    const ids = (await database.client.dttSession.findMany()).map(({ id }) => id);
+    expect(gone.filter((id) => ids.includes(id))).toEqual([7]);
+    expect(ids).toHaveLength(250 - gone.length + 1);
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
+  });
+
+  it('is asked about once by a run where a list is in another order than by time, and stays if it is there', async () => {
+    await refresh();
+    const rest = upstream.get;
+    upstream = {
+      ...upstream,
+      async get(path, signal) {
+        const response = await rest(path, signal);
+        if (!path.startsWith('/dtt/sessions?')) return response;
+        const { data } = Object(response);
+        return { data: data.slice(10) };
+      },
+    };
+    requests.length = 0;
+    await refresh();
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(1);
+    expect(await database.client.dttSession.count()).toBe(sessions);
   });
 });

@@ -407,7 +407,7 @@ describe('the pages of a list', () => {
 
   async function readIds(): Promise<number[]> {
     const ids: number[] = [];
-    for await (const page of readList(upstream, '/dtt')) ids.push(...page.map(({ id }) => id ?? 0));
+    for await (const { items } of readList(upstream, '/dtt')) ids.push(...items.map(({ id }) => id ?? 0));
     return ids;
   }
 
