@@ -10,7 +10,14 @@ import type { Mirror } from './mirror.ts';
 import { pendingRecord, withoutNote } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { add, type Tally } from './tally.ts';
-import { Exhausted, isNotOffered, type Upstream, UpstreamError } from './upstream.ts';
+import {
+  Exhausted,
+  isForbidden,
+  isNotOffered,
+  type Upstream,
+  UpstreamError,
+  type UpstreamRejection,
+} from './upstream.ts';
 import type { Versions } from './versions.ts';
 
 /** How many records are asked for at the same time. */
@@ -88,20 +95,21 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
     unreadable: false,
     ...(asked && { asked }),
   };
-  const hasList = await pullList(current);
-  if (!hasList) await pullByIds(current);
+  const rejection = await pullList(current);
+  // Where the list is forbidden, so are its records.
+  if (rejection) await pullByIds(current, isForbidden(rejection) ? [] : await mirror.ids(kind));
   return options.tally.skipped === 0;
 }
 
-/** Returns whether the upstream has the list. */
-async function pullList(current: Pull): Promise<boolean> {
+/** Returns how the upstream says that it has no such list, if it does. */
+async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
   const { kind, upstream, signal, listed } = current;
   try {
     for await (const { items, isLast } of readList(upstream, kind.list, signal)) {
       const readable = await sortPage(current, items);
       if (await current.onPage?.(readable.changed.length + readable.unclear.length)) {
         if (!current.unreadable) await removeGoneDownTo(current, isLast ? undefined : items);
-        return true;
+        return undefined;
       }
       if (kind.summary) await writeSummaries(current, readable.changed);
       else await fetchAndWrite(current, readable.changed, readable.unclear);
@@ -109,16 +117,16 @@ async function pullList(current: Pull): Promise<boolean> {
   } catch (error) {
     if (kind.documented || listed.size > 0 || !isNotOffered(error)) throw error;
     current.onAbsent(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
-    return false;
+    return error;
   }
   if (!current.unreadable) await removeGone(current);
-  return true;
+  return undefined;
 }
 
 /** Pulls the records whose ids are known, for want of a list. */
-async function pullByIds(current: Pull): Promise<void> {
-  const { kind, mirror, idsWithoutList, onAbsent } = current;
-  const ids = new Set([...((await idsWithoutList?.()) ?? []), ...(await mirror.ids(kind))]);
+async function pullByIds(current: Pull, known: readonly number[]): Promise<void> {
+  const { kind, idsWithoutList, onAbsent } = current;
+  const ids = new Set([...((await idsWithoutList?.()) ?? []), ...known]);
   const missing = await fetchAndWrite(current, [], [...ids]);
   for (const id of missing) onAbsent(`GET ${kind.item}${id}: the upstream has no such record.`);
 }

@@ -30,11 +30,11 @@ import { type Checked, type Credential, createUpstreamTokens, type UpstreamToken
 import {
   createUpstream,
   Exhausted,
+  isForbidden,
   type Timing,
   Unauthorized,
   type Upstream,
   UpstreamError,
-  UpstreamRejection,
 } from './upstream.ts';
 
 export interface MirrorService {
@@ -295,10 +295,6 @@ function createUpstreamAccount(
     fetchDetails: createDemand({ pool, logger, upstreamFor }),
   };
 }
-
-/** Whether the interface says that the token opens nothing, and not something on the way to it. */
-const isForbidden = (error: unknown) =>
-  error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
 
 /** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
 type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<Checked>;

@@ -121,10 +121,14 @@ export function isMissing(error: unknown): error is UpstreamRejection {
   return error.status === 404 || /not found/i.test(error.said);
 }
 
-/** Whether the upstream does not have the operation; its path may then look like that of an id. */
+/** Whether the interface says that the token does not open something, and not what is on the way to it. */
+export const isForbidden = (error: unknown): error is UpstreamRejection =>
+  error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
+
+/** Whether the upstream does not have the operation, for this account at least; its path may then look like that of an id. */
 export function isNotOffered(error: unknown): error is UpstreamRejection {
   if (!(error instanceof UpstreamRejection)) return false;
-  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID';
+  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
 }
 
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */

@@ -168,3 +168,41 @@ describe('a session that was deleted upstream', () => {
     expect(await database.client.dttSession.count()).toBe(sessions);
   });
 });
+
+describe('a list beyond the documented ones that is forbidden', () => {
+  const forbid = (what: RegExp) => {
+    instead = (path) =>
+      what.test(path)
+        ? fail(new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden'))()
+        : undefined;
+  };
+  const isHere = async () => (await runs.refreshedAt()) !== undefined;
+
+  it.each(['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'])(
+    'keeps out nothing else, and what was here of it stays: %s',
+    async (path) => {
+      for (let id = 1; id <= 5; id++) {
+        world.lockTemplates.set(id, { version: 1, ownerId: 1 });
+        world.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+      }
+      await refresh();
+      forbid(new RegExp(`^${path}(\\?|$)`));
+      addSessions(sessions + 1, sessions + 1);
+      requests.length = 0;
+      await refresh();
+      expect(await database.client.dttSession.count()).toBe(sessions + 1);
+      expect(await database.client.lockSession.count()).toBe(5);
+      expect(await database.client.lockTemplate.count()).toBe(5);
+      expect(requests.filter((each) => /^\/lkbx\/(sessions|templates)\/\d/.test(each))).toEqual([]);
+    },
+  );
+
+  it('is another thing than a documented one, without which nothing is here', async () => {
+    forbid(/^\/dtt\?/);
+    await expect(runs.lists(upstream, signal, () => {}, undefined)).rejects.toThrow('no');
+    expect(await isHere()).toBe(false);
+    instead = () => undefined;
+    await refresh();
+    expect(await isHere()).toBe(true);
+  });
+});

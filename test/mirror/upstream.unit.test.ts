@@ -379,7 +379,8 @@ describe('what an upstream rejects', () => {
     [rejection(501, 'Not implemented'), true],
     [rejection(400, 'Invalid ID'), true],
     [rejection(400), false],
-    [rejection(403, 'Forbidden'), false],
+    [rejection(403, 'Forbidden'), true],
+    [rejection(403), false],
     [new UpstreamError('Invalid ID', { failure: 'no' }), false],
   ])('is an operation that it does not have, or is not: %o', (error, absent) => {
     expect(isNotOffered(error)).toBe(absent);
