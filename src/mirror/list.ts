@@ -29,7 +29,7 @@ const listResponse = z.preprocess(
   // A list may come without anything around it.
   (response) => (Array.isArray(response) ? { data: response } : response),
   z.object({
-    data: z.array(z.unknown()).max(pageSize),
+    data: z.array(z.unknown()),
     pagination: z
       .object({ limit: numeric(z.int().min(1)) })
       .optional()
@@ -42,12 +42,14 @@ const identified = z.looseObject({ id: recordId });
 /**
  * The items of a list, a page at a time. Each page is asked for from the last record of the one before. If it no longer
  * has that record, some were removed meanwhile and others moved up into pages already read: reading starts over.
+ * @param isPaged whether it is known to come in pages. One that is not may come whole, however many are asked for.
  * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
  */
 export async function* readList(
   upstream: Upstream,
   path: string,
   signal?: AbortSignal,
+  isPaged = true,
 ): AsyncGenerator<Page> {
   let offset = 0;
   let last: number | undefined;
@@ -56,7 +58,9 @@ export async function* readList(
     const response = listResponse.safeParse(
       await upstream.get(`${path}?limit=${pageSize}&offset=${offset}`, signal),
     );
-    if (!response.success) throw unreadable(path, `the response is not a list of at most ${pageSize}`);
+    const most = isPaged || offset > 0 ? pageSize : Number.POSITIVE_INFINITY;
+    if (!response.success || response.data.data.length > most)
+      throw unreadable(path, `the response is not a list of at most ${pageSize}`);
     const { data, pagination } = response.data;
     const items = data.map((item) => ({ id: identified.safeParse(item).data?.id, item }));
 
@@ -68,8 +72,9 @@ export async function* readList(
       continue;
     }
 
-    // An upstream may give less at once than it was asked for, and says so.
-    const isLast = items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
+    // An upstream may give less at once than it was asked for, and says so. What is more is all that there is.
+    const isLast =
+      items.length > pageSize || items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
     // The next page has to begin with a record that has an id. Items behind the last such record are read again there.
     const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
     const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
@@ -78,7 +83,7 @@ export async function* readList(
 
     if (isLast) return;
     if (fresh.every(({ id }) => id === undefined)) {
-      if (items.length < pageSize) return;
+      if (!isPaged || items.length < pageSize) return;
       throw unreadable(path, `the list repeats itself at offset ${offset}`);
     }
     last = items[end - 1]?.id;

@@ -105,7 +105,7 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
 async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
   const { kind, upstream, signal, listed } = current;
   try {
-    for await (const { items, isLast } of readList(upstream, kind.list, signal)) {
+    for await (const { items, isLast } of readList(upstream, kind.list, signal, kind.documented)) {
       const readable = await sortPage(current, items);
       if (await current.onPage?.(readable.changed.length + readable.unclear.length)) {
         if (!current.unreadable) await removeGoneDownTo(current, isLast ? undefined : items);

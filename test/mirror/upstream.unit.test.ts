@@ -406,9 +406,10 @@ describe('the pages of a list', () => {
     };
   }
 
-  async function readIds(): Promise<number[]> {
+  async function readIds(isPaged?: boolean): Promise<number[]> {
     const ids: number[] = [];
-    for await (const { items } of readList(upstream, '/dtt')) ids.push(...items.map(({ id }) => id ?? 0));
+    for await (const { items } of readList(upstream, '/dtt', undefined, isPaged))
+      ids.push(...items.map(({ id }) => id ?? 0));
     return ids;
   }
 
@@ -509,6 +510,26 @@ describe('the pages of a list', () => {
     respondWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
     await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself');
     expect(server.requests).toHaveLength(2);
+  });
+
+  it.each([1, 99, 100, 101, 250])(
+    'are one of %i records where the list comes whole, whatever is asked for, unless it is said to have pages',
+    async (count) => {
+      const data = upTo(count).map((id) => ({ id }));
+      respondWith({ status: 200, body: { ok: true, data } });
+      expect(await readIds(false)).toEqual(upTo(count));
+      if (count >= 100) await expect(readIds()).rejects.toThrow('GET /dtt: the ');
+    },
+  );
+
+  it('fail when a later one is longer than was asked for', async () => {
+    serve(upTo(150));
+    const { misbehave } = server;
+    server.misbehave = (request, response) =>
+      request.url?.includes('offset=0')
+        ? misbehave(request, response)
+        : reply(response, 200, { ok: true, data: upTo(150).map((id) => ({ id })) });
+    await expect(readIds(false)).rejects.toThrow('the response is not a list of at most 100');
   });
 
   it.each([
