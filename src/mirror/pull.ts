@@ -213,15 +213,16 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   const { tally, signal, onAdvanced } = current;
   const found: MirrorRecord[] = [];
   const denied: number[] = [];
-  let failures = 0;
+  let inRow: number[] = [];
   const fetch = async (id: number) => {
     const record = await fetchOne(current, id).catch((error: unknown) => {
       // One record that is refused, or that the upstream cannot do, is no reason to leave out the others.
-      if (!(error instanceof UpstreamError) || error instanceof Exhausted || ++failures > maxFailures)
-        throw error;
+      const isFatal = !(error instanceof UpstreamError) || error instanceof Exhausted;
+      if (isFatal || inRow.length === maxFailures) throw error;
+      inRow.push(id);
       skip(current, `${current.kind.item}${id}`, 'it cannot be had');
     });
-    if (record !== undefined) failures = 0;
+    if (record !== undefined) inRow = [];
     if (record === 'missing') denied.push(id);
     else if (record === undefined) failed.add(id);
     else {
@@ -233,6 +234,8 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   try {
     await pMap(ids, fetch, { concurrency, signal });
   } catch (error) {
+    // It is the upstream's fault, and not that of those.
+    for (const id of inRow) failed.delete(id);
     // What has come is not asked for again.
     await writeDetails(current, found, denied, failed).catch(() => {});
     throw error;

@@ -126,6 +126,19 @@ describe('a record that cannot be had by its id', () => {
     expect(requests.filter((path) => /\/dtt\/sessions\/\d+$/.test(path)).length).toBeLessThan(10);
     expect(await pending()).toBe(sessions);
   });
+
+  it.each([
+    ['refuses everything', fail(new Unauthorized('no', failed))],
+    ['is away', fail(new Unavailable('no', failed))],
+  ])('while the upstream %s is none that is left alone when that is over', async (_, response) => {
+    let times = 0;
+    instead = (path) => (/\/dtt\/sessions\/\d+$/.test(path) && ++times > 5 ? response() : undefined);
+    await refresh();
+    expect(await pending()).toBeGreaterThan(sessions - 10);
+    instead = () => undefined;
+    await refresh();
+    expect([await pending(), runs.skipped()]).toEqual([0, 0]);
+  });
 });
 
 describe('a session that was deleted upstream', () => {
