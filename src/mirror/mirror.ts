@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
+import { exactlyAsHere } from './exactness.ts';
 import { holderOf, holdLease, type LeaseOptions, type Purpose, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
 import { noteDenied, notePending, type PendingQuery, readPending, readStillPending } from './pending.ts';
@@ -28,7 +29,7 @@ export interface Mirror {
   /** Whether the mirror is known to have every session behind its newest. */
   readonly sessionsComplete: boolean;
   writeUser(user: Row): Promise<Counts>;
-  /** The ids of those records that the mirror does not have, or has otherwise, in the fields that they have. */
+  /** The ids of those records that the mirror does not have, or has otherwise, and not just more exactly, in the fields that they have. */
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
   /** The versions of the rows of records that are to be asked for, by which `write` knows what is outdated. */
   versions(kind: Kind, ids: readonly number[]): Promise<Versions>;
@@ -242,7 +243,10 @@ async function findDifferingOrAll(
   accountId: number,
 ): Promise<Set<number>> {
   try {
-    const differing = await findDiffering(pool, kind, await asWritten(pool, kind, records, accountId));
+    const written = await asWritten(pool, kind, records, accountId);
+    const otherwise = await findDiffering(pool, kind, written);
+    const doubtful = written.filter(({ row }) => otherwise.has(row.id));
+    const differing = await findDiffering(pool, kind, await exactlyAsHere(pool, kind, doubtful));
     if (kind.table !== 'DttTemplate') return differing;
     // A template that is here, since another account has it, and not in this account's library.
     const ids = records.map(({ row }) => row.id);

@@ -84,8 +84,12 @@ it('reads every session again with --full, and says what was left out', async ()
     expect(stderr.split('\n')).toContain(notes[0]);
     return records['DTT sessions'];
   };
-  expect(await sessions()).toMatchObject({ fetched: 60, gone: 0 });
-  expect(await sessions('--full')).toMatchObject({ fetched: 60, gone: 1 });
+  const asked = () => proxy.requests.splice(0).filter((request) => /\/dtt\/sessions\/\d+$/.test(request));
+  asked();
+  expect(await sessions()).toMatchObject({ fetched: 60, gone: 1 });
+  expect(asked()).toEqual([`GET /dtt/sessions/${id}`]);
+  expect(await sessions('--full')).toMatchObject({ fetched: 60, gone: 0 });
+  expect(asked()).toHaveLength(60);
 });
 
 it('takes the account of --from rather than that of UPSTREAM_URL, and that where there is no other', async () => {

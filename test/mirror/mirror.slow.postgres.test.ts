@@ -263,12 +263,12 @@ describe('a mirror', () => {
     expect(await scene.target.client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
   });
 
-  it('loses a session that is gone upstream with a full run, and no sooner', async () => {
+  it('loses a session that is gone upstream, and reads several at once by a full run', async () => {
     await scene.syncOnce();
     await scene.source.database.client.dttSession.delete({ where: { id: 60 } });
     await scene.source.database.client.trainerSegment.updateMany({ data: { strokeLength: 1 } });
     await scene.sync();
-    expect(await scene.target.client.dttSession.count()).toBe(60);
+    expect(await scene.target.client.dttSession.count()).toBe(59);
     let underWay = 0;
     let most = 0;
     scene.proxy.misbehave = (_request, response) => {
@@ -277,7 +277,7 @@ describe('a mirror', () => {
       return false;
     };
     const report = await scene.sync({ full: true });
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 1 });
+    expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
     // Several at once, but no more than an upstream can be asked to bear.
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(4);

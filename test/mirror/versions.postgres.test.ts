@@ -91,3 +91,68 @@ it('details that another account finds outdated again and again are left to the 
   await pull(2, {});
   expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
 });
+
+describe('a record of which its list says something less exactly than its id does, or more', () => {
+  /** As they are in a list, and by the id. */
+  function saying(fields: { kind: string; listed: object; exact: object; part?: string }) {
+    const { kind, listed, exact, part } = fields;
+    const change = (record: object, values: object) =>
+      part === undefined
+        ? { ...record, ...values }
+        : { ...record, [part]: Object(record)[part].map((each: object) => ({ ...each, ...values })) };
+    return (path: string, data: unknown) => {
+      if (path.startsWith(`${kind}?`))
+        return { data: Object(data).data.map((record: object) => change(record, listed)) };
+      return path.startsWith(`${kind}/`) ? change(Object(data), exact) : data;
+    };
+  }
+  const grades = (listed: number, exact: number) =>
+    saying({
+      kind: '/dtt/sessions',
+      part: 'TrainerSegment',
+      listed: { percentGrade: listed },
+      exact: { percentGrade: exact },
+    });
+  const times = (listed: string, exact: string) =>
+    saying({ kind: '/dtt/templates', listed: { updatedAt: listed }, exact: { updatedAt: exact } });
+  const again = async (rewrite: ReturnType<typeof saying>) => {
+    const { tallies } = await pull(1, { rewrite });
+    return [...tallies.values()].reduce((sum, { updated }) => sum + updated, 0);
+  };
+  const grade = async () => (await database.client.trainerSegment.findFirstOrThrow()).percentGrade;
+
+  it.each([
+    [87, 87.456],
+    [87.5, 87.456],
+    [86, 86.5],
+  ])('does not change by that: a grade of %d and %d', async (listed, exact) => {
+    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    await pull(1, { rewrite: grades(listed, exact) });
+    expect(await again(grades(listed, exact))).toBe(0);
+    expect(await grade()).toBe(exact);
+    expect(await again(grades(listed - 1, exact - 1))).toBe(1);
+    expect(await grade()).toBe(exact - 1);
+  });
+
+  it.each([
+    ['2026-02-01T00:00:01.500Z', '2026-02-01T00:00:01Z'],
+    ['2026-02-01T00:00:01Z', '2026-02-01T00:00:01.500Z'],
+  ])('does not change by that: a time of %s and %s', async (listed, exact) => {
+    await pull(1, { rewrite: times(listed, exact) });
+    expect(await again(times(listed, exact))).toBe(0);
+    expect((await template()).updatedAt).toEqual(new Date(exact));
+    world.dttTemplates.set(7, { ownerId: 1, version: 6 });
+    const later = (time: string) => time.replace(':01', ':02');
+    expect(await again(times(later(listed), later(exact)))).toBe(1);
+    expect(await template()).toMatchObject({
+      updatedAt: new Date(later(exact)),
+      segments: [{ duration: 6 }],
+    });
+  });
+
+  it('changes within a second, where both say the fraction', async () => {
+    const [earlier, later] = ['2026-02-01T00:00:01.250Z', '2026-02-01T00:00:01.500Z'];
+    await pull(1, { rewrite: times(earlier, earlier) });
+    expect(await again(times(later, later))).toBe(1);
+  });
+});
