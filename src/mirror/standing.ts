@@ -29,9 +29,8 @@ export interface Standing {
  */
 export function createStanding(read: () => Promise<number | undefined>, onChanged: () => void): Standing {
   let refreshedAt: number | undefined;
-  let writtenAt = 0;
-  let shownAt = 0;
-  let readAt = 0;
+  /** When something was last written, shown and read. */
+  const last = { written: 0, shown: 0, read: 0 };
   let isKnown = false;
   let doubts = 0;
   let learning: Promise<unknown> | undefined;
@@ -55,21 +54,17 @@ export function createStanding(read: () => Promise<number | undefined>, onChange
       return Math.max(Date.now() - (refreshedAt ?? 0), 0);
     },
     get isOutdated() {
-      return Math.max(refreshedAt ?? 0, readAt) < writtenAt;
+      return Math.max(refreshedAt ?? 0, last.read) < last.written;
     },
     get isBehind() {
-      return Math.max(refreshedAt ?? 0, readAt) < Math.max(writtenAt, shownAt);
+      return Math.max(refreshedAt ?? 0, last.read) < Math.max(last.written, last.shown);
     },
-    noteWrite() {
-      writtenAt = Date.now();
-    },
-    noteShown() {
-      shownAt = Date.now();
-    },
+    noteWrite: () => void Object.assign(last, { written: Date.now() }),
+    noteShown: () => void Object.assign(last, { shown: Date.now() }),
     set(time, { hasChanges, isPart }) {
       if (hasChanges || refreshedAt === undefined) onChanged();
       // What was written is among it.
-      readAt = time;
+      last.read = time;
       if (isPart) return;
       isKnown = true;
       refreshedAt = time;

@@ -41,7 +41,7 @@ export interface UpstreamTokens {
   authenticate(header: string | undefined, address: string): Promise<Authentication>;
   /** Whether the token that a viewer came with still stands for them, as far as can be told. */
   isValid(viewer: Viewer): Promise<boolean>;
-  /** How often, in seconds, that has to be asked about a token, at the least, for what was opened with it to go on. */
+  /** How often, in seconds, that has to be asked at the least: a token that nobody asks about for long is forgotten. */
   readonly maxAge: number;
   /** The token that a viewer came with; undefined for one that has ended, or is the gateway's own. */
   credentialOf(viewer: Viewer): Credential | undefined;
@@ -149,11 +149,8 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
       return (await confirm(entry)) === 'valid';
     },
 
-    // One that nobody asks about for long is forgotten.
     maxAge: Math.min(ttl, idle / 2) / 1_000,
-
     credentialOf: known.of,
-
     tell(credential, said) {
       const entry = known.of(credential.viewer);
       if (!entry) return;

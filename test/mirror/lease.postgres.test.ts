@@ -22,7 +22,9 @@ it('shows what a client wrote through one gateway at once, though another is rea
   service.misbehave(faults.slow(1_500), details);
   await arrive(gateway, alice);
   await arrive(other, alice);
-  await expect.poll(() => service.requests.some(({ path }) => details.path.test(path))).toBe(true);
+  await expect
+    .poll(() => service.requests.some(({ path }) => details.path.test(path)), { timeout: 20_000 })
+    .toBe(true);
   for (const [written, shown] of [
     [other, 'of the second'],
     [gateway, 'of the first'],
@@ -36,7 +38,7 @@ it('has a run of `dovetail sync` make way while it reads details, and go on with
   const { gateway, service, database } = await open({ settings });
   await arrive(gateway, alice);
   const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
-  await expect.poll(pending).toBe(0);
+  await expect.poll(pending, { timeout: 20_000 }).toBe(0);
   let isSlow = true;
   service.misbehave(
     {
@@ -47,7 +49,7 @@ it('has a run of `dovetail sync` make way while it reads details, and go on with
   );
   const upstream = createUpstream({ base: service.base, token: alice });
   const syncing = sync({ pool: database.pool, upstream, full: true });
-  await expect.poll(pending).toBeGreaterThan(0);
+  await expect.poll(pending, { timeout: 20_000 }).toBeGreaterThan(0);
   expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
   expect(await name(gateway)).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
   isSlow = false;

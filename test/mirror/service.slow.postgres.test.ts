@@ -307,10 +307,13 @@ describe('an account that comes for the first time', () => {
     expect(await name()).toBe('Changed');
     // And so is what is here, once that was read again.
     await expect
-      .poll(async () => {
-        const asked = service.count({ path });
-        return [await name(), service.count({ path }) - asked];
-      })
+      .poll(
+        async () => {
+          const asked = service.count({ path });
+          return [await name(), service.count({ path }) - asked];
+        },
+        { timeout: 20_000 },
+      )
       .toEqual(['Changed', 0]);
   });
 
