@@ -42,11 +42,11 @@ export const anotherAccount = () =>
 export function confirmedLists(mirror: Mirror, confirm: Confirm): Mirror {
   return {
     ...confirmedDetails(mirror, confirm),
-    async write(kind, records, onRejected) {
+    async write(kind, records, onRejected, asked) {
       // Records of other kinds say whose they are.
       const isOfAnybody = kind.table === 'DttTemplate' || kind.table === 'DttSession';
       if (isOfAnybody && records.length > 0) await confirm();
-      return mirror.write(kind, records, onRejected);
+      return mirror.write(kind, records, onRejected, asked);
     },
   };
 }

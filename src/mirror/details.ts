@@ -67,9 +67,11 @@ async function fetchOne(
 
 /**
  * Reads a session again that a client has written upstream, whatever is known of it here, and removes it if it is gone.
+ * @param isDone whether the upstream has done what the client asked for: by itself, that it has no such session may also
+ * mean that the token has come to be another account's.
  * @throws {UpstreamError} when the upstream cannot be used; the details of the session are pending from then on.
  */
-export async function readAgain(options: RecordOptions, id: number): Promise<void> {
+export async function readAgain(options: RecordOptions, id: number, isDone: boolean): Promise<void> {
   const { pool, accountId } = options;
   // Written though its details are pending: whoever has asked for them before has what is outdated.
   const { rowCount } = await pool.query(
@@ -78,7 +80,7 @@ export async function readAgain(options: RecordOptions, id: number): Promise<voi
   );
   if (rowCount === 0) return;
   const kind = kindOf('DttSession', accountId);
-  if ((await fetchOne(options, kind, id)) !== 'missing') return;
+  if ((await fetchOne(options, kind, id)) !== 'missing' || !isDone) return;
   await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
 }
 

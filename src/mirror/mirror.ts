@@ -245,6 +245,8 @@ async function findDifferingOrAll(
   try {
     const written = await asWritten(pool, kind, records, accountId);
     const otherwise = await findDiffering(pool, kind, written);
+    // Of a record that has no details, the list says all there is.
+    if (!kind.summary) return otherwise;
     const doubtful = written.filter(({ row }) => otherwise.has(row.id));
     const differing = await findDiffering(pool, kind, await exactlyAsHere(pool, kind, doubtful));
     if (kind.table !== 'DttTemplate') return differing;

@@ -238,7 +238,10 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
         standing.noteWrite();
-        await resultWithin(waits.write, readBack(parts, account, credential, exchange.path));
+        await resultWithin(
+          waits.write,
+          readBack(parts, account, credential, exchange.path, response.status < 400),
+        );
       }
       return response;
     };
@@ -251,12 +254,13 @@ async function readBack(
   account: MirroredAccount,
   credential: Credential,
   path: string,
+  isDone: boolean,
 ): Promise<boolean> {
   const named = /^\/dtt\/sessions\/(\d+)/.exec(path.slice(restPath.length))?.[1];
   const session = recordId.safeParse(named).data;
   const upstream = account.upstreamFor(credential, 'demand', timing);
   if (session !== undefined && upstream) {
-    await readAgain({ pool, upstream, accountId: account.id }, session).catch((error: unknown) => {
+    await readAgain({ pool, upstream, accountId: account.id }, session, isDone).catch((error: unknown) => {
       logger.warn(error instanceof UpstreamError ? error.failure : { err: error }, 'session not read again');
     });
     onChanged(account.id);
