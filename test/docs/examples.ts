@@ -17,7 +17,8 @@ export const notRun: Readonly<Record<string, string>> = {
   '# Of a gateway with AUTOMATIC_PERSISTED_QUERIES=off':
     'needs a gateway of its own; test/graphql/automaticPersistedQueries.postgres.test.ts has one',
   'docker build': 'needs Docker',
-  'docker compose -f ops/cluster': 'needs Docker; test/ops/cluster.unit.test.ts runs the files that it names',
+  'docker compose -f ops/cluster':
+    'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
     'needs a collector of traces, which test/telemetry/traces.embedded.test.ts plays',
   'for each in $(seq 2000)':

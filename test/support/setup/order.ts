@@ -20,6 +20,13 @@ const long = [
   'cli/sync',
   'mirror/details',
   'mirror/refresh',
+  'schema/parity',
+  'cli/node',
+  'graphql/limits',
+  'database/feed/notify',
+  'schema/activation',
+  'graphql/connections',
+  'graphql/subscriptions',
 ];
 
 /** The place of a file among them, or behind all of them. */
