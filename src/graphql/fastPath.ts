@@ -12,7 +12,7 @@ import type { OtherWork, Query, Work } from '../http/task.ts';
 import type { PreparedOperation } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import type { Documents } from './documents.ts';
-import type { ResultType } from './mediaTypes.ts';
+import type { WholeType } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { type PlainRequest, readPlainRequest } from './plainRequest.ts';
 import { vary, type YogaWork } from './yogaWork.ts';
@@ -21,7 +21,7 @@ import { vary, type YogaWork } from './yogaWork.ts';
 export interface Post {
   readonly body: Buffer;
   /** The media type of its response. */
-  readonly type: ResultType;
+  readonly type: WholeType;
   readonly viewer: Viewer;
 }
 
