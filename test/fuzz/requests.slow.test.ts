@@ -23,7 +23,7 @@ import { type FuzzResponse, findFault, type Marks } from './responses.ts';
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
 const inFlight = 16;
-const fewestRequests = 2_500;
+const fewestRequests = 10_000;
 
 const aliceMarks: Marks = { word: 'alice-7q', firstId: 600_001, lastId: 600_999 };
 const bobMarks: Marks = { word: 'bob-7q', firstId: 700_001, lastId: 700_999 };
