@@ -10,6 +10,9 @@ import { errorText, SetupError, withoutPassword } from '../errors.ts';
 /** What of the settings says which database it is. */
 export type Place = Pick<ReturnType<typeof readConfig>, 'DATABASE_URL' | 'DATA_DIR'>;
 
+/** Without the token that `sync --from` takes, which may go on standing in the environment of a shell. */
+export const settingsOfDatabase = () => ({ ...process.env, UPSTREAM_TOKEN: undefined });
+
 /**
  * Opens the database that the settings name, and closes it when the work is done.
  * @param options.makes whether the database is made if there is none: what only looks for something would find nothing.
@@ -18,7 +21,7 @@ export async function withDatabase(
   run: (database: Connected, config: Place) => Promise<void>,
   { makes = false }: { makes?: boolean } = {},
 ): Promise<void> {
-  const config = readConfig(process.env);
+  const config = readConfig(settingsOfDatabase());
   if (!makes) await rejectMissing(config);
   const database = await joinDatabase(config, migrationTeller(config, makes));
   try {

@@ -6,13 +6,13 @@ import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
-import { sayWaiting } from './database.ts';
+import { sayWaiting, settingsOfDatabase } from './database.ts';
 
 export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
   .option('--json', 'as JSON')
   .action(async ({ json }: { json?: true }) => {
-    const applied = await migrateNamed(readConfig(process.env));
+    const applied = await migrateNamed(readConfig(settingsOfDatabase()));
     if (json) process.stdout.write(`${JSON.stringify({ applied }, null, 2)}\n`);
     else process.stdout.write(applied.map((name) => `${name}\n`).join(''));
     process.stderr.write(

@@ -48,6 +48,12 @@ export function confirmedLists(mirror: Mirror, confirm: Confirm): Mirror {
       if (isOfAnybody && records.length > 0) await confirm();
       return mirror.write(kind, records, onRejected, asked);
     },
+    async setActiveTemplate(id, before) {
+      // Most runs find that it is the active one still, which changes nothing.
+      if ((await mirror.activeTemplate()) === id) return false;
+      await confirm();
+      return mirror.setActiveTemplate(id, before);
+    },
   };
 }
 

@@ -4,8 +4,7 @@ import pMap from 'p-map';
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import type { DetailedModel } from '../schema/context.ts';
-import { fetchRecord } from './fetchRecord.ts';
-import { concurrency } from './pull.ts';
+import { concurrency, fetchRecord } from './fetchRecord.ts';
 import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
 import { takeTurn } from './turn.ts';
 import type { Upstream } from './upstream.ts';
@@ -67,11 +66,11 @@ async function fetchOne(
 
 /**
  * Reads a session again that a client has written upstream, whatever is known of it here, and removes it if it is gone.
- * @param isDone whether the upstream has done what the client asked for: by itself, that it has no such session may also
- * mean that the token has come to be another account's.
+ * @param isDeleted whether the client has deleted it: by itself, that the upstream has no such session may also mean that the
+ * token has come to be another account's.
  * @throws {UpstreamError} when the upstream cannot be used; the details of the session are pending from then on.
  */
-export async function readAgain(options: RecordOptions, id: number, isDone: boolean): Promise<void> {
+export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
   const { pool, accountId } = options;
   // Written though its details are pending: whoever has asked for them before has what is outdated.
   const { rowCount } = await pool.query(
@@ -80,7 +79,7 @@ export async function readAgain(options: RecordOptions, id: number, isDone: bool
   );
   if (rowCount === 0) return;
   const kind = kindOf('DttSession', accountId);
-  if ((await fetchOne(options, kind, id)) !== 'missing' || !isDone) return;
+  if ((await fetchOne(options, kind, id)) !== 'missing' || !isDeleted) return;
   await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
 }
 

@@ -8,15 +8,17 @@ import type { Kind, MirrorRecord, Row } from './records.ts';
 
 const decimalsOf = (value: number) => String(value).split('.')[1]?.length ?? 0;
 
-function isRounded(given: number, held: number): boolean {
-  const decimals = decimalsOf(given);
-  return decimals < decimalsOf(held) && Math.abs(given - held) <= 0.5 * 10 ** -decimals;
+/** Whether one of the two is the other with fewer decimals: a record may also be less exact than its list. */
+function isRounded(one: number, other: number): boolean {
+  const [fewer = 0, more = 0] = [decimalsOf(one), decimalsOf(other)].sort((a, b) => a - b);
+  // A half is not exactly a half in binary.
+  return fewer < more && Math.abs(one - other) <= 0.5 * 10 ** -fewer + 1e-9;
 }
 
 const isInstant = (value: unknown): value is string =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value);
 
-/** Whether one of the two is the other without its fraction of a second: a record may also be less exact than its list. */
+/** Whether one of the two is the other without its fraction of a second. */
 function isSameSecond(one: string, other: string): boolean {
   const [earlier = 0, later = 0] = [Date.parse(one), Date.parse(other)].sort((a, b) => a - b);
   return earlier % 1_000 === 0 && later - earlier < 1_000;

@@ -4,6 +4,9 @@ import type { z } from 'zod';
 import type { Kind, MirrorRecord } from './records.ts';
 import { isMissing, type Upstream, UpstreamRejection } from './upstream.ts';
 
+/** How many records are asked for at the same time. */
+export const concurrency = 4;
+
 /**
  * A record by its id, or what is wrong with it. Undefined if the upstream does not have it.
  * @throws {UpstreamError} when the upstream cannot be used.

@@ -56,6 +56,7 @@ export interface Mirror {
   /** The ids of the account's sessions, newest first: those that are newer than the oldest of these, or all of them. */
   sessionsDownTo(ids?: readonly number[]): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
+  activeTemplate(): Promise<number | null>;
   /** Which version of the account's row there is. Each activation makes another, in whichever process. */
   version(): Promise<string>;
   /**
@@ -108,6 +109,7 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     ids: (kind) => readIds(pool, kind, account.id),
     sessionsDownTo: (ids) => readSessionsDownTo(pool, account.id, ids),
     remove: (kind, ids) => transaction((client) => removeRecords(client, kind, ids, account.id)),
+    activeTemplate: () => readActiveTemplate(pool, account.id),
     version: () => readVersion(pool, account.id),
     setActiveTemplate: (id, before) => setActiveTemplate(transaction, account.id, id, before),
     setActiveLockTemplate: (id) => setActiveLockTemplate(transaction, account.id, id),
@@ -282,6 +284,14 @@ async function readSessionsDownTo(
     [accountId, lowest],
   );
   return rows.map(({ id }) => id);
+}
+
+async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
+  const { rows } = await pool.query<{ id: number | null }>(
+    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
+    [accountId],
+  );
+  return rows[0]?.id ?? null;
 }
 
 async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {

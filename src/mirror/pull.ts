@@ -4,27 +4,15 @@
  */
 
 import pMap from 'p-map';
-import { fetchRecord, firstIssue } from './fetchRecord.ts';
+import { concurrency, fetchRecord, firstIssue } from './fetchRecord.ts';
+import { isOfAll, type Lacking, removeGone, removeGoneDownTo } from './gone.ts';
 import { type Item, readList } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import { pendingRecord, withoutNote } from './pending.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { add, type Tally } from './tally.ts';
-import {
-  Exhausted,
-  isForbidden,
-  isNotOffered,
-  type Upstream,
-  UpstreamError,
-  type UpstreamRejection,
-} from './upstream.ts';
+import { isForbidden, isNotOffered, type Upstream, type UpstreamRejection } from './upstream.ts';
 import type { Versions } from './versions.ts';
-
-/** How many records are asked for at the same time. */
-export const concurrency = 4;
-
-/** How many records that a list lacks are asked for in one run. The next goes on. */
-const maxUnseen = 100;
 
 /** How many details are written at once: each writing resolves the account's subscriptions again. */
 const batchSize = 12;
@@ -108,7 +96,7 @@ async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
     for await (const { items, isLast } of readList(upstream, kind.list, signal, kind.documented)) {
       const readable = await sortPage(current, items);
       if (await current.onPage?.(readable.changed.length + readable.unclear.length)) {
-        if (!current.unreadable) await removeGoneDownTo(current, isLast ? undefined : items);
+        if (!current.unreadable) await removeGoneDownTo(lackingOf(current), isLast ? undefined : items);
         return undefined;
       }
       if (kind.summary) await writeSummaries(current, readable.changed);
@@ -119,7 +107,7 @@ async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
     current.onAbsent(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
     return error;
   }
-  if (!current.unreadable) await removeGone(current);
+  if (!current.unreadable) await removeGone(lackingOf(current));
   return undefined;
 }
 
@@ -214,15 +202,18 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   const found: MirrorRecord[] = [];
   const denied: number[] = [];
   let inRow: number[] = [];
+  let isHad = false;
   const fetch = async (id: number) => {
     const record = await fetchOne(current, id).catch((error: unknown) => {
       // One record that is refused, or that the upstream cannot do, is no reason to leave out the others.
-      const isFatal = !(error instanceof UpstreamError) || error instanceof Exhausted;
-      if (isFatal || inRow.length === maxFailures) throw error;
+      if (isOfAll(error) || inRow.length === maxFailures) throw error;
       inRow.push(id);
       skip(current, `${current.kind.item}${id}`, 'it cannot be had');
     });
-    if (record !== undefined) inRow = [];
+    if (record !== undefined) {
+      inRow = [];
+      isHad = true;
+    }
     if (record === 'missing') denied.push(id);
     else if (record === undefined) failed.add(id);
     else {
@@ -234,8 +225,8 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   try {
     await pMap(ids, fetch, { concurrency, signal });
   } catch (error) {
-    // It is the upstream's fault, and not that of those.
-    for (const id of inRow) failed.delete(id);
+    // It is the upstream's fault, and not that of those. Where nothing was had before, it may be theirs: the next run gets past them.
+    if (isHad) for (const id of inRow) failed.delete(id);
     // What has come is not asked for again.
     await writeDetails(current, found, denied, failed).catch(() => {});
     throw error;
@@ -358,34 +349,7 @@ async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'miss
   return undefined;
 }
 
-/** Asks once more for each record that the list lacks, since a list that changes while it is read can hide one. */
-async function removeGone(current: Pull): Promise<void> {
-  const { kind, mirror, listed, signal, tally, full } = current;
-  const lacking = (await mirror.ids(kind)).filter((id) => !listed.has(id));
-  // A list that is cut short by a fault must not cost more requests than an upstream allows.
-  const unseen = full ? lacking : lacking.slice(0, maxUnseen);
-  const responses = await pMap(unseen, (id) => fetchOne(current, id), { concurrency, signal });
-  const gone = unseen.filter((_id, index) => responses[index] === 'missing');
-  if (gone.length > 0) await mirror.remove(kind, gone);
-  tally.gone += gone.length;
-}
-
-/**
- * Removes the sessions that the list lacks as far down as it was read. The first that is there all the same ends that: the
- * list is in another order, or leaves some out, and to ask for each of these at every run would be too much.
- * @param lowest what was read last of the list; all of it unless given.
- */
-async function removeGoneDownTo(current: Pull, lowest: readonly Item[] | undefined): Promise<void> {
-  const { kind, mirror, listed, tally } = current;
-  const ids = await mirror.sessionsDownTo(lowest?.flatMap(({ id }) => id ?? []));
-  const gone: number[] = [];
-  for (const id of ids.filter((each) => !listed.has(each)).slice(0, maxUnseen)) {
-    if ((await fetchOne(current, id)) !== 'missing') break;
-    gone.push(id);
-  }
-  if (gone.length > 0) await mirror.remove(kind, gone);
-  tally.gone += gone.length;
-}
+const lackingOf = (current: Pull): Lacking => ({ ...current, fetch: (id) => fetchOne(current, id) });
 
 function tellOf({ kind, onAltered }: Pull, { row, notes }: MirrorRecord): void {
   for (const note of notes) onAltered(`${kind.item}${row.id}`, note);

@@ -240,7 +240,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
         standing.noteWrite();
         await resultWithin(
           waits.write,
-          readBack(parts, account, credential, exchange.path, response.status < 400),
+          readBack(parts, account, credential, exchange, response.status < 300),
         );
       }
       return response;
@@ -253,14 +253,15 @@ async function readBack(
   { pool, logger, timing, onChanged }: Parts,
   account: MirroredAccount,
   credential: Credential,
-  path: string,
+  { request, path }: Exchange,
   isDone: boolean,
 ): Promise<boolean> {
-  const named = /^\/dtt\/sessions\/(\d+)/.exec(path.slice(restPath.length))?.[1];
+  const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path.slice(restPath.length)) ?? [];
+  const isDeleted = isDone && request.method === 'DELETE' && below === undefined;
   const session = recordId.safeParse(named).data;
   const upstream = account.upstreamFor(credential, 'demand', timing);
   if (session !== undefined && upstream) {
-    await readAgain({ pool, upstream, accountId: account.id }, session, isDone).catch((error: unknown) => {
+    await readAgain({ pool, upstream, accountId: account.id }, session, isDeleted).catch((error: unknown) => {
       logger.warn(error instanceof UpstreamError ? error.failure : { err: error }, 'session not read again');
     });
     onChanged(account.id);

@@ -119,6 +119,32 @@ describe('a record that cannot be had by its id', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
+  it('though the list lacks it, ends no run, and stays', async () => {
+    await refresh();
+    world.dttSessions.delete(sessions);
+    instead = (path) =>
+      path === `/dtt/sessions/${sessions}` ? fail(new Unavailable('no', failed))() : undefined;
+    const { get } = upstream;
+    // The stand-in has none to look up.
+    upstream = { ...upstream, get: async (path) => instead(path) ?? get(path) };
+    const report = await runs.lists(upstream, signal, () => {}, undefined);
+    expect(report).toBeDefined();
+    expect(await database.client.dttSession.count()).toBe(sessions);
+    instead = () => undefined;
+    await refresh();
+    expect(await database.client.dttSession.count()).toBe(sessions - 1);
+  });
+
+  it('and others like it among the newest keep none of those behind them from coming', async () => {
+    const broken = sessions - 8;
+    instead = (path) =>
+      Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]) > broken
+        ? fail(new Unavailable('no', failed))()
+        : undefined;
+    for (let times = 0; times < 4; times++) await refresh();
+    expect(await pending()).toBe(sessions - broken);
+  });
+
   it('is one of many while the upstream is away, which is not asked for each', async () => {
     instead = (path) =>
       /\/dtt\/sessions\/\d+$/.test(path) ? fail(new Unavailable('no', failed))() : undefined;

@@ -125,6 +125,9 @@ describe('a record of which its list says something less exactly than its id doe
     [87, 87.456],
     [87.5, 87.456],
     [86, 86.5],
+    // A half, which is a little more in binary.
+    [87.4, 87.35],
+    [87.46, 87],
   ])('does not change by that: a grade of %d and %d', async (listed, exact) => {
     world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(listed, exact) });
