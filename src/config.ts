@@ -1,5 +1,6 @@
 /** Every environment variable that Dovetail reads: read once, checked, documented. */
 
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { complaintAboutUrl, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
@@ -308,6 +309,12 @@ export const hasConsole = ({
   PERSISTED_OPERATIONS,
 }: Pick<Config, 'CONSOLE' | 'PERSISTED_OPERATIONS'>): boolean =>
   CONSOLE === 'on' && PERSISTED_OPERATIONS !== 'only';
+
+/** How many processes serve. The embedded database runs inside the one that may have its folder open. */
+export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL' | 'WORKERS'>): number {
+  if (DATABASE_URL === undefined) return 1;
+  return WORKERS === 'auto' ? availableParallelism() : WORKERS;
+}
 
 /**
  * Reads the settings from the environment. An empty variable counts as unset.

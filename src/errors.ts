@@ -29,6 +29,7 @@ export const messages = {
   templateNotOwned: 'Template not found or not owned by user',
   methodNotAllowed: 'Method not allowed',
   bodyTooLarge: 'Request body too large',
+  bodyEncoded: 'Request body must be sent as it is, without a Content-Encoding',
   bodyNotUtf8: 'Request body must be UTF-8',
   badRequest: 'Bad request',
   tooSlow: 'Request timeout',

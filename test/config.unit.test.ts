@@ -1,5 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Config, commandLine, readConfig, shellWord } from '../src/config.ts';
+import { type Config, commandLine, readConfig, shellWord, workersOf } from '../src/config.ts';
 import { SetupError } from '../src/errors.ts';
 
 function complaintAbout(env: Record<string, string>): string {
@@ -311,5 +312,18 @@ describe('the command line for a database', () => {
     ['a\nb', "'a b'"],
   ])('has the word %j as a shell takes it', (text, word) => {
     expect(shellWord(text)).toBe(word);
+  });
+});
+
+describe('the number of processes', () => {
+  const DATABASE_URL = 'postgresql://127.0.0.1/app';
+
+  it.each([
+    ['one with the embedded database', { WORKERS: '3' }, 1],
+    ['one with the embedded database, on however many cores', { WORKERS: 'auto' }, 1],
+    ['as many as are asked for with a server', { WORKERS: '3', DATABASE_URL }, 3],
+    ['one for each core where that is asked for', { WORKERS: 'auto', DATABASE_URL }, availableParallelism()],
+  ])('is %s', (_, env, count) => {
+    expect(workersOf(readConfig(env))).toBe(count);
   });
 });

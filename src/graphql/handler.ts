@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
-import { readBody } from '../http/body.ts';
+import { isEncoded, readBody, takesPlain } from '../http/body.ts';
 import { asksForPage, type Exchange, isRead } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, Task } from '../http/task.ts';
@@ -96,6 +96,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
 async function bodyOf(request: IncomingMessage, maxKilobytes: number): Promise<Buffer | HttpResponse> {
   if (!postType.test(request.headers['content-type'] ?? ''))
     return requestFailure(415, 'A POST takes a body of the type application/json', { Connection: 'close' });
+  if (isEncoded(request)) return requestFailure(415, messages.bodyEncoded, takesPlain);
   const body = await readBody(request, maxKilobytes * 1024);
   if (!body) {
     const tooLarge = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;

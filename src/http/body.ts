@@ -2,6 +2,13 @@
 
 import type { IncomingMessage } from 'node:http';
 
+/** Whether the body comes compressed, as none is read. */
+export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  !/^(identity)?$/i.test(headers['content-encoding'] ?? '');
+
+/** What a response of status 415 says to that (RFC 9110, section 15.5.16). */
+export const takesPlain = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
+
 /**
  * The whole body, or undefined if it has more bytes than the limit. What is left of a body that is too large
  * is not read: the response should close the connection. Never settles for a client that leaves before the end.

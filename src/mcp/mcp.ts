@@ -10,7 +10,7 @@ import type { Config } from '../config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
 import { isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
-import { readBody } from '../http/body.ts';
+import { isEncoded, readBody, takesPlain } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
@@ -114,6 +114,7 @@ interface Message {
 
 /** The one message of a request. Several in one would be several requests that count as one. */
 async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Message | HttpResponse> {
+  if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, takesPlain);
   const body = await readBody(exchange.request, maxKilobytes * 1024);
   if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
   if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
@@ -124,6 +125,7 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   return message;
 }
 
+const encoded = { status: 415, code: 'BAD_USER_INPUT', message: messages.bodyEncoded } as const;
 const tooLarge = { status: 413, code: 'BAD_USER_INPUT', message: messages.bodyTooLarge } as const;
 const notAllowed = { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed } as const;
 const noStreams = { code: 'BAD_USER_INPUT', message: 'This server sends no notifications' } as const;

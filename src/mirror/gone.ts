@@ -8,7 +8,7 @@ import type { Kind, MirrorRecord } from './records.ts';
 import type { Tally } from './tally.ts';
 import { AnotherAccount, Exhausted, UpstreamError } from './upstream.ts';
 
-/** How many records that a list lacks are asked for in one run. The next goes on. */
+/** How many records that a list lacks are asked for in one run. */
 const maxUnseen = 100;
 
 /** A list that was read, with what it may lack. */
@@ -28,8 +28,11 @@ export interface Lacking {
 export const isOfAll = (error: unknown): boolean =>
   !(error instanceof UpstreamError) || error instanceof Exhausted || error instanceof AnotherAccount;
 
-/** Removes what the whole of a list lacks. */
-export async function removeGone(lacking: Lacking): Promise<void> {
+/**
+ * Removes what the whole of a list lacks.
+ * @returns whether that was all: the next run that reads the whole list goes on with the rest.
+ */
+export async function removeGone(lacking: Lacking): Promise<boolean> {
   const { kind, mirror, listed, signal, full } = lacking;
   const ids = (await mirror.ids(kind)).filter((id) => !listed.has(id));
   // A list that is cut short by a fault must not cost more requests than an upstream allows.
@@ -39,6 +42,7 @@ export async function removeGone(lacking: Lacking): Promise<void> {
     lacking,
     unseen.filter((_id, index) => gone[index]),
   );
+  return unseen.length === ids.length;
 }
 
 /**

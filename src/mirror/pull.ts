@@ -46,6 +46,8 @@ export interface PullOptions {
   onListed?(record: MirrorRecord): void;
   /** Told how many records of a page are new or changed, before they are written. Returns whether to stop there. */
   onPage?(changed: number): Promise<boolean>;
+  /** Told when more records may be gone than one run asks for. */
+  onMoreGone?(): void;
   /** The ids to ask for if the upstream does not have the list, beside those that the mirror has. */
   idsWithoutList?(): Promise<readonly number[]>;
 }
@@ -107,7 +109,7 @@ async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
     current.onAbsent(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
     return error;
   }
-  if (!current.unreadable) await removeGone(lackingOf(current));
+  if (!current.unreadable && !(await removeGone(lackingOf(current)))) current.onMoreGone?.();
   return undefined;
 }
 

@@ -263,6 +263,7 @@ async function pullSessions(run: Run): Promise<void> {
   const { mirror, full } = run.context;
   const mayStop = mirror.sessionsComplete && !full;
   let isComplete = mirror.sessionsComplete;
+  let mayMoreBeGone = false;
   await pullKind(run, run.kinds.dttSessions, {
     async onPage(changed) {
       if (changed === 0) return mayStop;
@@ -270,9 +271,12 @@ async function pullSessions(run: Run): Promise<void> {
       isComplete = false;
       return false;
     },
+    onMoreGone() {
+      mayMoreBeGone = true;
+    },
   });
   // Also if some had to be left out: to look for them at every run would take a request for each hundred sessions.
-  if (!isComplete) await mirror.setSessionsComplete(true);
+  if (!isComplete && !mayMoreBeGone) await mirror.setSessionsComplete(true);
 }
 
 /** Pulls the list of a kind. Returns whether nothing had to be skipped. */

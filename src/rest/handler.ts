@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, retryAfterOf, statusOf } from '../errors.ts';
-import { readBody } from '../http/body.ts';
+import { isEncoded, readBody, takesPlain } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
 import { asksForPage, type Exchange, isRead, restPath } from '../http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
@@ -186,6 +186,7 @@ async function findBodyError(
   route: Route,
 ): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
+  if (isEncoded(request)) return failureOf(route, 415, messages.bodyEncoded, takesPlain);
   const body = message ? message.body : await readBody(request, maxBody);
   if (!body) return failureOf(route, 413, messages.bodyTooLarge, { Connection: 'close' });
   return includes(request, body, route.body.values) ? undefined : failureOf(route, 400, route.body.message);

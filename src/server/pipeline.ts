@@ -10,7 +10,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
-import type { Config } from '../config.ts';
+import { type Config, workersOf } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
@@ -301,7 +301,7 @@ function createHandlers(
     createContext(replicas?.sqlFor(viewer) ?? database.sql, viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
     changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
-  const isOnlyProcess = config.WORKERS === 1;
+  const isOnlyProcess = workersOf(config) === 1;
   const eventStreams = createEventStreams({
     operations: { begin: open, watch },
     places,

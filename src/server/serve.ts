@@ -2,9 +2,8 @@
 
 import cluster from 'node:cluster';
 import { closeSync, openSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, readConfig } from '../config.ts';
+import { type Config, readConfig, workersOf } from '../config.ts';
 import { serverOf } from '../database/connection/server.ts';
 import { shareMessages } from '../database/feed/sharing.ts';
 import { checkPort } from '../http/port.ts';
@@ -136,10 +135,4 @@ async function checkPorts({ HOST, PORT, METRICS_PORT }: Config): Promise<void> {
   // 0 is any that is free.
   if (PORT) await checkPort(HOST, 'PORT', PORT);
   if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
-}
-
-/** The embedded database runs inside the one process that may have its folder open. */
-function workersOf({ DATABASE_URL, WORKERS }: Config): number {
-  if (DATABASE_URL === undefined) return 1;
-  return WORKERS === 'auto' ? availableParallelism() : WORKERS;
 }

@@ -282,7 +282,19 @@ describe('is refused', () => {
     [
       'a body that is zipped',
       () => post('/graphql', '\x1f\x8b\x08\0\0', `${json}Content-Encoding: gzip\r\n`),
-      400,
+      415,
+      'graphql',
+    ],
+    [
+      'an activation that is zipped',
+      () => post(activation(), '{"isActive":true}', `${json}Content-Encoding: gzip\r\n`),
+      415,
+      'rest',
+    ],
+    [
+      'a body in a coding by no name',
+      () => post('/graphql', right, `${json}Content-Encoding: aws-chunked\r\n`),
+      415,
       'graphql',
     ],
     ['nothing acceptable', () => post('/graphql', right, `${json}Accept: image/png\r\n`), 406, 'graphql'],

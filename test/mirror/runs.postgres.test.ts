@@ -119,6 +119,18 @@ describe('a record that cannot be had by its id', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
+  it('and with it more than one run asks about, is removed by those that follow', async () => {
+    addSessions(sessions + 1, 400);
+    await runs.lists(upstream, signal, () => {}, undefined);
+    for (let id = 1; id <= 240; id++) world.dttSessions.delete(id);
+    await runs.details(upstream, signal);
+    vi.setSystemTime(Date.now() + anHour + 1);
+    await runs.details(upstream, signal);
+    expect(await pending()).toBe(0);
+    for (let times = 0; times < 3; times++) await refresh();
+    expect(await database.client.dttSession.count()).toBe(160);
+  });
+
   it('though the list lacks it, ends no run, and stays', async () => {
     await refresh();
     world.dttSessions.delete(sessions);
