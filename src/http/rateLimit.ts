@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 // By its own file: the index loads the limiters of all databases there are.
 import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
+import { atMost } from './lruLimit.ts';
 
 export interface RateLimitOptions {
   /** What the headers call it. */
@@ -135,7 +136,7 @@ function shareCounts(
     duration: window,
   });
   const portion = Math.ceil(limit / portions);
-  const untold = new LRUCache<string, number>({ max: maxUntold });
+  const untold = new LRUCache<string, number>(atMost(maxUntold));
 
   /** Adds the points to what all gateways counted, and counts on from there. */
   async function tell(key: string, points: number): Promise<void> {

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
+import { atMost } from '../http/lruLimit.ts';
 import type { Learn } from './account.ts';
 import { createActivationTurns } from './activationTurns.ts';
 import { type Budget, createBudget, longestWait } from './budget.ts';
@@ -82,7 +83,7 @@ const logInterval = 1_000;
 
 /** The budgets of accounts that were let go of, which the upstream does not forget at once. */
 function createBudgets(rate: number, onSent: () => unknown) {
-  const left = new LRUCache<number, Budget>({ max: maxBudgets, ttl: longestWait });
+  const left = new LRUCache<number, Budget>({ ...atMost(maxBudgets), ttl: longestWait });
   return {
     of: (userId: number) => left.get(userId) ?? createBudget(rate, onSent),
     keep: (userId: number, budget: Budget) => void left.set(userId, budget),

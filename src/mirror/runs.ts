@@ -3,6 +3,7 @@
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { atMost } from '../http/lruLimit.ts';
 import type { Account, Learn } from './account.ts';
 import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
@@ -77,7 +78,7 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
 
 /** Gives up a record whose details were denied by two runs, the one long after the other. */
 function createDenials() {
-  const since = new LRUCache<string, number>({ max: 10_000 });
+  const since = new LRUCache<string, number>(atMost(10_000));
   return ({ table }: Kind, id: number): boolean => {
     const key = `${table} ${id}`;
     const first = since.get(key) ?? Date.now();

@@ -8,6 +8,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
+import { atMost } from '../http/lruLimit.ts';
 import { resultWithin } from './resultWithin.ts';
 
 /** What the upstream says of a token. */
@@ -171,7 +172,7 @@ type KnownTokens = ReturnType<typeof createKnownTokens>;
 /** The tokens that stand for somebody, and those that were refused a moment ago, by their digests. */
 function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'onEnd' | 'idle' | 'ttl'>) {
   const entries = new LRUCache<string, Entry>({
-    max: maxTokens,
+    ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
     dispose(entry) {
@@ -181,7 +182,7 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
     },
   });
   const byViewer = new WeakMap<Viewer, Entry>();
-  const refused = new LRUCache<string, true>({ max: maxTokens, ttl: refusalLasts });
+  const refused = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: refusalLasts });
   return {
     get: (token: string) => entries.get(digestOf(token)),
     isRefused: (token: string) => refused.has(digestOf(token)),
@@ -283,7 +284,7 @@ function createFirstChecks(
   const lines = createLines();
   const soon = Math.ceil(retryDelay / 1_000);
   /** Tokens that the upstream asks to wait with, each until when, by their digests: others from the address may be welcome. */
-  const waiting = new LRUCache<string, number>({ max: maxTokens, ttl: longestAway });
+  const waiting = new LRUCache<string, number>({ ...atMost(maxTokens), ttl: longestAway });
 
   async function meet(token: string, address: string): Promise<Authentication> {
     // Some from the address may have been invalid while this one waited.
@@ -325,8 +326,8 @@ function createFirstChecks(
 
 /** What waits for a first check, a line for each address: whoever brings many tokens waits behind themselves. */
 function createLines() {
-  const lines = new LRUCache<string, LimitFunction>({ max: maxTokens });
-  const away = new LRUCache<string, true>({ max: maxTokens, ttl: awayLasts });
+  const lines = new LRUCache<string, LimitFunction>(atMost(maxTokens));
+  const away = new LRUCache<string, true>({ ...atMost(maxTokens), ttl: awayLasts });
   return {
     of(address: string): LimitFunction {
       const line = lines.get(address) ?? pLimit(maxChecksOfAddress);

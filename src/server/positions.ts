@@ -16,6 +16,7 @@ import type { Sql } from '../database/reader/sql.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { atMost } from '../http/lruLimit.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 
 export const positionHeader = 'Dovetail-Position';
@@ -41,7 +42,7 @@ export function createPositions(
 ): Positions {
   const take = createTakePosition(sql);
   /** What is read for each viewer has everything up to here. */
-  const reached = new LRUCache<number, Taken>({ max: maxViewers });
+  const reached = new LRUCache<number, Taken>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
   });
