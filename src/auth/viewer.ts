@@ -159,7 +159,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // Revoked in the meantime, perhaps: then what was found must not outlive the requests that asked.
-      if (!feed.trusts(id) || changed.anybody || changed.users.has(id)) return;
+      if (!feed.mayCache(id) || changed.anybody || changed.users.has(id)) return;
       const digest = digestOf(token);
       known.set(digest, entry);
       digests.set(id, (digests.get(id) ?? new Set()).add(digest));
@@ -174,7 +174,7 @@ function createKnownTokens(feed: ChangeFeed, maxAge: number) {
       // Of a token that is not known nothing is kept.
       if (!entry || digest === undefined) latest.delete(connection);
       else if (before === undefined) latest.set(header, digest, connection);
-      return entry && feed.trusts(entry.viewer.id) ? entry : undefined;
+      return entry && feed.mayCache(entry.viewer.id) ? entry : undefined;
     },
   };
 }

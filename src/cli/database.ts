@@ -8,7 +8,7 @@ import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, withoutPassword } from '../errors.ts';
 
 /** What of the settings says which database it is. */
-export type Place = Pick<ReturnType<typeof readConfig>, 'DATABASE_URL' | 'DATA_DIR'>;
+export type DatabaseLocation = Pick<ReturnType<typeof readConfig>, 'DATABASE_URL' | 'DATA_DIR'>;
 
 /** Without the token that `sync --from` takes, which may go on standing in the environment of a shell. */
 export const settingsOfDatabase = () => ({ ...process.env, UPSTREAM_TOKEN: undefined });
@@ -18,7 +18,7 @@ export const settingsOfDatabase = () => ({ ...process.env, UPSTREAM_TOKEN: undef
  * @param options.makes whether the database is made if there is none: what only looks for something would find nothing.
  */
 export async function withDatabase(
-  run: (database: Connected, config: Place) => Promise<void>,
+  run: (database: Connected, config: DatabaseLocation) => Promise<void>,
   { makes = false }: { makes?: boolean } = {},
 ): Promise<void> {
   const config = readConfig(settingsOfDatabase());
@@ -34,7 +34,7 @@ export async function withDatabase(
 }
 
 /** @throws {SetupError} where the settings name no server, and there is no database in the folder that they name. */
-async function rejectMissing({ DATABASE_URL, DATA_DIR }: Place): Promise<void> {
+async function rejectMissing({ DATABASE_URL, DATA_DIR }: DatabaseLocation): Promise<void> {
   if (DATABASE_URL !== undefined || (await hasDatabase(DATA_DIR))) return;
   throw new SetupError(`There is no database in ${resolve(DATA_DIR)}. ${whereToLook}`);
 }
@@ -42,7 +42,7 @@ async function rejectMissing({ DATABASE_URL, DATA_DIR }: Place): Promise<void> {
 const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.';
 
 /** Which database it is, for whoever may have meant another. */
-export function placeText({ DATABASE_URL, DATA_DIR }: Place): string {
+export function locationText({ DATABASE_URL, DATA_DIR }: DatabaseLocation): string {
   return DATABASE_URL === undefined
     ? `the embedded database in ${resolve(DATA_DIR)}`
     : `the database ${withoutPassword(DATABASE_URL)}`;
@@ -68,14 +68,14 @@ export function sayWaiting(): void {
  * Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one.
  * @param makes whether one without any tables of ours is migrated too.
  */
-export function migrationTeller(place: Place, makes = true): MigrationListener {
+export function migrationTeller(place: DatabaseLocation, makes = true): MigrationListener {
   const { DATABASE_URL, DATA_DIR } = place;
   const name = DATABASE_URL === undefined ? resolve(DATA_DIR) : withoutPassword(DATABASE_URL);
   return {
     waiting: sayWaiting,
     pending({ length }, isNew) {
       if (isNew && !makes)
-        throw new SetupError(`Nothing of Dovetail's is in ${placeText(place)}. ${whereToLook}`);
+        throw new SetupError(`Nothing of Dovetail's is in ${locationText(place)}. ${whereToLook}`);
       const migrations = length === 1 ? '1 migration' : `${length} migrations`;
       process.stderr.write(`Applying ${migrations} to the database in ${name} first.\n`);
     },

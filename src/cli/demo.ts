@@ -9,7 +9,7 @@ import { hasDemoToken, prepareDemo } from '../demo/demoAccount.ts';
 import { demoUsername } from '../demo/demoData.ts';
 import { checkOnlyDemo, resetDemo } from '../demo/resetDemo.ts';
 import { SetupError } from '../errors.ts';
-import { type Place, withDatabase } from './database.ts';
+import { type DatabaseLocation, withDatabase } from './database.ts';
 
 export const demoCommand = new Command('demo')
   .description(
@@ -39,7 +39,7 @@ export const demoCommand = new Command('demo')
   );
 
 /** Why the demo account can have no new token, and what to do about it. */
-async function whyNoToken({ sql }: Connected, place: Place): Promise<string> {
+async function whyNoToken({ sql }: Connected, place: DatabaseLocation): Promise<string> {
   const isUltra = (await findTier(sql, demoUsername)) === requiredTier;
   const [reason, next] = isUltra
     ? [

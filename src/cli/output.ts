@@ -9,7 +9,7 @@ export const print = (text: string): Promise<void> =>
   });
 
 /** Has a stream that cannot be written end no process: without a listener, its error is an exception. */
-export function outliveOutput(): void {
+export function ignoreOutputErrors(): void {
   // Once, however often a test runs a command.
   process.stdout.off('error', tell).on('error', tell);
   process.stderr.off('error', ignore).on('error', ignore);

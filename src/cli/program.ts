@@ -12,9 +12,9 @@ import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/command.ts';
 import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
-import { findMisspelt } from './misspelt.ts';
-import { outliveOutput } from './output.ts';
+import { ignoreOutputErrors } from './output.ts';
 import { serveCommand } from './serve.ts';
+import { findSimilarSettings } from './similarSettings.ts';
 import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 import { userCommand } from './user.ts';
@@ -48,7 +48,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
   .hook('preAction', () => {
     // The process that started a worker has said so already.
     if (cluster.isWorker) return;
-    for (const line of findMisspelt(process.env)) process.stderr.write(`${line}\n`);
+    for (const line of findSimilarSettings(process.env)) process.stderr.write(`${line}\n`);
   });
 
 // What npm calls it. Whatever flags come with it, they are those of serve.
@@ -67,7 +67,7 @@ function configure(command: Command): void {
   for (const below of command.commands) configure(below);
 }
 configure(program);
-outliveOutput();
+ignoreOutputErrors();
 
 try {
   await program.parseAsync();

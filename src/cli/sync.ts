@@ -89,9 +89,9 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
   }
 }
 
-function asJson({ account, tallies, requests, notes }: SyncReport): string {
+function asJson({ account, countsByKind, requests, notes }: SyncReport): string {
   const { username } = account;
-  return `${JSON.stringify({ username, requests, notes, records: Object.fromEntries(tallies) }, null, 2)}\n`;
+  return `${JSON.stringify({ username, requests, notes, records: Object.fromEntries(countsByKind) }, null, 2)}\n`;
 }
 
 /** Syncs, after waiting for a run that is under way in another process, such as that of a gateway. */

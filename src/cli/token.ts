@@ -15,7 +15,7 @@ import type { Connected } from '../database/database.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
 import { errorText } from '../errors.ts';
-import { type Place, withDatabase } from './database.ts';
+import { type DatabaseLocation, withDatabase } from './database.ts';
 import { print } from './output.ts';
 import { table } from './table.ts';
 
@@ -67,7 +67,9 @@ tokenCommand
   );
 
 /** Runs with Prisma's client, which the other commands start faster without. */
-function withClient(run: (client: PrismaClient, database: Connected, config: Place) => Promise<void>) {
+function withClient(
+  run: (client: PrismaClient, database: Connected, config: DatabaseLocation) => Promise<void>,
+) {
   return withDatabase(async (database, config) => {
     const { openClient } = await import('../database/client.ts');
     await run(openClient(database.pool), database, config);
@@ -75,7 +77,13 @@ function withClient(run: (client: PrismaClient, database: Connected, config: Pla
 }
 
 /** Creates a token; for a user who may have none, says what would change that. */
-async function create(client: PrismaClient, { sql }: Connected, config: Place, user: string, name: string) {
+async function create(
+  client: PrismaClient,
+  { sql }: Connected,
+  config: DatabaseLocation,
+  user: string,
+  name: string,
+) {
   try {
     return await createToken(client, user, name);
   } catch (error) {

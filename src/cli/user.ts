@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
 import { createUser, type ListedUser, listUsers, setTier } from '../auth/users.ts';
 import { commandLine, shellWord } from '../config.ts';
-import { placeText, withDatabase } from './database.ts';
+import { locationText, withDatabase } from './database.ts';
 import { table } from './table.ts';
 
 export const userCommand = new Command('user').description('manage users');
@@ -25,7 +25,7 @@ userCommand
             : `user tier ${shellWord(name)} ${requiredTier}`;
         const why = tier === requiredTier ? 'Next' : 'Only ultra may have tokens';
         process.stderr.write(
-          `Created user ${id}, ${name}, of the tier ${tier}, in ${placeText(config)}. ${why}: ${commandLine(config, next)}\n`,
+          `Created user ${id}, ${name}, of the tier ${tier}, in ${locationText(config)}. ${why}: ${commandLine(config, next)}\n`,
         );
         if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
       },
@@ -40,7 +40,7 @@ userCommand
   .action(({ json }: { json?: true }) =>
     withDatabase(async ({ sql }, config) => {
       const users = await listUsers(sql);
-      process.stderr.write(`Users of ${placeText(config)}:\n`);
+      process.stderr.write(`Users of ${locationText(config)}:\n`);
       process.stdout.write(json ? `${JSON.stringify(users, null, 2)}\n` : tableOf(users));
       if (users.length === 0)
         process.stderr.write(`There are none. Create one: ${commandLine(config, 'user create me')}\n`);

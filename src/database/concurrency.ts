@@ -63,7 +63,7 @@ export function createConcurrency(pool: WatchedPool): Concurrency {
       return limit.current;
     },
     free() {
-      if (countBusy() >= limit.current) limit.isReached();
+      if (countBusy() >= limit.current) limit.noteWaiting();
       return limit.current - countBusy();
     },
     onEnded: (listener) => listeners.push(listener),
@@ -120,7 +120,7 @@ function createLimit(most: number) {
       return current;
     },
     /** Somebody has to wait. */
-    isReached(): void {
+    noteWaiting(): void {
       if (performance.now() - window.lastEnded > stuck) raise();
     },
     /** A statement has ended, before which the limit was reached or not. */

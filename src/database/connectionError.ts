@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import { shellWord } from '../config.ts';
 import { encodedPassword, errorText, hasCutPassword, SetupError, withoutPassword } from '../errors.ts';
-import { NoHost, NotPrimary, placeText } from './connection/hosts.ts';
+import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { isSilence, silent } from './session.ts';
 
@@ -86,7 +86,7 @@ function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting)
     place,
     ...reasonOf({ user: client.user, database: client.database, ...place }, error, '', setting),
   }));
-  const says = reasons.map((reason) => `${placeText(reason.place)}: ${reason.says}`).join('; ');
+  const says = reasons.map((reason) => `${hostPortText(reason.place)}: ${reason.says}`).join('; ');
   // What there is to do about a standby is no more than that.
   const advice = reasons.find((reason) => reason.advice !== namePrimary)?.advice ?? namePrimary;
   return { says: `none of its hosts can be used: ${says}`, advice };

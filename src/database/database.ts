@@ -8,14 +8,14 @@ import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import type { AnnounceMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
 import { listenToServer } from './feed/server.ts';
-import type { Way } from './feed/ways.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { newDatabaseFile } from './newDatabase.ts';
 import { sessionSettings } from './pooler.ts';
-import { boundStatements, createStatementNames } from './preparedStatements.ts';
+import { createStatementNames, limitStatements } from './preparedStatements.ts';
 import { createSql, type Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
@@ -26,7 +26,7 @@ export interface Connected {
 }
 
 /** What the requests of a gateway may take of the database. Commands take more. */
-export interface Bounds {
+export interface PoolLimits {
   /** How many connections there are at most. */
   readonly connections: number;
   /** How long a statement may take, in milliseconds. */
@@ -37,7 +37,7 @@ export interface Bounds {
 export interface FeedChoice {
   readonly wanted: Config['CHANGE_FEED'];
   /** Told which way it is, where there was a choice. */
-  chosen(outcome: { readonly way: Way; readonly why?: string }): void;
+  chosen(outcome: { readonly mode: AnnounceMode; readonly why?: string }): void;
 }
 
 export interface Database extends Connected {
@@ -70,7 +70,7 @@ export type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
  */
 export async function openDatabase(
   config: DatabaseSettings,
-  bounds?: Bounds,
+  bounds?: PoolLimits,
   listener?: MigrationListener,
 ): Promise<Database> {
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
@@ -80,7 +80,7 @@ export async function openDatabase(
   try {
     await migrate(connection, undefined, listener);
     return {
-      ...connectTo({ ...connection, ...boundsOnClient(bounds) }, postgres.close),
+      ...connectTo({ ...connection, ...clientTimeouts(bounds) }, postgres.close),
       embedded: true,
       direct: connection,
       failure: postgres.failure,
@@ -105,13 +105,13 @@ export async function joinDatabase(
 ): Promise<Connected> {
   const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
   return running
-    ? connectTo({ ...running.connection, ...boundsOnClient(undefined) }, running.close)
+    ? connectTo({ ...running.connection, ...clientTimeouts(undefined) }, running.close)
     : openDatabase(config, undefined, listener);
 }
 
 async function openServer(
   urls: ServerUrls,
-  bounds?: Bounds,
+  bounds?: PoolLimits,
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
@@ -121,13 +121,13 @@ async function openServer(
     {
       ...server,
       ...clientsOf(server),
-      ...boundsOnClient(bounds),
-      ...(pooled ? {} : sessionOfOurOwn(bounds)),
+      ...clientTimeouts(bounds),
+      ...(pooled ? {} : sessionTimeouts(bounds)),
     },
     async () => {},
     named ? createStatementNames() : undefined,
   );
-  if (named) database.pool.on('connect', (client) => boundStatements(client));
+  if (named) database.pool.on('connect', (client) => limitStatements(client));
   try {
     await migrate(direct, undefined, listener);
     return {
@@ -158,8 +158,8 @@ async function chooseFeed(
   decodes: boolean,
 ): Promise<void> {
   if (wanted === 'auto' && !decodes) return;
-  const { chooseWay } = await import('./feed/choose.ts');
-  chosen(await chooseWay(wanted, direct));
+  const { chooseAnnounceMode } = await import('./feed/choose.ts');
+  chosen(await chooseAnnounceMode(wanted, direct));
 }
 
 /** What a server may be late with its own timeout, in milliseconds, before it counts as gone. */
@@ -172,7 +172,7 @@ const longestIdle = 60_000;
 const longestOfCommand = 60_000;
 
 /** What holds also where the server is gone without a word. */
-export function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
+export function clientTimeouts(bounds: PoolLimits | undefined): pg.PoolConfig {
   return bounds
     ? { max: bounds.connections, query_timeout: bounds.statement + lateness }
     : { query_timeout: longestOfCommand };
@@ -183,7 +183,7 @@ export function boundsOnClient(bounds: Bounds | undefined): pg.PoolConfig {
  * lock included. Said in a statement, since not everything that speaks for a server takes them when a connection
  * begins. The embedded engine has no timers, and nobody else's locks.
  */
-export function sessionOfOurOwn(bounds: Bounds | undefined): {
+export function sessionTimeouts(bounds: PoolLimits | undefined): {
   onConnect(client: pg.ClientBase): Promise<unknown>;
 } {
   const text = sessionSettings(

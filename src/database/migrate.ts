@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { errorText, SetupError } from '../errors.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
-import { findOccupants } from './occupants.ts';
+import { findForeignTables } from './foreignTables.ts';
 import { lackOfSchema } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
 
@@ -59,7 +59,7 @@ export async function migrate(
   let pending: Migration[] = [];
   try {
     await client.connect();
-    if (connection.connectionString !== undefined) await rejectOccupied(client, migrations);
+    if (connection.connectionString !== undefined) await rejectForeignTables(client, migrations);
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
     listener.pending?.(
@@ -134,8 +134,8 @@ async function apply(client: pg.ClientBase, { name, sql, findings }: Migration):
 }
 
 /** Rejects a server's database that is somebody else's. That of the embedded engine never is. */
-async function rejectOccupied(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
-  const found = await findOccupants(client, isAmong(migrations));
+async function rejectForeignTables(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  const found = await findForeignTables(client, isAmong(migrations));
   if (found) throw new SetupError(`DATABASE_URL cannot be used: ${found.says}. ${found.advice}`);
 }
 
@@ -143,8 +143,8 @@ const isAmong = (migrations: readonly Migration[]) => (name: string) =>
   migrations.some((migration) => migration.name === name);
 
 /** What is said of a server's database that is somebody else's, which this only reads; undefined of any other. */
-export async function readOccupants(client: pg.Client, folder = checkedIn) {
-  return findOccupants(client, isAmong(await readMigrations(folder)));
+export async function readForeignTables(client: pg.Client, folder = checkedIn) {
+  return findForeignTables(client, isAmong(await readMigrations(folder)));
 }
 
 /**

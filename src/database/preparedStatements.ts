@@ -42,7 +42,7 @@ interface Connection {
 }
 
 /** Has a new connection remember so many statements at most. */
-export function boundStatements(client: pg.Client, max = maxStatements): void {
+export function limitStatements(client: pg.Client, max = maxStatements): void {
   const connection = client.connection as unknown as Connection;
   const { parse, bind } = connection;
   const remembered = new LRUCache<string, true>({

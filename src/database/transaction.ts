@@ -18,11 +18,11 @@ export async function inTransaction<T>(
   pool: pg.Pool,
   run: (client: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
-  return onceMore(() => runOnce(pool, run));
+  return retryOnConflict(() => runOnce(pool, run));
 }
 
 /** Does something, and once more if PostgreSQL has given it up so that another transaction could go on. */
-export async function onceMore<T>(run: () => Promise<T>): Promise<T> {
+export async function retryOnConflict<T>(run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import type { GraphiQLOptions } from 'graphql-yoga';
 import type { HttpResponse } from '../http/response.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { largeResponse } from '../pages/large.ts';
 import { type PageHandler, pageResponse } from '../pages/page.ts';
+import { staticResponse } from '../pages/staticResponse.ts';
 
 /** The tabs, in order: each is a document in the folder `examples`. */
 export const examples = ['devices', 'activeTemplate', 'lockHistory', 'activate', 'follow'].map((name) =>
@@ -19,7 +19,7 @@ export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
   return (exchange) => {
     const demoToken = demoTokenFor(exchange.request);
     const page =
-      pages.get(demoToken) ?? largeResponse(() => render(demoToken), 'Accept, Accept-Encoding, Host');
+      pages.get(demoToken) ?? staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Host');
     pages.set(demoToken, page);
     return page(exchange);
   };

@@ -33,7 +33,7 @@ export interface GraphqlOptions
   extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
   /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
-  changes: Pick<SubscribeOptions, 'follow' | 'versions'>;
+  changes: Pick<SubscribeOptions, 'watchViewer' | 'versions'>;
   /** Gives the token that GraphiQL asks with. */
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];

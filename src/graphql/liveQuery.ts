@@ -6,10 +6,10 @@
 import type { ExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { codeForClient } from '../errors.ts';
-import type { Follow } from '../schema/subscriptions.ts';
+import type { WatchViewer } from '../schema/subscriptions.ts';
 import { forClient, type Report } from './clientErrors.ts';
+import type { KeyedQueue } from './keyedQueue.ts';
 import { createReaders, type LiveResult, type Reader } from './readers.ts';
-import type { Turns } from './turns.ts';
 
 export interface LiveQuery {
   /** Adds a reader. @param report is told of what clients may not see. */
@@ -20,8 +20,8 @@ export interface LiveQueryOptions {
   readonly viewer: Viewer;
   /** Runs the operation once. */
   execute(): Promise<ExecutionResult>;
-  readonly follow: Follow;
-  readonly inTurn: Turns<number>;
+  readonly watchViewer: WatchViewer;
+  readonly inTurn: KeyedQueue<number>;
   /** The version of the viewer's data, or undefined while what is read of it may not be remembered. */
   versionOf(viewerId: number): number | undefined;
   /** Called when nobody can join any more. */
@@ -39,14 +39,14 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
   let isOver = false;
   const runs = createRuns(options);
   const readers = createReaders({
-    mayServe: () => following.isTrusted,
+    mayServe: () => watch.isTrusted,
     onAsk() {
       runIfAwaited();
       return !isOver && (runs.isDue || runs.isRunning);
     },
     onEmpty: end,
   });
-  const following = options.follow(viewer, {
+  const watch = options.watchViewer(viewer, {
     changed() {
       runs.setDue();
       runIfAwaited();
@@ -56,12 +56,12 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
 
   function end(): void {
     isOver = true;
-    following.stop();
+    watch.stop();
     onEnd();
   }
 
   function runIfAwaited(): void {
-    if (isOver || !runs.isDue || runs.isRunning || !following.isTrusted || !readers.areWaiting()) return;
+    if (isOver || !runs.isDue || runs.isRunning || !watch.isTrusted || !readers.areWaiting()) return;
     const run = runs.run(() => !isOver);
     run.then(publish).catch((error: unknown) => {
       readers.report(error);
@@ -72,11 +72,11 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
   async function publish(result: ExecutionResult | undefined): Promise<void> {
     if (!result || isOver) return;
     // Whoever may not know any more gets nothing. Once the token is known to stand it is run again.
-    if (!following.isTrusted) return runs.forget();
+    if (!watch.isTrusted) return runs.forget();
     const codes = result.errors?.map(codeForClient) ?? [];
     const hasFailed = codes.includes(undefined) || codes.includes('SERVICE_UNAVAILABLE');
     if (hasFailed) runs.forget();
-    following.resolved(hasFailed);
+    watch.noteResult(hasFailed);
     const isLast = codes.includes('BAD_USER_INPUT');
     if (isLast) end();
     await readers.publish({ run: runs.last, isLast, ...forReaders(forClient(result, readers.report)) });
@@ -87,7 +87,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
     join(report) {
       const isCurrent = runs.isCurrent();
       // Before the first run it is due anyway.
-      if (!isCurrent && runs.last > 0) following.distrust();
+      if (!isCurrent && runs.last > 0) watch.recheckToken();
       return readers.add({ report, firstRun: isCurrent ? runs.last : runs.last + 1 });
     },
   };

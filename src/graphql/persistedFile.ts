@@ -81,13 +81,13 @@ export function openPersistedFile(options: PersistedFileOptions): PersistedFile 
   if (path !== undefined) {
     // One after the other, or an older state of the file could replace a newer one.
     let last = Promise.resolve();
-    const follow = (isAsked: boolean) => {
+    const scheduleReread = (isAsked: boolean) => {
       last = last.then(() => readAgain(path, isAsked));
     };
-    const reread = () => follow(true);
+    const reread = () => scheduleReread(true);
     process.on('SIGHUP', reread);
     const timer = setInterval(
-      createWatch(path, () => follow(false)),
+      createWatch(path, () => scheduleReread(false)),
       interval,
     ).unref();
     closing.addEventListener('abort', () => {

@@ -10,11 +10,11 @@ export interface LiveResult extends ExecutionResult {
   stringify(): string;
 }
 
-export type Step = IteratorResult<LiveResult, undefined>;
+export type ReaderStep = IteratorResult<LiveResult, undefined>;
 
 export interface Reader {
   /** The newest result, once there is one that the reader has not had and the viewer's token is known to be valid. */
-  next(): Promise<Step>;
+  next(): Promise<ReaderStep>;
   leave(): void;
 }
 
@@ -38,7 +38,7 @@ interface ReaderState extends NewReader {
   /** What the reader had last. */
   seen?: string;
   /** Their requests for a result that wait. */
-  readonly waiting: ((step: Step) => void)[];
+  readonly waiting: ((step: ReaderStep) => void)[];
 }
 
 export interface ReadersOptions {
@@ -53,7 +53,7 @@ export interface ReadersOptions {
 /** How many readers are served in one go: the sending to many must not keep everybody else from the processor. */
 const slice = 50;
 
-export const done: Step = { done: true, value: undefined };
+export const done: ReaderStep = { done: true, value: undefined };
 
 export function createReaders({ mayServe, onAsk, onEmpty }: ReadersOptions) {
   const readers = new Set<ReaderState>();

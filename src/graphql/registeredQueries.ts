@@ -9,14 +9,14 @@ export interface RegisteredQueries {
   add(userId: number, hash: string, query: string): void;
 }
 
-export interface Bounds {
+export interface RegistryLimits {
   readonly perUser: { readonly queries: number; readonly bytes: number };
   /** What all may take. Users with the same frontend share the texts of its queries. */
   readonly bytes: number;
 }
 
 /** Many times what a frontend has. */
-const usualBounds: Bounds = {
+const usualBounds: RegistryLimits = {
   perUser: { queries: 1_000, bytes: 4 * 1024 * 1024 },
   bytes: 64 * 1024 * 1024,
 };
@@ -38,7 +38,7 @@ interface Owner {
 }
 
 /** Forgets what was not used for longest: of a user who has too many, or of the user who came last the longest ago. */
-export function createRegisteredQueries(most: Bounds = usualBounds): RegisteredQueries {
+export function createRegisteredQueries(most: RegistryLimits = usualBounds): RegisteredQueries {
   const queries = new Map<string, Query>();
   /** Those who came last are at the end. */
   const owners = new Map<number, Owner>();

@@ -14,11 +14,11 @@ import { isAsyncIterable } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { Context } from '../schema/context.ts';
-import type { Follow } from '../schema/subscriptions.ts';
+import type { WatchViewer } from '../schema/subscriptions.ts';
 import type { Report } from './clientErrors.ts';
+import { createKeyedQueue } from './keyedQueue.ts';
 import { createLiveQuery, type LiveQuery } from './liveQuery.ts';
 import { done, type LiveResult, type Reader } from './readers.ts';
-import { createTurns } from './turns.ts';
 
 /** In milliseconds. */
 const longestRest = 1_000;
@@ -37,16 +37,16 @@ export interface Subscriber {
 export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<LiveResult> | ExecutionResult>;
 
 export interface SubscribeOptions {
-  readonly follow: Follow;
+  readonly watchViewer: WatchViewer;
   createContext(viewer: Viewer): Context;
-  readonly versions: Pick<ResponseCache, 'versionOf' | 'settleVersion' | 'hasRead'>;
+  readonly versions: Pick<ResponseCache, 'versionOf' | 'settleVersion' | 'noteRead'>;
 }
 
 /**
  * The live queries of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
  */
-export function createSubscribe({ follow, createContext, versions }: SubscribeOptions): Subscribe {
-  const inTurn = createTurns<number>((took) => sleep(Math.min(took, longestRest)));
+export function createSubscribe({ watchViewer, createContext, versions }: SubscribeOptions): Subscribe {
+  const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
   const live = new Map<string, LiveQuery>();
   const nameOf = createNames();
 
@@ -61,10 +61,10 @@ export function createSubscribe({ follow, createContext, versions }: SubscribeOp
       // With loaders of its own, which know nothing of how things were.
       async execute() {
         const result = await execute({ ...operation, contextValue: createContext(viewer) });
-        versions.hasRead(viewer.id);
+        versions.noteRead(viewer.id);
         return result;
       },
-      follow,
+      watchViewer,
       inTurn,
       versionOf: versions.versionOf,
       onEnd() {

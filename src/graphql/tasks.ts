@@ -7,11 +7,11 @@ import type { HttpResponse } from '../http/response.ts';
 import type { Task, Work } from '../http/task.ts';
 import type { Documents } from './documents.ts';
 import type { FastPath } from './fastPath.ts';
+import { createKeyedQueue } from './keyedQueue.ts';
 import { graphqlType, jsonType, notAcceptable, type ResultType, resultTypeFor } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
 import { asksForCacheable } from './plainRequest.ts';
 import { requestFailure } from './requestFailure.ts';
-import { createTurns } from './turns.ts';
 import type { YogaWork } from './yogaWork.ts';
 
 export interface TasksOptions {
@@ -79,7 +79,7 @@ const typeFor = ({ transport, request }: Exchange): ResultType | undefined =>
 
 /** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
 function createAnonymousWork(yogaWork: YogaWork) {
-  const inTurn = createTurns<'anonymous'>(() => setImmediate());
+  const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
   return (exchange: Exchange, body: Buffer | undefined, type: ResultType): Work => {
     const { run, ...work } = yogaWork.handle(exchange, body, null, type);
     return { ...work, run: () => inTurn('anonymous', run) };

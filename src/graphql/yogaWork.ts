@@ -8,10 +8,10 @@ import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { OtherWork, Query } from '../http/task.ts';
 import { notAcceptable, type ResultType } from './mediaTypes.ts';
-import { createPerUser } from './perUser.ts';
 import type { LiveResult } from './readers.ts';
 import { requestFailure } from './requestFailure.ts';
 import { framingFor, plain, streamOf } from './transports/framing.ts';
+import { createUserQuota } from './userQuota.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 
 /** What a response depends on, beside the body. */
@@ -98,7 +98,7 @@ export function createYogaWork(
 
 /** Makes responses of subscriptions. */
 function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
-  const open = createPerUser(maxSubscriptions);
+  const open = createUserQuota(maxSubscriptions);
   return async (
     { transport, request }: Exchange,
     results: AsyncIterable<LiveResult>,
@@ -106,12 +106,12 @@ function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: Yog
     viewer: Viewer,
   ): Promise<HttpResponse | StreamedResponse> => {
     const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
-    if (!framing || !open.take(viewer.id)) {
+    if (!framing || !open.acquire(viewer.id)) {
       // What nobody reads may never end by itself.
       await results[Symbol.asyncIterator]().return?.();
       return framing ? tooManySubscriptions(maxSubscriptions) : requestFailure(406, notAcceptable);
     }
-    const ended = () => open.give(viewer.id);
+    const ended = () => open.release(viewer.id);
     const reason = async () => ((await isValid(viewer)) ? undefined : 'revoked');
     const stream = streamOf(results, { framing, heartbeat, reason, report });
     return { status: 200, headers: { Vary: vary, ...framing.headers }, stream, ended };

@@ -22,7 +22,7 @@ export function acceptedOf<Type extends string>(
   ranges: readonly MediaRange[],
 ): Type[] {
   return types
-    .map((type) => ({ type, place: placeOf(type, ranges) }))
+    .map((type) => ({ type, place: rangeIndexOf(type, ranges) }))
     .filter(({ place }) => weightAt(ranges, place) > 0)
     .sort(
       (one, other) => weightAt(ranges, other.place) - weightAt(ranges, one.place) || one.place - other.place,
@@ -31,7 +31,7 @@ export function acceptedOf<Type extends string>(
 }
 
 /** Where among the ranges the one is that says most exactly whether the type is accepted; -1 for none. */
-function placeOf(type: string, ranges: readonly MediaRange[]): number {
+function rangeIndexOf(type: string, ranges: readonly MediaRange[]): number {
   const [group] = type.split('/', 1);
   for (const range of [type, `${group}/*`, '*/*']) {
     const place = ranges.findIndex((each) => each.type === range);

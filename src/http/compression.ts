@@ -110,11 +110,11 @@ function encoded(plain: HttpResponse, coding: Coding, body: Buffer): HttpRespons
 }
 
 /** What the tag of a form ends with. Strong tags are of bytes, and so each form has its own (RFC 9110, section 8.8.3.3). */
-const endings: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br', zstd: '-zstd' };
+const etagSuffixes: Readonly<Record<Form, string>> = { identity: '', gzip: '-gz', br: '-br', zstd: '-zstd' };
 
 /** The tag of a form, which that of the whole stands for: one as the other changes with the text. */
 function tagOf({ etag }: Validator, form: Form): string {
-  return form === 'identity' ? etag : `${etag.slice(0, -1)}${endings[form]}"`;
+  return form === 'identity' ? etag : `${etag.slice(0, -1)}${etagSuffixes[form]}"`;
 }
 
 function validatorIn(validator: Validator, form: Form): Validator {

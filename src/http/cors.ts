@@ -16,12 +16,12 @@ export interface Cors {
    * The response to a page that wants to open a WebSocket and is none of those that may use the gateway: no browser asks
    * whether it may. Undefined for any other client.
    */
-  refuseSocket(exchange: Exchange): HttpResponse | undefined;
+  rejectSocket(exchange: Exchange): HttpResponse | undefined;
   /**
    * The response to any page that is none of those that are named, the gateway's own among them: who has a name lead to this
    * machine for a moment could serve a page that seems to be one (DNS rebinding). Undefined for any other client.
    */
-  refusePage(exchange: Exchange): HttpResponse | undefined;
+  rejectForeignPage(exchange: Exchange): HttpResponse | undefined;
 }
 
 /** The headers that a page may send, beside those that every page may. */
@@ -64,7 +64,7 @@ export function createCors(
   { methods = usualMethods, headers = [] }: CorsOptions = {},
 ): Cors {
   const allowedHeaders = [...usualHeaders, ...headers];
-  const { refuse, tellOfHeaders } = createTold(origins, onRefused, allowedHeaders);
+  const { rejectionMessage, tellOfHeaders } = createTold(origins, onRefused, allowedHeaders);
   const setHeaders = origins && createHeaders(origins, methods, allowedHeaders);
 
   /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
@@ -79,7 +79,7 @@ export function createCors(
     headers?: Record<string, string>,
   ): HttpResponse | undefined {
     if (origin === undefined) return undefined;
-    return errorResponse(endpoint, { code: 'FORBIDDEN', message: refuse(origin) }, headers);
+    return errorResponse(endpoint, { code: 'FORBIDDEN', message: rejectionMessage(origin) }, headers);
   }
 
   return {
@@ -96,16 +96,16 @@ export function createCors(
       }
       setHeaders?.(exchange);
       if (!isNamed) {
-        const message = refuse(origin);
+        const message = rejectionMessage(origin);
         return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
       }
       if (isPreflight) tellOfHeaders(request.headers['access-control-request-headers'] ?? '');
       return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
     },
 
-    refuseSocket: (exchange) => forbidden(exchange, foreignOrigin(exchange), { Connection: 'close' }),
+    rejectSocket: (exchange) => forbidden(exchange, foreignOrigin(exchange), { Connection: 'close' }),
 
-    refusePage(exchange) {
+    rejectForeignPage(exchange) {
       const { origin } = exchange.request.headers;
       return forbidden(exchange, origin !== undefined && origins?.includes(origin) ? undefined : origin);
     },
@@ -121,7 +121,7 @@ function createTold(
   const told = new Set<string>();
 
   /** Which origins are named is for the log: anybody may send a preflight. */
-  function refuse(origin: string): string {
+  function rejectionMessage(origin: string): string {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     tellOnce(origin, what + hintFor(origin, origins));
     return what + hintFor(origin);
@@ -146,7 +146,7 @@ function createTold(
         );
   }
 
-  return { refuse, tellOfHeaders };
+  return { rejectionMessage, tellOfHeaders };
 }
 
 /** What a header is called: anything else no page could send. */

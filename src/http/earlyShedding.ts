@@ -17,7 +17,7 @@ export interface EarlyShedder {
 }
 
 export interface EarlySheddingOptions {
-  readonly shedder: Pick<LoadShedder, 'isOverload' | 'refuses'>;
+  readonly shedder: Pick<LoadShedder, 'isOverload' | 'tryReject'>;
   /** Told of each request that was turned away. */
   onTurnedAway(endpoint: Exchange['endpoint']): void;
 }
@@ -29,7 +29,7 @@ export function createEarlyShedder({ shedder, onTurnedAway }: EarlySheddingOptio
       if (!shedder.isOverload() || !loop.isBehind() || !last || !isAskedAgain(request, last)) return false;
       // A request that needed the database is mostly followed by another that does. An address may be that of a proxy, which
       // sends what comes from others over the same connection.
-      if (typeof last.waitsAs !== 'number' || !shedder.refuses(last.waitsAs)) return false;
+      if (typeof last.waitsAs !== 'number' || !shedder.tryReject(last.waitsAs)) return false;
       const { endpoint } = last;
       const busy = tooBusy({ endpoint });
       const exchange = { headers: { 'X-Request-Id': idOf(request), 'X-Content-Type-Options': 'nosniff' } };

@@ -12,7 +12,7 @@ export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
 export type Transport = 'websocket' | 'event stream';
 
 /** What there is of an operation in place of a request and a response. */
-export interface Message {
+export interface OperationMessage {
   readonly body: Buffer;
   /** Takes the response that is to be given at once, whatever becomes of the operation. */
   cutShort(response: HttpResponse): void;
@@ -40,7 +40,7 @@ export interface Exchange {
   /** What carries the results, where that is not the response. */
   transport: Transport | undefined;
   /** Set for an operation that no request of its own has brought. */
-  readonly message: Message | undefined;
+  readonly message: OperationMessage | undefined;
   /** As how many requests it was let through to the database, or waits for that; 0 before. */
   countsAs: number;
   /** Whose turn at the database it had to wait for; undefined for one that has not needed it. */
@@ -84,7 +84,7 @@ export interface MessageOptions {
   /** What the operation is called in the log. */
   readonly id: string;
   readonly authorization: string | undefined;
-  readonly message: Message;
+  readonly message: OperationMessage;
   readonly transport: Transport;
 }
 
@@ -168,7 +168,11 @@ export function idOf({ headers }: IncomingMessage): string {
 function createExchange(
   request: IncomingMessage,
   response: ServerResponse,
-  { id, message, listener }: { id: string; message: Message | undefined; listener: ExchangeListener },
+  {
+    id,
+    message,
+    listener,
+  }: { id: string; message: OperationMessage | undefined; listener: ExchangeListener },
 ): Exchange {
   const began = performance.now();
   const target = targetOf(request);

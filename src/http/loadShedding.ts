@@ -3,8 +3,8 @@
 import type { Concurrency } from '../database/concurrency.ts';
 import { errorResponse, httpErrors } from './errorResponse.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
+import { createFairQueue, type FairQueue, type Waiting } from './fairQueue.ts';
 import type { HttpResponse } from './response.ts';
-import { createWaitingLine, type Waiting, type WaitingLine } from './waitingLine.ts';
 
 export interface LoadShedder {
   /**
@@ -17,7 +17,7 @@ export interface LoadShedder {
   /** Whether somebody was turned away just now. */
   isOverload(): boolean;
   /** Whether the next request of theirs would be turned away at once. It counts as if it was. */
-  refuses(who: number | string): boolean;
+  tryReject(who: number | string): boolean;
   /** For whoever watches the gateway. */
   readonly figures: {
     readonly limit: number;
@@ -88,13 +88,13 @@ export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): L
       }
       const key = who();
       exchange.waitsAs = key;
-      if (queue.isFullFor({ key, size })) return true;
+      if (queue.rejectIfFull({ key, size })) return true;
       exchange.countsAs = size;
       if (before === 0) begun(exchange);
       return queue.wait(exchange, key, size);
     },
     isOverload: queue.isOverload,
-    refuses: (key) => queue.isNeeded() && queue.isFullFor({ key, size: 1 }),
+    tryReject: (key) => queue.isNeeded() && queue.rejectIfFull({ key, size: 1 }),
     figures: {
       get limit() {
         return concurrency.limit;
@@ -112,7 +112,7 @@ export function createLoadShedder({ begun, ...options }: LoadSheddingOptions): L
 /** The requests that wait, from where they are let through when it is their turn. */
 function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
   const { concurrency } = options;
-  const line = createWaitingLine<Entry>();
+  const line = createFairQueue<Entry>();
   const overload = createOverload(options);
   const watch = serve(line, concurrency, overload);
   let turnedAway = 0;
@@ -145,7 +145,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
       return false;
     },
     /** Whether the line is full, and whoever asks has as much in it as anybody: then it is their request that is turned away. */
-    isFullFor(asking: Waiting): boolean {
+    rejectIfFull(asking: Waiting): boolean {
       const now = performance.now();
       if (line.entries === 0) return false;
       const withIt = { length: line.length + asking.size, entries: line.entries + 1 };
@@ -156,7 +156,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
     },
     wait(exchange: Exchange, key: Entry['key'], size: number): Promise<boolean> {
       const now = performance.now();
-      if (line.entries === 0) overload.lineWasEmpty(now);
+      if (line.entries === 0) overload.onFirstWaiting(now);
       return new Promise((settle) => {
         line.add({ exchange, key, size, since: now, settle });
         shorten(now);
@@ -167,7 +167,7 @@ function createQueue(options: Omit<LoadSheddingOptions, 'begun'>) {
 }
 
 /** Serves the line when a statement has ended, and by the clock from when the function that it returns is called. */
-function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Overload): () => void {
+function serve(line: FairQueue<Entry>, concurrency: Concurrency, overload: Overload): () => void {
   let isServing = false;
   let isWatched = false;
 
@@ -195,7 +195,7 @@ function serve(line: WaitingLine<Entry>, concurrency: Concurrency, overload: Ove
 }
 
 /** Lets requests through for which there is room. They make use of it before anything else happens. */
-function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload): void {
+function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): void {
   const now = performance.now();
   for (let left = room; left > 0; ) {
     const entry = line.take();
@@ -206,7 +206,7 @@ function letThrough(line: WaitingLine<Entry>, room: number, overload: Overload):
     if (!exchange.isOver) left -= size;
     if (!exchange.isOver) overload.served(now);
     entry.settle(exchange.isOver);
-    if (line.entries === 0) overload.lineIsEmpty();
+    if (line.entries === 0) overload.onEmptied();
   }
 }
 
@@ -217,13 +217,13 @@ interface Overload {
   /** Somebody's turn has come after so many milliseconds. */
   hasWaited(milliseconds: number, now: number): void;
   /** Nobody waits any more. */
-  lineIsEmpty(): void;
+  onEmptied(): void;
   /** Somebody comes who is the first in the line. */
-  lineWasEmpty(now: number): void;
+  onFirstWaiting(now: number): void;
   /** Somebody is let through. */
   served(now: number): void;
   /** Whether more wait than may. */
-  isTooLong(line: Pick<WaitingLine<Entry>, 'length' | 'entries'>, now: number): boolean;
+  isTooLong(line: Pick<FairQueue<Entry>, 'length' | 'entries'>, now: number): boolean;
 }
 
 /**
@@ -268,13 +268,13 @@ function createOverload({
       // What had to wait for one slow statement, or a lock, is soon done.
       if (lateSince !== undefined && now - lateSince > lastsTooLong) begin(now);
     },
-    lineIsEmpty(): void {
+    onEmptied(): void {
       if (!isNow(performance.now())) return;
       clearTimeout(untilRelieved);
       // By a timer: where the event loop is behind, what has come is read before it is its turn.
       untilRelieved = setTimeout(end, overloadEndsAfter).unref();
     },
-    lineWasEmpty(now: number): void {
+    onFirstWaiting(now: number): void {
       clearTimeout(untilRelieved);
       lastEmpty = now;
     },

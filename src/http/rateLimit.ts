@@ -33,7 +33,7 @@ const window = 60;
 const portions = 20;
 
 /** How many keys may have counts that are smaller than a portion. */
-const maxUntold = 10_000;
+const maxUnreported = 10_000;
 
 const noLimit: RateLimit = {
   spend: () => ({ isExceeded: false, headers: {} }),
@@ -136,22 +136,22 @@ function shareCounts(
     duration: window,
   });
   const portion = Math.ceil(limit / portions);
-  const untold = new LRUCache<string, number>(atMost(maxUntold));
+  const unreported = new LRUCache<string, number>(atMost(maxUnreported));
 
   /** Adds the points to what all gateways counted, and counts on from there. */
   async function tell(key: string, points: number): Promise<void> {
     const { consumedPoints, msBeforeNext } = await store.penalty(key, points);
     // The clock of the gateway that began to count may be another than ours, by hours.
-    counts.hear(key, consumedPoints + (untold.get(key) ?? 0), Math.min(msBeforeNext, window * 1_000));
+    counts.hear(key, consumedPoints + (unreported.get(key) ?? 0), Math.min(msBeforeNext, window * 1_000));
   }
 
   return (key, requests) => {
-    const count = (untold.get(key) ?? 0) + requests;
+    const count = (unreported.get(key) ?? 0) + requests;
     if (count < portion) {
-      untold.set(key, count);
+      unreported.set(key, count);
       return;
     }
-    untold.delete(key);
+    unreported.delete(key);
     tell(key, count).catch(() => {});
   };
 }

@@ -10,7 +10,7 @@
  */
 
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { createHeardReads } from './heardReads.ts';
+import { createReadBarrier } from './readBarrier.ts';
 import type { HttpResponse } from './response.ts';
 import { createStoredResponses, type StoredResponsesOptions } from './storedResponses.ts';
 import type { Computed } from './task.ts';
@@ -27,7 +27,7 @@ export interface ResponseCache {
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
   /** Must be called when something was read for the viewer otherwise. */
-  hasRead(viewerId: number): void;
+  noteRead(viewerId: number): void;
   /** Raises the version of the viewer's data if the viewer may have seen more than that stands for. */
   settleVersion(viewerId: number): Promise<void>;
   /** The version of a viewer's data, or undefined while what is read of it may not be remembered. */
@@ -50,42 +50,44 @@ export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOp
   const stored = createStoredResponses(options);
   const underway = new Map<string, Promise<HttpResponse>>();
   const count = countsHits(counters);
-  const versions = followVersions(feed);
-  const reads = createHeardReads(feed);
+  const versions = trackVersions(feed);
+  const reads = createReadBarrier(feed);
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
     const entry = stored.get(`${viewerId} ${request}`);
-    const holds = entry && feed.trusts(viewerId) && entry.version === versions.of(viewerId);
+    const holds = entry && feed.mayCache(viewerId) && entry.version === versions.of(viewerId);
     return holds ? entry.response : undefined;
   }
 
   return {
     counters,
     usage: stored.usage,
-    versionOf: (viewerId) => (feed.trusts(viewerId) ? versions.of(viewerId) : undefined),
+    versionOf: (viewerId) => (feed.mayCache(viewerId) ? versions.of(viewerId) : undefined),
     invalidate: versions.raise,
-    hasRead: reads.hasRead,
+    noteRead: reads.noteRead,
 
     get(viewerId, request) {
       const found = find(viewerId, request);
-      if (!found || reads.areHeard(viewerId)) return count(found);
-      return reads.hear(viewerId).then((areHeard) => count(areHeard ? find(viewerId, request) : undefined));
+      if (!found || reads.isCaughtUp(viewerId)) return count(found);
+      return reads
+        .catchUp(viewerId)
+        .then((areHeard) => count(areHeard ? find(viewerId, request) : undefined));
     },
 
     async settleVersion(viewerId) {
-      if (!reads.areHeard(viewerId) && !(await reads.hear(viewerId))) versions.raise(viewerId);
+      if (!reads.isCaughtUp(viewerId) && !(await reads.catchUp(viewerId))) versions.raise(viewerId);
     },
 
     compute(viewerId, request, compute) {
       counters.misses++;
-      const run = () => compute().finally(() => reads.hasRead(viewerId));
-      if (options.maxBytes === 0 || !feed.trusts(viewerId)) return run().then(({ response }) => response);
+      const run = () => compute().finally(() => reads.noteRead(viewerId));
+      if (options.maxBytes === 0 || !feed.mayCache(viewerId)) return run().then(({ response }) => response);
 
       // The version is part of the key, and what was read last: a request that begins after a change, or once the viewer
       // may have seen one, must not share what began before.
       const version = versions.of(viewerId);
       const key = `${viewerId} ${request}`;
-      const sharedKey = `${version} ${reads.lastOf(viewerId)} ${key}`;
+      const sharedKey = `${version} ${reads.lastReadOf(viewerId)} ${key}`;
       const shared = underway.get(sharedKey);
       if (shared) {
         counters.shared++;
@@ -94,7 +96,7 @@ export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOp
       const computing = run()
         .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
-          if (feed.trusts(viewerId) && versions.of(viewerId) === version)
+          if (feed.mayCache(viewerId) && versions.of(viewerId) === version)
             return stored.store(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
@@ -115,7 +117,7 @@ const countsHits = (counters: Counters) => (found: HttpResponse | undefined) => 
 const maxVersions = 100_000;
 
 /** The version of each viewer's data: a number that every change raises. */
-function followVersions(feed: ChangeFeed) {
+function trackVersions(feed: ChangeFeed) {
   let clock = 0;
   /** The version of every viewer who has none of their own. */
   let floor = 0;

@@ -2,14 +2,14 @@
 
 import { z } from 'zod';
 import { firstIssue } from './fetchRecord.ts';
-import { recordId, settle } from './fields.ts';
-import { readList } from './list.ts';
+import { recordId, replaceInvalid } from './fields.ts';
+import { readPages } from './list.ts';
 import { getOptional, incomprehensible, routeOf, type Upstream, UpstreamError } from './upstream.ts';
 import { user as userSchema } from './user.ts';
 
 /** The account's row, and what the mirror has otherwise than the upstream, since it made no sense. */
-type Learnt = ReturnType<typeof settle<z.output<typeof userSchema>>>;
-export type Account = Learnt['row'];
+type IdentifiedAccount = ReturnType<typeof replaceInvalid<z.output<typeof userSchema>>>;
+export type Account = IdentifiedAccount['row'];
 
 /** Ids of records to ask for where the upstream does not list them. */
 export interface Named {
@@ -19,7 +19,11 @@ export interface Named {
 }
 
 /** Finds out whose account the token of an upstream opens. */
-export type Learn = (upstream: Upstream, named?: Named, signal?: AbortSignal) => Promise<Learnt>;
+export type IdentifyAccount = (
+  upstream: Upstream,
+  named?: Named,
+  signal?: AbortSignal,
+) => Promise<IdentifiedAccount>;
 
 /** The id of the user whose token it is: nothing else of them has to be understood to know whose it is. */
 export async function readAccountId(upstream: Upstream, signal?: AbortSignal): Promise<number> {
@@ -34,7 +38,7 @@ export async function readAccountId(upstream: Upstream, signal?: AbortSignal): P
  * will do: whose records a token can read may be somebody else's, who is linked with its user.
  * @throws {UpstreamError} when it does not.
  */
-export const readAccount: Learn = async (upstream, _named, signal) =>
+export const identifyByUsersMe: IdentifyAccount = async (upstream, _named, signal) =>
   parseAccount('/users/me', await upstream.get('/users/me', signal));
 
 /**
@@ -42,7 +46,7 @@ export const readAccount: Learn = async (upstream, _named, signal) =>
  * @param named records that may name their owner.
  * @throws {UpstreamError} when none does.
  */
-export const learnAccount: Learn = async (upstream, named, signal) => {
+export const identifyByAnyRoute: IdentifyAccount = async (upstream, named, signal) => {
   const whole = await getOptional(upstream, '/users/me', signal);
   if (whole !== undefined) return parseAccount('/users/me', whole);
   const users = z
@@ -74,7 +78,7 @@ async function ownersOfRecords(
     if (owner !== undefined) owners.add(owner);
   };
   for (const path of ['/dtt', '/dtt/templates']) {
-    for await (const { items } of readList(upstream, path, signal)) {
+    for await (const { items } of readPages(upstream, path, signal)) {
       for (const { item } of items) addOwner(item);
       // The first page has to do.
       break;
@@ -90,11 +94,11 @@ async function ownersOfRecords(
   return owners;
 }
 
-function parseAccount(path: string, data: unknown): Learnt {
+function parseAccount(path: string, data: unknown): IdentifiedAccount {
   const { data: account, error } = userSchema.safeParse(data);
   if (!account) {
     const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
     throw new UpstreamError(`GET ${path}: ${firstIssue(error)}`, failure);
   }
-  return settle(account, `${path}: `);
+  return replaceInvalid(account, `${path}: `);
 }

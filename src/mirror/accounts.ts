@@ -7,14 +7,14 @@ import type { Logger } from 'pino';
 import type { ServerConfig } from '../database/connection/client.ts';
 import type { Change, ChangeFeed } from '../database/feed/changeFeed.ts';
 import { atMost } from '../http/lruLimit.ts';
-import type { Learn } from './account.ts';
-import { createActivationTurns } from './activationTurns.ts';
+import type { IdentifyAccount } from './account.ts';
+import { createActivationLock } from './activationLock.ts';
 import { type Budget, createBudget, longestWait } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
-import type { Credential, Said } from './tokens.ts';
 import { type Timing, UpstreamError } from './upstream.ts';
+import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
 export interface AccountsOptions {
   readonly pool: pg.Pool;
@@ -31,13 +31,13 @@ export interface AccountsOptions {
   readonly idle: number;
   readonly logger: Logger;
   /** How it is found out whose token it is. */
-  readonly learn: Learn;
+  readonly learn: IdentifyAccount;
   /** What to do once an account is in step, for whoever reads the log; undefined for nothing. */
   readonly next: string | undefined;
   /** Told of a user whose rows have changed here, before that is said to anybody. */
   onChanged(userId: number): void;
   /** As in `MirroredAccountOptions`. */
-  onSaid(credential: Credential, said: Said): void;
+  onTokenStatus(credential: Credential, said: TokenStatus): void;
 }
 
 /** How things stand, in numbers. */
@@ -72,10 +72,10 @@ const maxBudgets = 10_000;
 const maxRequests = 32;
 
 /** The row of a user says that an account has come, gone or changed its name. */
-function doubt(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
+function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
   if (change.table !== undefined && change.table !== 'User') return;
   const changed = change.kind === 'user' ? [accounts.get(change.userId)] : accounts.values();
-  for (const account of changed) account?.standing.doubt();
+  for (const account of changed) account?.freshness.markStale();
 }
 
 /** How long, in milliseconds, the same failure is not logged again. */
@@ -123,7 +123,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
   const outcomes = createOutcomes(logger);
   let requests = 0;
   const budgets = createBudgets(options.rate, () => requests++);
-  const unsubscribe = feed.subscribe((change) => doubt(accounts, change));
+  const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
   function enter(id: number): MirroredAccount {
     const known = accounts.get(id);
     if (known) return known;
@@ -132,7 +132,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       id,
       inTurn,
       budget: budgets.of(id),
-      activateInTurn: createActivationTurns(options.direct, id),
+      withActivationLock: createActivationLock(options.direct, id),
       runs: createRuns({ ...options, userId: id }),
       onChanged: () => options.onChanged(id),
       onSuccess: outcomes.succeed,
@@ -153,7 +153,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
     async of(userId) {
       if (!accounts.has(userId) && !(await isMirrored(pool, userId))) return undefined;
       const account = enter(userId);
-      await account.standing.learn();
+      await account.freshness.ensureLoaded();
       return account;
     },
     leave(userId) {

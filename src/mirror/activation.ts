@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { type InTurn, longestWait } from './activationTurns.ts';
+import { longestWait, type WithActivationLock } from './activationLock.ts';
 import { kindsOf } from './records.ts';
 import {
   Exhausted,
@@ -34,7 +34,9 @@ export interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /** A client of the upstream for what a viewer asks, of which nothing else makes use; undefined if nobody can ask there. */
-  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; inTurn: InTurn } | undefined>;
+  upstreamFor(
+    viewer: Viewer,
+  ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
   /** Why nobody can ask there: clients bring no token, or that of the settings is not accepted. */
   readonly unreachable: GraphQLError;
 }

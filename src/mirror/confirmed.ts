@@ -3,7 +3,7 @@
  * account while a run is under way reads what is that account's, and misses what was this one's.
  */
 
-import type { Learn, Named } from './account.ts';
+import type { IdentifyAccount, Named } from './account.ts';
 import type { Mirror } from './mirror.ts';
 import { AnotherAccount, type Upstream } from './upstream.ts';
 
@@ -13,7 +13,7 @@ export type Confirm = () => Promise<void>;
 export interface ConfirmOptions {
   /** Which nothing but the run makes use of. */
   readonly upstream: Upstream;
-  readonly learn: Learn;
+  readonly learn: IdentifyAccount;
   readonly named?: Named | undefined;
   readonly signal: AbortSignal;
 }

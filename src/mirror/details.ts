@@ -6,7 +6,7 @@ import { inTransaction } from '../database/transaction.ts';
 import type { DetailedModel } from '../schema/context.ts';
 import { concurrency, fetchRecord } from './fetchRecord.ts';
 import { type Kind, kindsOf, type MirrorRecord } from './records.ts';
-import { takeTurn } from './turn.ts';
+import { acquireSharedLock } from './sharedLock.ts';
 import type { Upstream } from './upstream.ts';
 import { removeRecords, type Transaction, writeRecords } from './writer.ts';
 
@@ -52,7 +52,7 @@ async function fetchOne(
   if (fetched === undefined) return 'missing';
   if (typeof fetched !== 'object') return 'unusable';
   const outcome = await inTransaction(pool, async (client) => {
-    if (kind.table === 'DttTemplate') await takeTurn(client);
+    if (kind.table === 'DttTemplate') await acquireSharedLock(client);
     // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
     const version = await readVersion(client, kind, id, 'FOR UPDATE');
     if (version === undefined) return 'settled';

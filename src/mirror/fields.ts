@@ -48,12 +48,12 @@ export const instant = isoInstant
   .transform((value) => new Date(value).toISOString());
 
 /** A value that makes no sense: `settle` puts another in its place, and says so. */
-export class Senseless<Instead = string | number | null> {
+export class InvalidValue<Instead = string | number | null> {
   readonly why: string;
   /** What is put in its place: null, where there may be nothing. */
   readonly instead: (row: { readonly id?: unknown }) => Instead;
 
-  constructor(why: string, instead: Senseless<Instead>['instead']) {
+  constructor(why: string, instead: InvalidValue<Instead>['instead']) {
     this.why = why;
     this.instead = instead;
   }
@@ -62,15 +62,17 @@ export class Senseless<Instead = string | number | null> {
 const unless =
   <Value>(makesSense: (value: Value) => boolean, why: string) =>
   (value: Value | null | undefined) =>
-    value == null || makesSense(value) ? value : new Senseless(why, () => null);
+    value == null || makesSense(value) ? value : new InvalidValue(why, () => null);
 
 /** In seconds. */
-export const duration = int.transform((value) => (value >= 0 ? value : new Senseless('is below 0', () => 0)));
+export const duration = int.transform((value) =>
+  value >= 0 ? value : new InvalidValue('is below 0', () => 0),
+);
 
 /** What somebody is to recognise a record by. @param what the record is. */
 export const titleOf = (what: string) =>
   text.transform((value) =>
-    /\S/.test(value) ? value : new Senseless('is blank', ({ id }) => `${what} ${id}`),
+    /\S/.test(value) ? value : new InvalidValue('is blank', ({ id }) => `${what} ${id}`),
   );
 
 const notNegative = unless((value: number) => value >= 0, 'is below 0');
@@ -89,24 +91,27 @@ export const percent = number
 export const macAddress = name.nullish().transform((value) => {
   if (value == null) return value;
   const digits = value.replace(/[-:.\s]/g, '').toUpperCase();
-  if (!/^[0-9A-F]{12}$/.test(digits)) return new Senseless('is no MAC address', () => null);
+  if (!/^[0-9A-F]{12}$/.test(digits)) return new InvalidValue('is no MAC address', () => null);
   return digits.replace(/..(?!$)/g, '$&:');
 });
 
-type InsteadOf<Value> = Value extends Senseless<infer Instead> ? Instead : never;
+type InsteadOf<Value> = Value extends InvalidValue<infer Instead> ? Instead : never;
 
 type Settled<Row> = {
-  [Name in keyof Row]: Exclude<Row[Name], Senseless> | InsteadOf<Row[Name]>;
+  [Name in keyof Row]: Exclude<Row[Name], InvalidValue> | InsteadOf<Row[Name]>;
 };
 
 /**
  * A row without its senseless values, and what is to be said of those.
  * @param of the part of the record that the row is, for what is said.
  */
-export function settle<Row extends object>(row: Row, of = ''): { row: Settled<Row>; notes: string[] } {
+export function replaceInvalid<Row extends object>(
+  row: Row,
+  of = '',
+): { row: Settled<Row>; notes: string[] } {
   const notes: string[] = [];
   const entries = Object.entries(row).map(([name, value]) => {
-    if (!(value instanceof Senseless)) return [name, value];
+    if (!(value instanceof InvalidValue)) return [name, value];
     const instead = value.instead(row);
     notes.push(`${of}${name}: ${value.why}; ${JSON.stringify(instead)} here.`);
     return [name, instead];

@@ -6,7 +6,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
-import { takeTurn } from './turn.ts';
+import { acquireSharedLock } from './sharedLock.ts';
 
 /** An account of a mirror, by its name or its id. */
 export type WhichAccount = { readonly username: string } | { readonly id: number };
@@ -57,7 +57,7 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise
   await sleep(longestDelivery);
   return inTransaction(pool, async (client) => {
     const account = await findAccount(client, which);
-    await takeTurn(client);
+    await acquireSharedLock(client);
     const removed: Record<string, number> = {};
     for (const [name, table] of Object.entries(owned)) {
       const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);

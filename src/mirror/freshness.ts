@@ -26,29 +26,29 @@ export interface Waits {
  * Lets a request through once the viewer's account is here and fresh, or responds to it.
  * @param relay for a client whose REST requests may go on to the upstream: those are, as long as the account is not here.
  */
-export async function admit(
+export async function waitUntilFresh(
   exchange: Exchange,
   account: MirroredAccount,
   { waits, relay }: { readonly waits: Waits; readonly relay: Relay | undefined },
 ): Promise<HttpResponse | undefined> {
-  const { standing } = account;
+  const { freshness } = account;
   const goOn = exchange.endpoint === 'rest' ? relay : undefined;
-  const isHere = () => standing.refreshedAt !== undefined && !standing.isBehind;
+  const isHere = () => freshness.refreshedAt !== undefined && !freshness.isBehind;
   if (goOn && !isHere()) {
     // Before a run may begin by that: one that began earlier may have read what is older.
-    if (standing.refreshedAt === undefined) standing.noteShown();
+    if (freshness.refreshedAt === undefined) freshness.noteShown();
     account.touch();
     return goOn(exchange);
   }
-  if (standing.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
+  if (freshness.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
   // It may have been forgotten meanwhile.
   if (goOn && !isHere()) return goOn(exchange);
-  if (standing.refreshedAt === undefined) {
+  if (freshness.refreshedAt === undefined) {
     const response = await awaitArrival(exchange, account, waits.arrival);
     if (response) return response;
   }
-  if (standing.isOutdated) return askAgain(exchange, messages.accountOutdated);
-  exchange.headers.Age = String(Math.floor(standing.age / 1_000));
+  if (freshness.isOutdated) return askAgain(exchange, messages.accountOutdated);
+  exchange.headers.Age = String(Math.floor(freshness.age / 1_000));
   return undefined;
 }
 
@@ -70,7 +70,7 @@ async function makeFresh(
   const awakening = account.touch();
   if (awakening) await resultWithin(longest.awakening, awakening);
   const wanted = freshnessOf(exchange.request.headers['cache-control']);
-  if (account.standing.isOutdated || (wanted !== undefined && account.standing.age > wanted)) {
+  if (account.freshness.isOutdated || (wanted !== undefined && account.freshness.age > wanted)) {
     const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
     if (isAllowed && !account.isUnreachable) await resultWithin(longest.freshness, account.refresh());
   }
@@ -84,7 +84,7 @@ async function awaitArrival(
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();
   if (arriving) await resultWithin(longest, arriving);
-  if (account.standing.refreshedAt !== undefined) return undefined;
+  if (account.freshness.refreshedAt !== undefined) return undefined;
   const message = account.isUnreachable
     ? messages.accountUnread
     : `${messages.accountArriving}: ${account.progress} records so far`;

@@ -45,7 +45,7 @@ const identified = z.looseObject({ id: recordId });
  * @param isPaged whether it is known to come in pages. One that is not may come whole, however many are asked for.
  * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
  */
-export async function* readList(
+export async function* readPages(
   upstream: Upstream,
   path: string,
   signal?: AbortSignal,

@@ -6,15 +6,15 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import { exactlyAsHere } from './exactness.ts';
 import { holderOf, holdLease, type LeaseOptions, type Purpose, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
 import { noteDenied, notePending, type PendingQuery, readPending, readStillPending } from './pending.ts';
+import type { WriteCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
+import { keepExactValues } from './rounding.ts';
 import { findDiffering, upsert } from './rows.ts';
-import type { Counts } from './tally.ts';
-import { takeTurn } from './turn.ts';
-import { untoldOfUser } from './user.ts';
+import { acquireSharedLock } from './sharedLock.ts';
+import { userNullUntilKnown } from './user.ts';
 import { readVersions, type Versions } from './versions.ts';
 import {
   asWritten,
@@ -28,7 +28,7 @@ import {
 export interface Mirror {
   /** Whether the mirror is known to have every session behind its newest. */
   readonly sessionsComplete: boolean;
-  writeUser(user: Row): Promise<Counts>;
+  writeUser(user: Row): Promise<WriteCounts>;
   /** The ids of those records that the mirror does not have, or has otherwise, and not just more exactly, in the fields that they have. */
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
   /** The versions of the rows of records that are to be asked for, by which `write` knows what is outdated. */
@@ -42,7 +42,7 @@ export interface Mirror {
     records: readonly MirrorRecord[],
     onRejected: OnRejected,
     asked?: Versions,
-  ): Promise<Counts>;
+  ): Promise<WriteCounts>;
   /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
   /** Those of the records whose details are pending still. */
@@ -150,7 +150,7 @@ function open({ pool, source, account }: OpenMirrorOptions, lease: LeaseOptions)
       account.id,
     ]);
     if (known === 0) {
-      await upsert(client, 'User', [await withFreeName(client, account)], untoldOfUser);
+      await upsert(client, 'User', [await withFreeName(client, account)], userNullUntilKnown);
       await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
     }
     const taken = await takeLease(client, lease);
@@ -197,7 +197,7 @@ export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean
   return rowCount === 1;
 }
 
-async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<Counts> {
+async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
   let differing = await findDiffering(client, { table: 'User' }, [{ row: user }]);
   if (differing.size > 0) {
     const row = await withFreeName(client, user);
@@ -214,7 +214,7 @@ async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Prom
  */
 async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
   const { id, username } = account;
-  await takeTurn(client);
+  await acquireSharedLock(client);
   const { rows } = await client.query<{ username: string }>(
     'SELECT username FROM "User" WHERE lower(username) = lower($2) AND id <> $1',
     [id, username],
@@ -250,7 +250,7 @@ async function findDifferingOrAll(
     // Of a record that has no details, the list says all there is.
     if (!kind.summary) return otherwise;
     const doubtful = written.filter(({ row }) => otherwise.has(row.id));
-    const differing = await findDiffering(pool, kind, await exactlyAsHere(pool, kind, doubtful));
+    const differing = await findDiffering(pool, kind, await keepExactValues(pool, kind, doubtful));
     if (kind.table !== 'DttTemplate') return differing;
     // A template that is here, since another account has it, and not in this account's library.
     const ids = records.map(({ row }) => row.id);

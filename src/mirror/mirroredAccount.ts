@@ -2,13 +2,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
-import type { InTurn } from './activationTurns.ts';
+import { type AccountFreshness, createAccountFreshness } from './accountFreshness.ts';
+import type { WithActivationLock } from './activationLock.ts';
 import type { Budget, Priority } from './budget.ts';
 import { createFlights, type Flights } from './flights.ts';
 import { allParts, type Part } from './pullAccount.ts';
-import { createStanding, type Standing } from './standing.ts';
-import type { Credential, Said } from './tokens.ts';
 import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
+import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
 /** What a run through the lists has found. */
 export interface ListsReport {
@@ -45,7 +45,7 @@ export interface MirroredAccountOptions {
   readonly base: string;
   readonly timing: Partial<Timing>;
   readonly budget: Budget;
-  readonly activateInTurn: InTurn;
+  readonly withActivationLock: WithActivationLock;
   /** Has the requests of all accounts that nobody waits for take turns. */
   readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
@@ -59,15 +59,15 @@ export interface MirroredAccountOptions {
   onSuccess(): void;
   onFailure(error: unknown): void;
   /** Told of what the upstream says to the token of a run. */
-  onSaid(credential: Credential, said: Said): void;
+  onTokenStatus(credential: Credential, said: TokenStatus): void;
 }
 
 export interface MirroredAccount {
   readonly id: number;
   readonly budget: Budget;
   /** Has its activations take turns. */
-  readonly activateInTurn: InTurn;
-  readonly standing: Standing;
+  readonly activateInTurn: WithActivationLock;
+  readonly freshness: AccountFreshness;
   /** How many records of the upstream are left out. */
   skipped(): number;
   /** How many records the first run has read so far. */
@@ -96,9 +96,9 @@ const pollInterval = 250;
 const longestPoll = 10_000;
 
 /** What the functions below share. */
-interface Self extends MirroredAccountOptions {
+interface AccountState extends MirroredAccountOptions {
   readonly credentials: Set<Credential>;
-  readonly standing: Standing;
+  readonly freshness: AccountFreshness;
   readonly closing: AbortController;
   flights: Flights;
   askedAt: number;
@@ -117,13 +117,13 @@ interface Self extends MirroredAccountOptions {
 
 export function createMirroredAccount(options: MirroredAccountOptions): MirroredAccount {
   const { runs, onChanged } = options;
-  const standing = createStanding(runs.refreshedAt, onChanged);
+  const freshness = createAccountFreshness(runs.refreshedAt, onChanged);
   const credentials = new Set<Credential>();
   const flights = createFlights(() => run(self));
-  const self: Self = {
+  const self: AccountState = {
     ...options,
     credentials,
-    standing,
+    freshness,
     flights,
     closing: new AbortController(),
     askedAt: Date.now(),
@@ -138,8 +138,8 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
   return {
     id: options.id,
     budget: options.budget,
-    activateInTurn: options.activateInTurn,
-    standing,
+    activateInTurn: options.withActivationLock,
+    freshness,
     skipped: runs.skipped,
     get progress() {
       return self.progress;
@@ -149,7 +149,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
     },
     touch() {
       self.askedAt = Date.now();
-      return awake(self);
+      return startIfDue(self);
     },
     arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
     refresh(parts = allParts) {
@@ -171,18 +171,19 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
 }
 
 /** The token that came last is the likeliest to be valid. */
-const newestOf = ({ credentials }: Self) => [...credentials].at(-1);
+const newestOf = ({ credentials }: AccountState) => [...credentials].at(-1);
 
 function upstreamWith(
-  self: Self,
+  self: AccountState,
   credential: Credential,
   priority: Priority,
   timing: Partial<Timing>,
 ): Upstream {
-  const { base, budget, onSaid } = self;
+  const { base, budget, onTokenStatus } = self;
   // What somebody waits for does not wait for others.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
-  const onRefused = (route: string) => onSaid(credential, route === '/users/me' ? 'invalid' : 'doubtful');
+  const onRefused = (route: string) =>
+    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful');
   return createUpstream({
     base,
     token: credential.token,
@@ -194,14 +195,14 @@ function upstreamWith(
   });
 }
 
-function want({ wanted }: Self, parts: Iterable<Part>): void {
+function want({ wanted }: AccountState, parts: Iterable<Part>): void {
   for (const part of parts) wanted.add(part);
 }
 
 /** Reads the lists that are wanted, and returns whether that succeeded. */
-async function run(self: Self): Promise<boolean> {
-  const { standing, closing, interval } = self;
-  const isFirst = standing.refreshedAt === undefined;
+async function run(self: AccountState): Promise<boolean> {
+  const { freshness, closing, interval } = self;
+  const isFirst = freshness.refreshedAt === undefined;
   if (isFirst) want(self, allParts);
   // The run before had not begun yet when they were asked for.
   if (self.wanted.size === 0) return true;
@@ -213,10 +214,10 @@ async function run(self: Self): Promise<boolean> {
   if (!credential || closing.signal.aborted) return false;
   const isPart = self.wanted.size < allParts.length;
   const hasSucceeded = await readWith(self, credential);
-  const untilNext = isPart && hasSucceeded ? Math.max(interval - standing.age, 0) : interval;
+  const untilNext = isPart && hasSucceeded ? Math.max(interval - freshness.age, 0) : interval;
   if (!closing.signal.aborted) self.timer = setTimeout(() => tick(self), untilNext).unref();
   // What was relayed meanwhile may be newer.
-  if (isFirst && hasSucceeded && standing.isBehind) {
+  if (isFirst && hasSucceeded && freshness.isBehind) {
     want(self, allParts);
     self.flights.begin();
   }
@@ -224,7 +225,7 @@ async function run(self: Self): Promise<boolean> {
 }
 
 /** Reads the lists that are wanted with a token or, if that ends meanwhile, with another of the account. */
-async function readWith(self: Self, credential: Credential): Promise<boolean> {
+async function readWith(self: AccountState, credential: Credential): Promise<boolean> {
   if (await read(self, credential)) return true;
   const next = hasEnded(credential) ? newestOf(self) : undefined;
   return next ? readWith(self, next) : false;
@@ -233,12 +234,12 @@ async function readWith(self: Self, credential: Credential): Promise<boolean> {
 const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
 
 /** Aborted when the account is let go of, and when the token has ended. */
-const endOf = ({ closing }: Self, { viewer }: Credential) =>
+const endOf = ({ closing }: AccountState, { viewer }: Credential) =>
   AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
 
-async function read(self: Self, credential: Credential): Promise<boolean> {
-  const { runs, standing, closing, timing } = self;
-  const priority = standing.refreshedAt === undefined ? 'arrival' : 'refresh';
+async function read(self: AccountState, credential: Credential): Promise<boolean> {
+  const { runs, freshness, closing, timing } = self;
+  const priority = freshness.refreshedAt === undefined ? 'arrival' : 'refresh';
   const upstream = upstreamWith(self, credential, priority, timing);
   const signal = endOf(self, credential);
   const parts = [...self.wanted];
@@ -253,9 +254,9 @@ async function read(self: Self, credential: Credential): Promise<boolean> {
       advanced,
       parts.length < allParts.length ? parts : undefined,
     );
-    if (!report) return await follow(self, parts);
-    self.onSaid(credential, 'valid');
-    standing.set(report.began, report);
+    if (!report) return await awaitOtherRun(self, parts);
+    self.onTokenStatus(credential, 'valid');
+    freshness.set(report.began, report);
     self.onSuccess();
     startDetails(self, credential);
     return true;
@@ -264,25 +265,25 @@ async function read(self: Self, credential: Credential): Promise<boolean> {
     const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
     if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onSaid(credential, 'another');
+    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another');
     return false;
   }
 }
 
 /** Waits for the run of another process to be over, and returns whether it has brought anything. */
-async function follow(self: Self, parts: readonly Part[]): Promise<boolean> {
-  const { standing, closing } = self;
+async function awaitOtherRun(self: AccountState, parts: readonly Part[]): Promise<boolean> {
+  const { freshness, closing } = self;
   let hasCome = false;
   for (let waited = 0; waited < longestPoll && !hasCome; waited += pollInterval) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
-    hasCome = await standing.ask();
+    hasCome = await freshness.reload();
   }
   // It may have begun before what was written here.
-  if (!hasCome || standing.isOutdated) want(self, parts);
+  if (!hasCome || freshness.isOutdated) want(self, parts);
   return hasCome;
 }
 
-function startDetails(self: Self, credential: Credential): void {
+function startDetails(self: AccountState, credential: Credential): void {
   const { runs, timing, onFailure } = self;
   const upstream = upstreamWith(self, credential, 'details', timing);
   const stop = new AbortController();
@@ -294,16 +295,16 @@ function startDetails(self: Self, credential: Credential): void {
 }
 
 /** Begins the next run when it is due, unless nobody asks any more. */
-async function tick(self: Self): Promise<void> {
-  const { standing, flights, closing, credentials, interval, idle } = self;
+async function tick(self: AccountState): Promise<void> {
+  const { freshness, flights, closing, credentials, interval, idle } = self;
   self.timer = undefined;
   if (Date.now() - self.askedAt > idle || credentials.size === 0) return self.stopDetails();
   // Another process may have done it.
   self.isTicking = true;
-  await standing.ask().catch(self.onFailure);
+  await freshness.reload().catch(self.onFailure);
   self.isTicking = false;
   if (closing.signal.aborted) return;
-  const { age } = standing;
+  const { age } = freshness;
   if (age < interval) self.timer = setTimeout(() => tick(self), interval - age).unref();
   else {
     want(self, allParts);
@@ -312,10 +313,10 @@ async function tick(self: Self): Promise<void> {
 }
 
 /** Begins a run where none is to come by itself, unless what is here is fresh: another process may see to it. */
-function awake(self: Self): Promise<boolean> | undefined {
-  const { flights, credentials, standing, timer, isTicking, interval } = self;
+function startIfDue(self: AccountState): Promise<boolean> | undefined {
+  const { flights, credentials, freshness, timer, isTicking, interval } = self;
   if (timer !== undefined || isTicking || flights.current || credentials.size === 0) return self.awakening;
-  const { age } = standing;
+  const { age } = freshness;
   if (age < interval) {
     self.timer = setTimeout(() => tick(self), interval - age).unref();
     return undefined;

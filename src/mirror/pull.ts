@@ -5,12 +5,12 @@
 
 import pMap from 'p-map';
 import { concurrency, fetchRecord, firstIssue } from './fetchRecord.ts';
-import { isOfAll, type Lacking, removeGone, removeGoneDownTo } from './gone.ts';
-import { type Item, readList } from './list.ts';
+import { type Item, readPages } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import { pendingRecord, withoutNote } from './pending.ts';
+import { addWriteCounts, type RecordCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord } from './records.ts';
-import { add, type Tally } from './tally.ts';
+import { endsRun, type PulledList, removeGone, removeGoneDownTo } from './removals.ts';
 import { isForbidden, isNotOffered, type Upstream, type UpstreamRejection } from './upstream.ts';
 import type { Versions } from './versions.ts';
 
@@ -37,10 +37,10 @@ export interface PullContext {
 }
 
 export interface PullOptions {
-  readonly tally: Tally;
+  readonly counts: RecordCounts;
   /** The records that the list said something new of: what becomes of their details is no further change. */
   readonly fresh: Set<number>;
-  /** Told whenever the tally has grown. */
+  /** Told whenever the counts have grown. */
   onAdvanced(): void;
   /** Told of every record in the list that can be read. */
   onListed?(record: MirrorRecord): void;
@@ -88,14 +88,14 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
   const rejection = await pullList(current);
   // Where the list is forbidden, so are its records.
   if (rejection) await pullByIds(current, isForbidden(rejection) ? [] : await mirror.ids(kind));
-  return options.tally.skipped === 0;
+  return options.counts.skipped === 0;
 }
 
 /** Returns how the upstream says that it has no such list, if it does. */
 async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
   const { kind, upstream, signal, listed } = current;
   try {
-    for await (const { items, isLast } of readList(upstream, kind.list, signal, kind.documented)) {
+    for await (const { items, isLast } of readPages(upstream, kind.list, signal, kind.documented)) {
       const readable = await sortPage(current, items);
       if (await current.onPage?.(readable.changed.length + readable.unclear.length)) {
         if (!current.unreadable) await removeGoneDownTo(lackingOf(current), isLast ? undefined : items);
@@ -126,7 +126,7 @@ async function sortPage(
   current: Pull,
   page: readonly Item[],
 ): Promise<{ changed: MirrorRecord[]; unclear: number[] }> {
-  const { kind, mirror, full, tally, pending } = current;
+  const { kind, mirror, full, counts, pending } = current;
   const { readable, incomplete } = readPage(current, page);
   const unclear = await findUnclear(current, incomplete);
   for (const record of readable) current.onListed?.(record);
@@ -141,22 +141,22 @@ async function sortPage(
   // Those of which details are to be fetched are counted when these come.
   const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...differing]);
   const settled = readable.filter(({ row }) => !awaited.has(row.id)).length;
-  tally.fetched += settled;
-  tally.unchanged += settled;
+  counts.fetched += settled;
+  counts.unchanged += settled;
   current.onAdvanced();
   return { changed, unclear };
 }
 
 /** Writes what a list says of records, of which the details are pending from then on. */
 async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): Promise<void> {
-  const { kind, mirror, tally, fresh, asked } = current;
+  const { kind, mirror, counts, fresh, asked } = current;
   const rejected = new Set<number>();
   const onRejected = ({ row }: MirrorRecord, why: string) => {
     rejected.add(row.id);
     skip(current, `${kind.list}, record ${row.id}`, why);
   };
-  const counts = await mirror.write(kind, records.map(pendingRecord), onRejected, asked);
-  add(tally, counts);
+  const written = await mirror.write(kind, records.map(pendingRecord), onRejected, asked);
+  addWriteCounts(counts, written);
   for (const { row } of records) if (!rejected.has(row.id)) fresh.add(row.id);
   current.onAdvanced();
 }
@@ -200,7 +200,7 @@ const maxFailures = 3;
 
 /** @param failed is where ids go of records that cannot be read. */
 async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<number>): Promise<void> {
-  const { tally, signal, onAdvanced } = current;
+  const { counts, signal, onAdvanced } = current;
   const found: MirrorRecord[] = [];
   const denied: number[] = [];
   let inRow: number[] = [];
@@ -208,7 +208,7 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   const fetch = async (id: number) => {
     const record = await fetchOne(current, id).catch((error: unknown) => {
       // One record that is refused, or that the upstream cannot do, is no reason to leave out the others.
-      if (isOfAll(error) || inRow.length === maxFailures) throw error;
+      if (endsRun(error) || inRow.length === maxFailures) throw error;
       inRow.push(id);
       skip(current, `${current.kind.item}${id}`, 'it cannot be had');
     });
@@ -220,7 +220,7 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
     else if (record === undefined) failed.add(id);
     else {
       found.push(record);
-      tally.fetched++;
+      counts.fetched++;
     }
     onAdvanced();
   };
@@ -244,7 +244,7 @@ async function writeDetails(
 ): Promise<void> {
   // A fault of a moment must not make details null: they are pending for as long as it may be one.
   const denied = absent.filter((id) => current.mayDeny?.(current.kind, id) ?? true);
-  const { kind, mirror, tally, fresh, asked } = current;
+  const { kind, mirror, counts, fresh, asked } = current;
   // Somebody who could not wait may have had them fetched since.
   const pending = await mirror.stillPending(
     kind,
@@ -260,12 +260,12 @@ async function writeDetails(
   await mirror.write(kind, found, onRejected, asked);
   // The list has counted the others already.
   for (const { row } of known)
-    if (!failed.has(row.id)) tally[differing.has(row.id) ? 'updated' : 'unchanged']++;
+    if (!failed.has(row.id)) counts[differing.has(row.id) ? 'updated' : 'unchanged']++;
   if (denied.length > 0) await mirror.noteDenied(kind, denied);
   // They may be gone from the list as well, which the next run reads as far as it goes to find out.
   if (absent.length > 0 && kind.table === 'DttSession') await mirror.setSessionsComplete(false);
   for (const id of absent) failed.add(id);
-  tally.skipped += absent.length;
+  counts.skipped += absent.length;
   for (const id of denied) current.onDenied(`${kind.item}${id}`);
 }
 
@@ -302,14 +302,14 @@ type Identified = Item & { readonly id: number };
 
 /** The ids of those items that may be otherwise here: what a list leaves out of the others is not asked for again and again. */
 async function findUnclear(current: Pull, items: readonly Identified[]): Promise<number[]> {
-  const { kind, mirror, full, tally } = current;
-  const glimpsed = items.flatMap(({ item }) => kind.glimpse?.safeParse(item).data ?? []);
+  const { kind, mirror, full, counts } = current;
+  const glimpsed = items.flatMap(({ item }) => kind.partialRecord?.safeParse(item).data ?? []);
   // What is active may change in what the list leaves out.
   const settled = full ? [] : glimpsed.filter(({ row }) => !row.isActive);
   const differing = await mirror.differing(kind, settled);
   const same = new Set(settled.map(({ row }) => row.id).filter((id) => !differing.has(id)));
-  tally.fetched += same.size;
-  tally.unchanged += same.size;
+  counts.fetched += same.size;
+  counts.unchanged += same.size;
   return items.map(({ id }) => id).filter((id) => !same.has(id));
 }
 
@@ -319,21 +319,21 @@ async function fetchAndWrite(
   records: readonly MirrorRecord[],
   ids: readonly number[],
 ): Promise<number[]> {
-  const { kind, mirror, tally, signal, onAdvanced } = current;
-  tally.fetched += records.length;
+  const { kind, mirror, counts, signal, onAdvanced } = current;
+  counts.fetched += records.length;
   const fetchAndCount = async (id: number) => {
     const record = await fetchOne(current, id);
-    if (typeof record === 'object') tally.fetched++;
+    if (typeof record === 'object') counts.fetched++;
     if (record !== 'missing') onAdvanced();
     return record;
   };
   const fetched = await pMap(ids, fetchAndCount, { concurrency, signal });
   const onRejected = ({ row }: MirrorRecord, why: string) => {
-    tally.skipped++;
+    counts.skipped++;
     current.onSkipped(`${kind.item}${row.id}`, why);
   };
   const found = fetched.filter((record) => typeof record === 'object');
-  add(tally, await mirror.write(kind, [...records, ...found], onRejected));
+  addWriteCounts(counts, await mirror.write(kind, [...records, ...found], onRejected));
   onAdvanced();
   return ids.filter((_id, index) => fetched[index] === 'missing');
 }
@@ -351,13 +351,13 @@ async function fetchOne(current: Pull, id: number): Promise<MirrorRecord | 'miss
   return undefined;
 }
 
-const lackingOf = (current: Pull): Lacking => ({ ...current, fetch: (id) => fetchOne(current, id) });
+const lackingOf = (current: Pull): PulledList => ({ ...current, fetch: (id) => fetchOne(current, id) });
 
 function tellOf({ kind, onAltered }: Pull, { row, notes }: MirrorRecord): void {
   for (const note of notes) onAltered(`${kind.item}${row.id}`, note);
 }
 
 function skip(current: Pull, where: string, why: string): void {
-  current.tally.skipped++;
+  current.counts.skipped++;
   current.onSkipped(where, why);
 }

@@ -5,8 +5,8 @@ import type { Account, Named } from './account.ts';
 import { recordId } from './fields.ts';
 import type { Mirror } from './mirror.ts';
 import { type PullContext, type PullOptions, pull, pullPending } from './pull.ts';
+import { addWriteCounts, emptyRecordCounts, type RecordCounts } from './recordCounts.ts';
 import { type Kind, kindsOf } from './records.ts';
-import { add, emptyTally, type Tally } from './tally.ts';
 import { getOptional, type Upstream } from './upstream.ts';
 
 /** How many bad records, and how many bad values, are reported one by one. */
@@ -29,7 +29,7 @@ export type Part = (typeof allParts)[number];
 export interface SyncListener {
   /** @param expected how many there may be in the end, where there is an idea of it. */
   advanced?(kind: string, fetched: number, expected?: number): void;
-  finished?(kind: string, tally: Tally): void;
+  finished?(kind: string, counts: RecordCounts): void;
 }
 
 export interface PullAccountOptions {
@@ -48,22 +48,22 @@ export interface PullAccountOptions {
 }
 
 /** What a run has done so far, for its steps to go on counting. */
-export interface Progress {
-  readonly tallies: Map<string, Tally>;
+export interface RunProgress {
+  readonly countsByKind: Map<string, RecordCounts>;
   readonly notes: ReturnType<typeof createNotes>;
   /** As in `PullOptions`, by the names of the kinds. */
   readonly fresh: Map<string, Set<number>>;
 }
 
-export const createProgress = (): Progress => ({
-  tallies: new Map(),
+export const createProgress = (): RunProgress => ({
+  countsByKind: new Map(),
   notes: createNotes(),
   fresh: new Map(),
 });
 
 export interface Pulled {
   /** By the names of the kinds. */
-  readonly tallies: ReadonlyMap<string, Tally>;
+  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
   /** What was left out and why: operations that the upstream does not offer, and the first few bad records. */
   readonly notes: readonly string[];
   /** How many records were skipped, of all kinds together. */
@@ -79,7 +79,7 @@ interface Run {
   readonly kinds: ReturnType<typeof kindsOf>;
   readonly named: Named;
   readonly listener: SyncListener | undefined;
-  readonly tallyOf: (name: string) => Tally;
+  readonly countsOf: (name: string) => RecordCounts;
   readonly freshOf: (name: string) => Set<number>;
 }
 
@@ -124,7 +124,7 @@ export async function pullDetails(
   for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) {
     const failed = getOrAdd(options.unreadable ?? new Map<string, Set<number>>(), kind.name, () => new Set());
     await pullPending(run.context, kind, countingOf(run, kind), failed);
-    run.listener?.finished?.(kind.name, run.tallyOf(kind.name));
+    run.listener?.finished?.(kind.name, run.countsOf(kind.name));
   }
   return pulledOf(progress);
 }
@@ -133,7 +133,7 @@ function createRun(
   { upstream, full = false, named = {}, signal, listener, mayDeny }: PullAccountOptions,
   mirror: Mirror,
   account: Account,
-  { tallies, notes, fresh }: Progress,
+  { countsByKind, notes, fresh }: RunProgress,
 ): Run {
   const { onAbsent, onSkipped, onDenied, onAltered } = notes;
   return {
@@ -152,7 +152,7 @@ function createRun(
     kinds: kindsOf(account.id),
     named,
     listener,
-    tallyOf: (name) => getOrAdd(tallies, name, emptyTally),
+    countsOf: (name) => getOrAdd(countsByKind, name, emptyRecordCounts),
     freshOf: (name) => getOrAdd(fresh, name, () => new Set()),
   };
 }
@@ -163,10 +163,10 @@ function getOrAdd<Value>(map: Map<string, Value>, name: string, create: () => Va
   return value;
 }
 
-const pulledOf = ({ tallies, notes }: Progress): Pulled => ({
-  tallies,
+const pulledOf = ({ countsByKind, notes }: RunProgress): Pulled => ({
+  countsByKind,
   notes: notes.all(),
-  skipped: [...tallies.values()].reduce((sum, { skipped }) => sum + skipped, 0),
+  skipped: [...countsByKind.values()].reduce((sum, { skipped }) => sum + skipped, 0),
 });
 
 /** Collects what was left out, of bad records and values only the first few. */
@@ -199,11 +199,11 @@ function createNotes() {
   };
 }
 
-async function pullUser({ context, account, listener, tallyOf }: Run): Promise<void> {
-  const tally = tallyOf('user');
-  add(tally, await context.mirror.writeUser(account));
-  tally.fetched++;
-  listener?.finished?.('user', tally);
+async function pullUser({ context, account, listener, countsOf }: Run): Promise<void> {
+  const counts = countsOf('user');
+  addWriteCounts(counts, await context.mirror.writeUser(account));
+  counts.fetched++;
+  listener?.finished?.('user', counts);
 }
 
 /** Templates, and which of them is the active one. */
@@ -283,26 +283,26 @@ async function pullSessions(run: Run): Promise<void> {
 async function pullKind(
   run: Run,
   kind: Kind,
-  options: Omit<PullOptions, 'tally' | 'fresh' | 'onAdvanced'> = {},
+  options: Omit<PullOptions, 'counts' | 'fresh' | 'onAdvanced'> = {},
 ): Promise<boolean> {
   const counting = countingOf(run, kind);
   const isWhole = await pull(run.context, kind, { ...options, ...counting });
   // The details are a part of it as well.
-  if (!kind.summary) run.listener?.finished?.(kind.name, counting.tally);
+  if (!kind.summary) run.listener?.finished?.(kind.name, counting.counts);
   return isWhole;
 }
 
-function countingOf({ account, kinds, listener, tallyOf, freshOf }: Run, { name }: Kind) {
-  const tally = tallyOf(name);
+function countingOf({ account, kinds, listener, countsOf, freshOf }: Run, { name }: Kind) {
+  const counts = countsOf(name);
   const expected = name === kinds.dttSessions.name ? (account.dttTotalSessions ?? undefined) : undefined;
-  const onAdvanced = () => listener?.advanced?.(name, tally.fetched, expected);
-  return { tally, fresh: freshOf(name), onAdvanced };
+  const onAdvanced = () => listener?.advanced?.(name, counts.fetched, expected);
+  return { counts, fresh: freshOf(name), onAdvanced };
 }
 
 /** Makes a change count that no record of its own stands for, unless it came along with one that changed. */
-function countChange({ tallyOf }: Run, { name }: Kind): void {
-  const tally = tallyOf(name);
-  if (tally.unchanged === 0 || tally.created + tally.updated > 0) return;
-  tally.unchanged--;
-  tally.updated++;
+function countChange({ countsOf }: Run, { name }: Kind): void {
+  const counts = countsOf(name);
+  if (counts.unchanged === 0 || counts.created + counts.updated > 0) return;
+  counts.unchanged--;
+  counts.updated++;
 }

@@ -9,6 +9,7 @@ import {
   amount,
   count,
   duration,
+  type InvalidValue,
   instant,
   int,
   known,
@@ -18,9 +19,8 @@ import {
   numeric,
   percent,
   recordId,
-  type Senseless,
+  replaceInvalid,
   segments,
-  settle,
   text,
   titleOf,
 } from './fields.ts';
@@ -40,7 +40,7 @@ export interface MirrorRecord {
 }
 
 /** A row as it was read, in which there may be values that make no sense. */
-type ReadRow = { id: number } & Record<string, Value | Senseless>;
+type ReadRow = { id: number } & Record<string, Value | InvalidValue>;
 
 /**
  * @param part what the upstream calls the rows that belong to the record.
@@ -52,9 +52,9 @@ function toRecord(
   part = '',
   notes: readonly string[] = [],
 ): MirrorRecord {
-  const whole = settle(read);
+  const whole = replaceInvalid(read);
   if (!children) return { row: whole.row, notes: [...notes, ...whole.notes] };
-  const parts = children.map((child) => settle(child, `${part} ${child.id}, `));
+  const parts = children.map((child) => replaceInvalid(child, `${part} ${child.id}, `));
   return {
     row: whole.row,
     children: parts.map(({ row }) => row),
@@ -77,7 +77,7 @@ export interface Kind {
   /** Where the rows that belong to its records go, and the column that says to which one. */
   readonly children?: { readonly table: string; readonly parent: string };
   /** Columns that are null, rather than what they are by default, as long as the upstream has not told them. */
-  readonly untold?: readonly string[];
+  readonly nullUntilKnown?: readonly string[];
   /** Path of the list. */
   readonly list: string;
   /** Whether the list is documented, so that every upstream has it. */
@@ -87,7 +87,7 @@ export interface Kind {
   /** How a record reads in a list that leaves out fields, which only the record by id has. */
   readonly summary?: z.ZodType<MirrorRecord>;
   /** How a record reads in a list that leaves out whatever it likes: enough to tell whether it has changed. */
-  readonly glimpse?: z.ZodType<MirrorRecord>;
+  readonly partialRecord?: z.ZodType<MirrorRecord>;
   /** How a record reads by its id, and in a list that leaves out nothing. */
   readonly record: z.ZodType<MirrorRecord>;
 }
@@ -220,7 +220,7 @@ type OwnerId = z.ZodType<number>;
 const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
-  untold: ['createdDate', 'apiHits'],
+  nullUntilKnown: ['createdDate', 'apiHits'],
   list: '/dtt',
   documented: true,
   item: '/dtt/',
@@ -306,12 +306,12 @@ const lockSessionFields = {
 const lockSessions = (ownerId: OwnerId): Kind => ({
   name: 'lock sessions',
   table: 'LockSession',
-  untold: ['createdAt'],
+  nullUntilKnown: ['createdAt'],
   children: { table: 'LockSegment', parent: 'sessionId' },
   list: '/lkbx/sessions',
   documented: false,
   item: '/lkbx/sessions/',
-  glimpse: z
+  partialRecord: z
     .object(lockSessionFields)
     .partial()
     .required({ id: true })

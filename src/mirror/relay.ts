@@ -75,7 +75,7 @@ export interface RelayOptions {
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
 
 /** Where a target leads to: always below the base. */
-function placeOf(base: string, target: string): URL | undefined {
+function upstreamUrlFor(base: string, target: string): URL | undefined {
   const [path = ''] = target.split('?', 1);
   const address = base + target.slice(restPath.length);
   return upwards.test(path) || !URL.canParse(address) ? undefined : new URL(address);
@@ -91,7 +91,7 @@ export async function relay(
   exchange.operation = 'relayed';
   // That of what is here.
   delete exchange.headers.Age;
-  const place = placeOf(base, target);
+  const place = upstreamUrlFor(base, target);
   if (!place) return restErrorResponse(404, messages.notFound);
   if (!methods.has(method))
     return restErrorResponse(405, messages.methodNotAllowed, { Allow: [...methods].join(', ') });

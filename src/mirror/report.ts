@@ -8,10 +8,10 @@ import type { SyncReport } from './sync.ts';
 const columns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
 
 /** A table of all kinds of records, one line each. */
-export function reportTable({ tallies }: SyncReport): string {
+export function reportTable({ countsByKind }: SyncReport): string {
   const lines = [
     ['', ...columns],
-    ...[...tallies].map(([name, tally]) => [name, ...columns.map((column) => String(tally[column]))]),
+    ...[...countsByKind].map(([name, counts]) => [name, ...columns.map((column) => String(counts[column]))]),
   ];
   const widths = ['', ...columns].map((_, index) =>
     Math.max(...lines.map((line) => line[index]?.length ?? 0)),
@@ -22,11 +22,11 @@ export function reportTable({ tallies }: SyncReport): string {
 }
 
 /** What has changed, such as `DTT sessions: 2 created`, or undefined if nothing has. */
-export function describeChanges({ tallies }: SyncReport): string | undefined {
-  const changes = [...tallies].flatMap(([name, tally]) => {
+export function describeChanges({ countsByKind }: SyncReport): string | undefined {
+  const changes = [...countsByKind].flatMap(([name, counts]) => {
     const parts = (['created', 'updated', 'gone'] as const)
-      .filter((change) => tally[change] > 0)
-      .map((change) => `${tally[change]} ${change}`);
+      .filter((change) => counts[change] > 0)
+      .map((change) => `${counts[change]} ${change}`);
     return parts.length > 0 ? [`${name}: ${parts.join(', ')}`] : [];
   });
   return changes.length > 0 ? changes.join('; ') : undefined;

@@ -66,20 +66,20 @@ async function findDifferingParents(
 
 /**
  * Adds rows, or changes those that are there.
- * @param untold columns that are null in new rows that do not have them.
+ * @param nullUntilKnown columns that are null in new rows that do not have them.
  */
 export async function upsert(
   client: pg.PoolClient,
   table: string,
   rows: readonly Row[],
-  untold: readonly string[] = [],
+  nullUntilKnown: readonly string[] = [],
 ): Promise<void> {
   for (const [columns, group] of groupByColumns(rows)) {
     const changes = columns
       .filter((column) => column !== 'id')
       .map((column) => `"${column}" = EXCLUDED."${column}"`);
     const onConflict = `ON CONFLICT (id) DO UPDATE SET ${changes}`;
-    await insert(client, table, group, { onConflict, untold });
+    await insert(client, table, group, { onConflict, nullUntilKnown });
   }
 }
 
@@ -88,10 +88,10 @@ export async function insert(
   client: pg.PoolClient,
   table: string,
   rows: readonly Row[],
-  { onConflict = '', untold = [] }: { onConflict?: string; untold?: readonly string[] } = {},
+  { onConflict = '', nullUntilKnown = [] }: { onConflict?: string; nullUntilKnown?: readonly string[] } = {},
 ): Promise<void> {
   if (rows.length === 0) return;
-  const columns = columnList(columnsOf(rows, untold));
+  const columns = columnList(columnsOf(rows, nullUntilKnown));
   await client.query(
     `INSERT INTO "${table}" (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::"${table}", $1) ${onConflict}`,
     [JSON.stringify(rows)],

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { atMost } from '../http/lruLimit.ts';
-import type { Account, Learn } from './account.ts';
+import type { Account, IdentifyAccount } from './account.ts';
 import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
 import { type Kind, kindsOf } from './records.ts';
@@ -17,7 +17,7 @@ export interface RunsOptions {
   readonly logger: Logger;
   /** What to do once the account is in step, for whoever reads the log. */
   readonly next: string | undefined;
-  readonly learn: Learn;
+  readonly learn: IdentifyAccount;
 }
 
 const sessions = kindsOf(0).dttSessions.name;
@@ -49,8 +49,8 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
       if (!report) return undefined;
       account = report.account;
       // What they say has ids and values in it: `dovetail sync` prints them.
-      const { requests, notes, tallies } = report;
-      leftOut.ofLists([...tallies].map(([kind, { skipped }]) => [kind, skipped]));
+      const { requests, notes, countsByKind } = report;
+      leftOut.ofLists([...countsByKind].map(([kind, { skipped }]) => [kind, skipped]));
       if (notes.length > 0) logger.debug({ notes: notes.length }, 'mirror differs');
       if (!isInStep) logger.info({ ...(next !== undefined && { next }) }, 'mirror in step');
       isInStep = true;

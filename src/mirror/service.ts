@@ -13,20 +13,19 @@ import { clientError, messages, SetupError } from '../errors.ts';
 import { type Exchange, isRead, restPath } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
-import { learnAccount, readAccount, readAccountId } from './account.ts';
+import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from './account.ts';
 import { type Accounts, createAccounts, type MirrorFigures } from './accounts.ts';
 import { activationTiming, createActivation } from './activation.ts';
-import { createDemand } from './demand.ts';
 import { readAgain } from './details.ts';
+import { createDetailsOnDemand } from './detailsOnDemand.ts';
 import { recordId } from './fields.ts';
-import { admit, type Waits } from './freshness.ts';
+import { type Waits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 import { allParts, type Part } from './pullAccount.ts';
 import { type Relay, relay } from './relay.ts';
 import { tokenStep } from './report.ts';
 import { resultWithin } from './resultWithin.ts';
-import { type Checked, type Credential, createUpstreamTokens, type UpstreamTokens } from './tokens.ts';
 import {
   createUpstream,
   Exhausted,
@@ -36,6 +35,12 @@ import {
   type Upstream,
   UpstreamError,
 } from './upstream.ts';
+import {
+  type Credential,
+  createUpstreamTokens,
+  type TokenCheck,
+  type UpstreamTokens,
+} from './upstreamTokens.ts';
 
 export interface MirrorService {
   readonly upstream: UpstreamAccount;
@@ -44,7 +49,7 @@ export interface MirrorService {
   /** Whether a token of the upstream's, which a viewer came with, still stands for them. */
   isValid(viewer: Viewer): Promise<boolean>;
   /** Lets a request through once the viewer's account is here and fresh, or responds to it. */
-  admit(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
+  waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined>;
   /** What relays a request of a viewer; undefined for one whose requests are not relayed. */
   relayFor(viewer: Viewer): Relay | undefined;
   status(): string;
@@ -114,7 +119,7 @@ export async function openMirrorService(
   const base = config.UPSTREAM_URL.replace(/\/+$/, '');
   await checkMirror(options.pool, base);
   const own = config.UPSTREAM_TOKEN;
-  const learn = own === undefined ? readAccount : learnAccount;
+  const learn = own === undefined ? identifyByUsersMe : identifyByAnyRoute;
   const accounts = createAccounts({
     ...options,
     learn,
@@ -126,7 +131,7 @@ export async function openMirrorService(
     rate: config.UPSTREAM_RATE,
     // Clients of the one account need tokens of the gateway's own.
     next: own === undefined ? undefined : tokenStep('your_name', config),
-    onSaid: (credential, said) => tokens?.tell(credential, said),
+    onTokenStatus: (credential, said) => tokens?.tell(credential, said),
   });
   const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
   const waits = { ...usualWaits, ...options.waits };
@@ -140,7 +145,7 @@ export async function openMirrorService(
     timing: { ...activationTiming, ...timing },
   };
   const tokens = own === undefined ? openTokens(parts, idle) : undefined;
-  const following = own === undefined ? undefined : followOwn(parts, own);
+  const following = own === undefined ? undefined : mirrorConfiguredAccount(parts, own);
   const relayFor = createRelays(parts, tokens);
   return {
     tokens,
@@ -152,9 +157,9 @@ export async function openMirrorService(
       accounts.enter(viewer.id).touch();
       return true;
     },
-    admit: async (exchange, viewer) => {
+    waitUntilFresh: async (exchange, viewer) => {
       const account = await accounts.of(viewer.id);
-      return account && admit(exchange, account, { waits, relay: relayFor(viewer) });
+      return account && waitUntilFresh(exchange, account, { waits, relay: relayFor(viewer) });
     },
     status: accounts.status,
     figures: accounts.figures,
@@ -167,7 +172,7 @@ export async function openMirrorService(
 }
 
 /** Mirrors the account of the one token that the settings name, once the upstream says whose it is. */
-function followOwn({ accounts, check, config }: Parts, token: string) {
+function mirrorConfiguredAccount({ accounts, check, config }: Parts, token: string) {
   const end = new AbortController();
   const { signal } = end;
   const following = (async () => {
@@ -230,14 +235,14 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
     if (!credential) return undefined;
     return async (exchange) => {
       const account = accounts.enter(viewer.id);
-      const { budget, standing } = account;
+      const { budget, freshness } = account;
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
       if (response.status === 401) tokens?.tell(credential, 'doubtful');
       // What was refused in so many words has changed nothing.
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
-        standing.noteWrite();
+        freshness.noteWrite();
         await resultWithin(
           waits.write,
           readBack(parts, account, credential, exchange, response.status < 300),
@@ -297,16 +302,18 @@ function createUpstreamAccount(
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
         : clientError('BAD_GATEWAY', messages.upstreamUnusable),
     }),
-    fetchDetails: createDemand({ pool, logger, upstreamFor }),
+    fetchDetails: createDetailsOnDemand({ pool, logger, upstreamFor }),
   };
 }
 
 /** Asks the upstream whose token it is. @param userId whose it was, if it was anybody's. */
-type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<Checked>;
+type Check = (token: string, userId?: number, signal?: AbortSignal) => Promise<TokenCheck>;
 
 function createCheck(base: string, accounts: Accounts, isStrict: boolean, timing: Partial<Timing>): Check {
   const idOf = async (upstream: Upstream, signal: AbortSignal | undefined) =>
-    isStrict ? readAccountId(upstream, signal) : (await learnAccount(upstream, undefined, signal)).row.id;
+    isStrict
+      ? readAccountId(upstream, signal)
+      : (await identifyByAnyRoute(upstream, undefined, signal)).row.id;
   return async (token, userId, signal) => {
     // Not held up by the budget, which would leave a token that was revoked to those who spend it.
     if (userId !== undefined) accounts.enter(userId).budget.note();

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Account, type Learn, learnAccount } from './account.ts';
+import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import {
   anotherAccount,
   type Confirm,
@@ -14,11 +14,11 @@ import { TakenOver } from './lease.ts';
 import { openMirror } from './mirror.ts';
 import {
   createProgress,
-  type Progress,
   type PullAccountOptions,
   type Pulled,
   pullDetails,
   pullLists,
+  type RunProgress,
 } from './pullAccount.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
@@ -27,7 +27,7 @@ export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   /** Whose account it has to be, if that is known. */
   readonly userId?: number;
   /** How it is found out whose account it is, if not by whichever operation tells. */
-  readonly learn?: Learn;
+  readonly learn?: IdentifyAccount;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
   /** As in `OpenMirrorOptions`. */
@@ -46,7 +46,7 @@ export interface SyncReport extends Pulled {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, named, lease, learn = learnAccount } = options;
+  const { pool, upstream, named, lease, learn = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
   const began = new Date();
   // The first failure ends the run, and with it the other requests under way.
@@ -85,7 +85,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
 
 /** Reads the details that are still to be read of an account whose lists are here, unless another run is under way. */
 export async function syncDetails(
-  options: Omit<DetailsOptions, 'confirm'> & { readonly learn: Learn },
+  options: Omit<DetailsOptions, 'confirm'> & { readonly learn: IdentifyAccount },
 ): Promise<void> {
   const { upstream, account, learn } = options;
   const end = new AbortController();
@@ -111,7 +111,7 @@ interface DetailsOptions extends PullAccountOptions {
 const pollInterval = 1_000;
 
 /** Reads details until there are none to be read, whoever reads some of them. */
-async function readAllDetails(options: DetailsOptions, progress: Progress): Promise<Pulled> {
+async function readAllDetails(options: DetailsOptions, progress: RunProgress): Promise<Pulled> {
   for (;;) {
     const pulled = await readDetails(options, progress);
     if (pulled) return pulled;
@@ -120,7 +120,7 @@ async function readAllDetails(options: DetailsOptions, progress: Progress): Prom
 }
 
 /** Reads details; undefined if another run is under way, or was given way to. */
-async function readDetails(options: DetailsOptions, progress?: Progress): Promise<Pulled | undefined> {
+async function readDetails(options: DetailsOptions, progress?: RunProgress): Promise<Pulled | undefined> {
   const { pool, upstream, account, confirm, lease } = options;
   const purpose = 'details';
   const mirror = await openMirror({ pool, source: upstream.base, account, purpose, ...(lease && { lease }) });

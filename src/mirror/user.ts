@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { count, int, known, name, recordId, text, username } from './fields.ts';
 
-/** As `untold` of a kind. When the next template is chosen, no upstream tells. */
-export const untoldOfUser = [
+/** As `nullUntilKnown` of a kind. When the next template is chosen, no upstream tells. */
+export const userNullUntilKnown = [
   'accountType',
   'subscriptionTier',
   'league',

@@ -3,11 +3,11 @@
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { addImports, inLibrary, removeTemplates, takeTemplates, withOwners } from './library.ts';
+import { addWriteCounts, type WriteCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { dereference, refer, withReferences } from './references.ts';
 import { findDiffering, insert, upsert } from './rows.ts';
-import { add, type Counts } from './tally.ts';
-import { takeTurn } from './turn.ts';
+import { acquireSharedLock } from './sharedLock.ts';
 import { type Versions, withoutOutdated } from './versions.ts';
 
 /** Told of each record that the database does not take, with the reason. */
@@ -23,7 +23,7 @@ export const transactionOn =
 
 /** What writing has come to. */
 interface Written {
-  readonly counts: Counts;
+  readonly counts: WriteCounts;
   /** Those that the account cannot have, with the reason. */
   readonly rejected: readonly { readonly record: MirrorRecord; readonly reason: string }[];
 }
@@ -42,7 +42,7 @@ export async function writeRecords(
   accountId: number,
   onRejected: OnRejected,
   asked?: Versions,
-): Promise<Counts> {
+): Promise<WriteCounts> {
   if (records.length === 0) return nothing;
   try {
     const { counts, rejected } = await transaction((client) =>
@@ -60,7 +60,7 @@ export async function writeRecords(
   }
   const total = { ...nothing };
   for (const record of records) {
-    add(total, await writeRecords(transaction, kind, [record], accountId, onRejected, asked));
+    addWriteCounts(total, await writeRecords(transaction, kind, [record], accountId, onRejected, asked));
   }
   return total;
 }
@@ -78,7 +78,7 @@ async function replaceRecords(
   asked: Versions | undefined,
 ): Promise<Written> {
   const { table } = kind;
-  if (table === 'DttTemplate') await takeTurn(client);
+  if (table === 'DttTemplate') await acquireSharedLock(client);
   const claimed = await claim(client, kind, given, accountId);
   const { known } = claimed;
   const records = await asWritten(client, kind, claimed.records, accountId);
@@ -161,13 +161,13 @@ async function claim(
 /** Adds rows or changes them, with the rows that belong to them. */
 async function replaceRows(
   client: pg.PoolClient,
-  { table, children, untold }: Kind,
+  { table, children, nullUntilKnown }: Kind,
   changed: readonly MirrorRecord[],
   accountId: number,
 ): Promise<void> {
   const rows = changed.map(({ row }) => row);
   if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
-  await upsert(client, table, rows, untold);
+  await upsert(client, table, rows, nullUntilKnown);
   // What a record does not say of its children leaves them as they are.
   const parents = changed.filter((record) => record.children !== undefined);
   if (!children || parents.length === 0) return;
@@ -207,7 +207,7 @@ export async function removeRecords(
   accountId: number,
 ): Promise<void> {
   if (table !== 'DttTemplate') return removeRows(client, table, ids, accountId);
-  await takeTurn(client);
+  await acquireSharedLock(client);
   await removeTemplates(client, ids, accountId);
 }
 

@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { textResponse } from '../http/response.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { largeResponse } from './large.ts';
 import { type PageHandler, pageResponse } from './page.ts';
+import { staticResponse } from './staticResponse.ts';
 
 /** Where the build puts it; seen from `src` as well as from `dist`. */
 const folder = new URL('../../dist/console/', import.meta.url);
@@ -50,7 +50,7 @@ export function createConsole({ demoTokenFor, hasGraphiql }: ConsoleOptions): Pa
     const demoToken = demoTokenFor(request);
     let page = pages.get(demoToken);
     if (!page) {
-      page = largeResponse(() => render(demoToken, hasGraphiql), 'Accept-Encoding, Host');
+      page = staticResponse(() => render(demoToken, hasGraphiql), 'Accept-Encoding, Host');
       pages.set(demoToken, page);
     }
     return page(exchange);
@@ -69,7 +69,7 @@ async function render(demoToken: string | undefined, hasGraphiql: boolean) {
 }
 
 function file(name: string): PageHandler {
-  return largeResponse(
+  return staticResponse(
     async () => {
       const body = await readFile(new URL(`assets/${name}`, folder));
       const headers = {

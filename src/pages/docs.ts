@@ -8,8 +8,8 @@ import { routes } from '../rest/routes.ts';
 import { schema } from '../schema/schema.ts';
 import { release } from '../version.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { largeResponse } from './large.ts';
 import { type PageHandler, pageResponse } from './page.ts';
+import { staticResponse } from './staticResponse.ts';
 
 /** The path of the document. */
 const documentPath = '/openapi.json';
@@ -51,7 +51,7 @@ const files: ReadonlyMap<string, PageHandler> = new Map(
 );
 
 function file(type: string, read: () => Promise<string>): PageHandler {
-  return largeResponse(async () => {
+  return staticResponse(async () => {
     const body = Buffer.from(await read());
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
     return { status: 200, headers, body };

@@ -6,8 +6,8 @@ import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { homePage } from './home.ts';
-import { largeResponse } from './large.ts';
 import type { PageHandler } from './page.ts';
+import { staticResponse } from './staticResponse.ts';
 
 export interface PagesOptions {
   readonly config: Pick<
@@ -45,7 +45,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
     pages.set('/openapi.json', docs).set('/docs', docs);
     pages.set(
       '/schema.graphql',
-      largeResponse(async () => textResponse(200, printedSchema())),
+      staticResponse(async () => textResponse(200, printedSchema())),
     );
   }
 

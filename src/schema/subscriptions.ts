@@ -5,30 +5,30 @@ import type { Viewer, Viewers } from '../auth/viewer.ts';
 import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/feed/changeFeed.ts';
 
 /** Who is told of a viewer's changes. */
-export interface Follower {
+export interface ViewerObserver {
   /** Called once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
   changed(): void;
   /** Called when the viewer's token is revoked, once and at last. */
   ended(): void;
 }
 
-export interface Following {
+export interface ViewerWatch {
   /**
    * Whether the token is known to be valid. While it is not, nothing may be delivered, not even what was read before;
    * `changed` is called when it is again.
    */
   readonly isTrusted: boolean;
   /** Must be called where something may have been missed: has the token looked up, and `changed` called. */
-  distrust(): void;
+  recheckToken(): void;
   /** Must be told how resolving went: what failed is to be resolved again, although nothing has changed. */
-  resolved(hasFailed: boolean): void;
+  noteResult(hasFailed: boolean): void;
   /** Must be called when the follower leaves. */
   stop(): void;
 }
 
-export type Follow = (viewer: Viewer, follower: Follower) => Following;
+export type WatchViewer = (viewer: Viewer, follower: ViewerObserver) => ViewerWatch;
 
-export interface FollowOptions {
+export interface WatchViewerOptions {
   readonly feed: ChangeFeed;
   readonly viewers: Pick<Viewers, 'isValid'>;
   /** How often, in seconds, the token is looked up again, whatever the feed says. */
@@ -41,7 +41,12 @@ export interface FollowOptions {
 const longestDelay = 30_000;
 
 /** Follows the changes of viewers, each until their token is revoked or the follower leaves. */
-export function createFollow({ feed, viewers, maxAge, retryDelay = 1_000 }: FollowOptions): Follow {
+export function createWatchViewer({
+  feed,
+  viewers,
+  maxAge,
+  retryDelay = 1_000,
+}: WatchViewerOptions): WatchViewer {
   return (viewer, { changed, ended }) => {
     const leaving = new AbortController();
     const { signal } = leaving;
@@ -83,8 +88,8 @@ export function createFollow({ feed, viewers, maxAge, retryDelay = 1_000 }: Foll
       get isTrusted() {
         return token.isTrusted;
       },
-      distrust: token.doubt,
-      resolved: retry.resolved,
+      recheckToken: token.doubt,
+      noteResult: retry.resolved,
       stop,
     };
   };

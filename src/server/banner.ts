@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config.ts';
-import { placeText } from '../database/connection/hosts.ts';
+import { hostPortText } from '../database/connection/hosts.ts';
 import { hostsOf, withPlainSslMode } from '../databaseUrl.ts';
 import { withoutPassword } from '../errors.ts';
 import { isEverywhere } from '../http/origin.ts';
@@ -62,7 +62,7 @@ function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
   // As they are read for connections, with what the URL leaves to the environment.
   const clients = urls.map((connectionString) => new pg.Client({ connectionString }));
   const [name] = clients.map(({ database, user }) => database ?? user ?? '');
-  return printable(`${name} on ${clients.map(placeText).join(', ')}`);
+  return printable(`${name} on ${clients.map(hostPortText).join(', ')}`);
 }
 
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');

@@ -6,8 +6,8 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config.ts';
-import { placeText } from '../database/connection/hosts.ts';
-import { type Bounds, type Database, type FeedChoice, openDatabase } from '../database/database.ts';
+import { hostPortText } from '../database/connection/hosts.ts';
+import { type Database, type FeedChoice, openDatabase, type PoolLimits } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
@@ -20,7 +20,7 @@ import { createLogger } from '../telemetry/log.ts';
 import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
 import { release } from '../version.ts';
-import { loadAdditions } from './additions.ts';
+import { loadOptionalFeatures } from './optionalFeatures.ts';
 import { createGatewayServer } from './pipeline.ts';
 
 export interface Gateway {
@@ -93,12 +93,12 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
     demoToken,
     closing: closing.signal,
     mirror,
-    additions: await loadAdditions(config),
+    additions: await loadOptionalFeatures(config),
     replicas,
   });
   const url = await listen(server, config, 'PORT');
   parts.add({ close: () => closeServer(server, closing) });
-  parts.add(outliveStrays(logger));
+  parts.add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
   return {
     url,
@@ -119,7 +119,7 @@ async function openParts(config: Config, parts: Parts, times: Times): Promise<Ga
  * Logs a promise that is rejected and that nobody waits for. By itself Node would end the process, and with it what everybody
  * else is waiting for.
  */
-function outliveStrays(logger: Logger): Part {
+function logUnhandledRejections(logger: Logger): Part {
   const log = (error: unknown) =>
     logger.error({ err: error }, 'a promise was rejected that nobody waited for');
   process.on('unhandledRejection', log);
@@ -128,15 +128,15 @@ function outliveStrays(logger: Logger): Part {
 
 function logMoves({ hosts }: Database, logger: Logger): void {
   hosts?.onMoved((place) =>
-    logger.warn({ host: placeText(place) }, 'another server of the database has taken over'),
+    logger.warn({ host: hostPortText(place) }, 'another server of the database has taken over'),
   );
 }
 
 function feedChoice({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice {
   return {
     wanted,
-    chosen: ({ way, why }) =>
-      logger.info({ feed: way, ...(why !== undefined && { why }) }, 'changes are announced'),
+    chosen: ({ mode, why }) =>
+      logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
   };
 }
 
@@ -217,7 +217,7 @@ async function openStandbys(
     bounds,
     feed,
     logger,
-  }: { database: Database; bounds: Bounds; feed: ChangeFeed; logger: Logger },
+  }: { database: Database; bounds: PoolLimits; feed: ChangeFeed; logger: Logger },
   parts: Parts,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
  * The way of every request. Each step has its file: shed early (`shedding.ts`), identify, CORS, authenticate and rate
- * limit (`entry.ts`), what a mirror and positions want (`createReady`), read, then cached response, shed load and run
+ * limit (`access.ts`), what a mirror and positions want (`createReady`), read, then cached response, shed load and run
  * (`tasks.ts`), compress and send (`serve`), log (`createListener`). What handles a request makes a response, and never
  * sends one. An operation that comes through a socket goes the same way (`transportOperations.ts`).
  */
@@ -16,9 +16,9 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas/replicas.ts';
 import { longestConnecting } from '../database/session.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createPerUser, type PerUser } from '../graphql/perUser.ts';
 import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
+import { createUserQuota, type UserQuota } from '../graphql/userQuota.ts';
 import { formFor, streamFor } from '../http/compression.ts';
 import { type Cors, createCors, mcpHeaders, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
@@ -43,18 +43,18 @@ import { createDemoTokenFor } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { createContext } from '../schema/context.ts';
-import { createFollow } from '../schema/subscriptions.ts';
+import { createWatchViewer } from '../schema/subscriptions.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { createRequestLog } from '../telemetry/requestLog.ts';
-import type { Additions } from './additions.ts';
-import { runBatch } from './batch.ts';
-import { createEntry, type Entered, rateKeyOf } from './entry.ts';
-import { createIdentification, type Shed } from './identification.ts';
+import { type Access, createAccess, rateKeyOf } from './access.ts';
+import { createAuthentication, type Shed } from './authentication.ts';
+import { runBatch } from './batchRunner.ts';
 import { createInnerRunner, outcomeOf } from './innerRequests.ts';
+import type { OptionalFeatures } from './optionalFeatures.ts';
 import { createPositions, type Positions } from './positions.ts';
 import { createReadiness } from './readiness.ts';
 import { createShedding } from './shedding.ts';
-import { createTaskRunner } from './tasks.ts';
+import { createTaskRunner } from './taskRunner.ts';
 import { createOpenOperation, createOperations, type OpenOperation } from './transportOperations.ts';
 import { createUpgrades } from './upgrades.ts';
 
@@ -79,7 +79,7 @@ export interface ServerOptions {
   /** For a database that mirrors accounts. */
   mirror?: MirrorService | undefined;
   /** What only some gateways have. */
-  additions?: Additions | undefined;
+  additions?: OptionalFeatures | undefined;
   /** For a database that has standbys to read from. */
   replicas?: Replicas | undefined;
 }
@@ -88,12 +88,12 @@ export interface Pipeline {
   /** Makes of a request what the client gets. */
   respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
   /** Says who asks, and counts that they did; or responds to who may not go on. */
-  enter(exchange: Exchange): Entered | Promise<Entered>;
+  authorize(exchange: Exchange): Access | Promise<Access>;
   /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
   watch(viewer: Viewer, onEnded: () => void): () => void;
   readonly cors: Cors;
   /** The WebSockets and event streams that each user has. */
-  readonly places: PerUser;
+  readonly places: UserQuota;
 }
 
 export function createGatewayServer(options: ServerOptions): Server {
@@ -170,20 +170,20 @@ function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines
 
 function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed): Pipeline {
   const { config, database, feed, logger, mirror } = options;
-  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, options.replicas?.changed);
+  const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, options.replicas?.noteChange);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
   const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
     methods,
     headers: config.MCP === 'off' ? [] : mcpHeaders,
   });
   const limitRate = createRateLimits(config, database);
-  const identify = createIdentification({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
-  const places = createPerUser(config.MAX_CONNECTIONS);
+  const identify = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
+  const places = createUserQuota(config.MAX_CONNECTIONS);
   const { page, graphql, rest, watch, persistedFile } = createHandlers(options, { viewers, places, open });
   const { runTask, ready } = createRunning(options, shed);
   const run = createInnerRunner({ graphql, rest, runTask });
   const mcp = options.additions?.createMcp?.({ config, persistedFile, run });
-  const enter = createEntry({ identify, limitRate });
+  const authorize = createAccess({ identify, limitRate });
 
   // Only what is not there is waited for: each wait takes about as long as to look a cached response up.
   async function respond(exchange: Exchange): ReturnType<Pipeline['respond']> {
@@ -194,9 +194,9 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
     const isGraphiql = endpoint === 'graphql' && config.GRAPHIQL === 'on' && asksForPage(exchange);
     const preflight = isGraphiql ? undefined : cors.respond(exchange);
     if (preflight) return preflight;
-    const foreign = endpoint === 'mcp' ? cors.refusePage(exchange) : undefined;
+    const foreign = endpoint === 'mcp' ? cors.rejectForeignPage(exchange) : undefined;
     if (foreign) return foreign;
-    const entering = enter(exchange);
+    const entering = authorize(exchange);
     const entered = entering instanceof Promise ? await entering : entering;
     if ('status' in entered) return entered;
     const { viewer } = entered;
@@ -225,7 +225,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
       : runTask(exchange, viewer, task);
   }
 
-  return { respond, enter, watch, cors, places };
+  return { respond, authorize, watch, cors, places };
 }
 
 /** What is to be told of a viewer whose data has changed. */
@@ -233,7 +233,7 @@ function createOnChanged({ responseCache, replicas }: ServerOptions): (viewerId:
   if (!replicas) return responseCache.invalidate;
   return (viewerId) => {
     responseCache.invalidate(viewerId);
-    replicas.changed(viewerId);
+    replicas.noteChange(viewerId);
   };
 }
 
@@ -252,7 +252,7 @@ function createRunning(options: ServerOptions, shed: Shed) {
 function createReady(mirror: MirrorService | undefined, positions: Positions | undefined) {
   return (exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined => {
     const receive = () => positions?.receive(exchange, viewer);
-    return mirror ? mirror.admit(exchange, viewer).then((early) => early ?? receive()) : receive();
+    return mirror ? mirror.waitUntilFresh(exchange, viewer).then((early) => early ?? receive()) : receive();
   };
 }
 
@@ -268,7 +268,7 @@ function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
 
 interface HandlersOptions {
   readonly viewers: Viewers;
-  readonly places: PerUser;
+  readonly places: UserQuota;
   readonly open: OpenOperation;
 }
 
@@ -293,14 +293,14 @@ function createHandlers(
   const isValid = async (viewer: Viewer) =>
     viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
   const changes = {
-    follow: createFollow({ feed, viewers: { isValid }, maxAge }),
+    watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
     versions: responseCache,
   };
   const demoTokenFor = createDemoTokenFor(demoToken, config);
   const contextOf = (viewer: Viewer) =>
     createContext(replicas?.sqlFor(viewer) ?? database.sql, viewer, mirror?.upstream);
   const watch = (viewer: Viewer, onEnded: () => void) =>
-    changes.follow(viewer, { changed() {}, ended: onEnded }).stop;
+    changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
   const isOnlyProcess = workersOf(config) === 1;
   const eventStreams = createEventStreams({
     operations: { begin: open, watch },

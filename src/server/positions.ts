@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache';
 import type { Viewer } from '../auth/viewer.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { formatPosition, parsePosition } from '../database/position/lsn.ts';
-import { createTakePosition, type Taken } from '../database/position/primary.ts';
+import { createPositionReader, type PrimaryPosition } from '../database/position/primary.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { messages } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -40,14 +40,14 @@ export function createPositions(
   feed: ChangeFeed,
   onKnown: (viewerId: number) => void,
 ): Positions {
-  const take = createTakePosition(sql);
+  const take = createPositionReader(sql);
   /** What is read for each viewer has everything up to here. */
-  const reached = new LRUCache<number, Taken>(atMost(maxViewers));
+  const reached = new LRUCache<number, PrimaryPosition>(atMost(maxViewers));
   feed.subscribe(({ kind }) => {
     if (kind === 'all') reached.clear();
   });
 
-  async function reach({ endpoint }: Exchange, viewerId: number, given: Taken) {
+  async function reach({ endpoint }: Exchange, viewerId: number, given: PrimaryPosition) {
     const written = await take().catch(() => undefined);
     // Where the primary is not known, it may be the one that was replaced.
     if (!written || written.timeline < given.timeline)
@@ -78,21 +78,21 @@ export function createPositions(
 }
 
 /** Whether who has reached the one has everything up to the other: of earlier timelines there is no more than a later one has. */
-const includes = (reached: Taken, { timeline, position }: Taken) =>
+const includes = (reached: PrimaryPosition, { timeline, position }: PrimaryPosition) =>
   timeline < reached.timeline || (timeline === reached.timeline && position <= reached.position);
 
 /**
  * What is reached of the position that was given by whoever reads up to what is written: what was not written yet may
  * become something else. Whoever makes up such a position has their own responses forgotten.
  */
-function commonOf(given: Taken, { timeline, position }: Taken): Taken {
+function commonOf(given: PrimaryPosition, { timeline, position }: PrimaryPosition): PrimaryPosition {
   if (given.timeline < timeline) return { timeline, position: 0n };
   return { timeline, position: given.position < position ? given.position : position };
 }
 
-const formatPlace = ({ timeline, position }: Taken) => `${timeline}-${formatPosition(position)}`;
+const formatPlace = ({ timeline, position }: PrimaryPosition) => `${timeline}-${formatPosition(position)}`;
 
-function parsePlace(text: string): Taken | undefined {
+function parsePlace(text: string): PrimaryPosition | undefined {
   const [, timeline, lsn = ''] = /^([1-9]\d{0,9})-(.*)$/.exec(text) ?? [];
   const position = parsePosition(lsn);
   return timeline === undefined || position === undefined

@@ -5,7 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config.ts';
 import { serverOf } from '../database/connection/server.ts';
-import { shareMessages } from '../database/feed/sharing.ts';
+import { shareMessages } from '../database/feed/workerFeedServer.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';

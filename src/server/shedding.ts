@@ -8,7 +8,7 @@ import type { Deadlines } from '../http/deadlines.ts';
 import { createEarlyShedder } from '../http/earlyShedding.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLoadShedder } from '../http/loadShedding.ts';
-import type { Shed } from './identification.ts';
+import type { Shed } from './authentication.ts';
 import type { ServerOptions } from './pipeline.ts';
 
 export interface Shedding {

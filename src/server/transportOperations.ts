@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import type { Incoming, Operations } from '../graphql/transports/operations.ts';
+import type { Incoming, PipelineAccess } from '../graphql/transports/operations.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { conclude, type Exchange, type ExchangeListener, openMessage } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
@@ -27,10 +27,10 @@ export function createOpenOperation(listener: ExchangeListener, metrics: Metrics
 
 /** @param responded told of each operation that has its response: that of a subscription then lasts as long as it likes. */
 export function createOperations(
-  { respond, enter, watch }: Pick<Pipeline, 'respond' | 'enter' | 'watch'>,
+  { respond, authorize, watch }: Pick<Pipeline, 'respond' | 'authorize' | 'watch'>,
   open: OpenOperation,
   responded: (exchange: Exchange) => void,
-): Operations {
+): PipelineAccess {
   // What was read together with it goes first: that its client wants it no more, for one.
   async function respondInTurn(exchange: Exchange) {
     await setImmediate();
@@ -63,7 +63,7 @@ export function createOperations(
       const exchange = open(opening, incoming);
       exchange.operation = 'connection_init';
       try {
-        const who = await enter(exchange);
+        const who = await authorize(exchange);
         conclude(exchange, 'status' in who ? who.status : who.viewer ? 200 : 401);
         return who;
       } catch (error) {

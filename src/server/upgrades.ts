@@ -33,7 +33,7 @@ export function createUpgrades({ cors, listener, logger, metrics, ...options }: 
   function findError(exchange: Exchange): HttpResponse | undefined {
     if (isMisaddressed(exchange.request))
       return errorResponse(exchange.endpoint, httpErrors.badRequest, { Connection: 'close' });
-    return findUpgradeError(exchange) ?? cors.refuseSocket(exchange);
+    return findUpgradeError(exchange) ?? cors.rejectSocket(exchange);
   }
 
   const take: Upgrades = (request, socket, head) => {

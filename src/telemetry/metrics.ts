@@ -16,7 +16,7 @@ import type { Exchange, Outcome } from '../http/exchange.ts';
 import type { LoadShedder } from '../http/loadShedding.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import { release } from '../version.ts';
-import { addGauge, collectBy } from './lookedUp.ts';
+import { addGauge, collectBy } from './gauges.ts';
 
 export interface Metrics {
   /** Shows also what load shedding does. */
@@ -303,7 +303,7 @@ function describeReplicas(registry: Registry, figures: Replicas['figures']): voi
     registers: [registry],
     aggregator: 'min',
     collect: collectBy((self: Gauge<'server'>) => {
-      for (const { name, isWell } of figures().standbys) self.set({ server: name }, Number(isWell));
+      for (const { name, isHealthy } of figures().standbys) self.set({ server: name }, Number(isHealthy));
     }),
   });
 }

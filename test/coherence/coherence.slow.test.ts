@@ -170,7 +170,7 @@ async function read(place: number, account: Account, request: Read, temp?: Issue
   shown.set(account, shownBefore);
   // While a gateway hears nothing, or has heard of what is not seen yet, it reads from the database, where all that was
   // acknowledged is.
-  const begun = hears && gateway.feed.trusts(account.userId) ? floor.copy() : acknowledged.copy();
+  const begun = hears && gateway.feed.mayCache(account.userId) ? floor.copy() : acknowledged.copy();
   begun.raiseTo(shownBefore);
   const data = await ask(gateway, temp?.token ?? account.token, request);
   const what = `${request.by} ${request.ask} of ${account.username} at gateway ${place % gateways.length}`;

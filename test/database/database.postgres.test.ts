@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Bounds, joinDatabase, openDatabase } from '../../src/database/database.ts';
+import { joinDatabase, openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/protocol.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { errorText, SetupError } from '../../src/errors.ts';
@@ -21,7 +21,8 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-const open = (bounds?: Bounds, at = url) => openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
+const open = (bounds?: PoolLimits, at = url) =>
+  openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
 
 /** The sessions that others than the test's own pool have on the server. */
 async function sessions(): Promise<number> {

@@ -5,8 +5,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import {
-  boundStatements,
   createStatementNames,
+  limitStatements,
   maxStatements,
 } from '../../src/database/preparedStatements.ts';
 import { Slot } from '../../src/database/reader/query.ts';
@@ -113,7 +113,7 @@ describe('a connection to a server', () => {
   it('goes on after statements that are wrong, and forgets nothing on their account', async () => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
-    boundStatements(client, 3);
+    limitStatements(client, 3);
     const nameOf = createStatementNames();
     const run = (text: string) => client.query({ name: nameOf(text), text, values: [] });
     for (let number = 0; number < 20; number++) {

@@ -42,7 +42,7 @@ it('lists the metrics, with their kinds and what they are', async () => {
   const pool = new pg.Pool();
   const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
-  const standby = { name: 'standby1:5432', isWell: true, status: 'well', reads: 11, connections: 1 };
+  const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
   const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
   const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
   metrics.watchLoad({ limit: 7, waiting: 8, turnedAway: 9 });

@@ -3,10 +3,10 @@
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { expect, it } from 'vitest';
 import { clientError } from '../../src/errors.ts';
+import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
 import { createLiveQuery } from '../../src/graphql/liveQuery.ts';
 import type { Reader } from '../../src/graphql/readers.ts';
-import { createTurns } from '../../src/graphql/turns.ts';
-import { createFollow } from '../../src/schema/subscriptions.ts';
+import { createWatchViewer } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
@@ -37,13 +37,13 @@ function open() {
       await state.held;
       return result;
     },
-    follow: createFollow({
+    watchViewer: createWatchViewer({
       feed: fake.feed,
       viewers: { isValid: () => state.isValid() },
       maxAge: 300,
       retryDelay: 1,
     }),
-    inTurn: createTurns<number>(async () => {}),
+    inTurn: createKeyedQueue<number>(async () => {}),
     versionOf: () => (fake.feed.listening ? state.version : undefined),
     onEnd: () => state.ends++,
   });

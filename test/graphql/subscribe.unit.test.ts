@@ -18,14 +18,14 @@ async function countLiveQueries(subscriptions: readonly Subscription[]): Promise
   let made = 0;
   let stopped = 0;
   const subscribe = createSubscribe({
-    follow() {
+    watchViewer() {
       made++;
-      return { isTrusted: false, distrust() {}, resolved() {}, stop: () => stopped++ };
+      return { isTrusted: false, recheckToken() {}, noteResult() {}, stop: () => stopped++ };
     },
     createContext: () => {
       throw new Error('nothing is run');
     },
-    versions: { versionOf: () => undefined, settleVersion: async () => {}, hasRead() {} },
+    versions: { versionOf: () => undefined, settleVersion: async () => {}, noteRead() {} },
   });
   const readers = [];
   for (const { viewer, text = one, operationName, variables = {} } of subscriptions) {

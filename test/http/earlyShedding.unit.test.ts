@@ -26,7 +26,7 @@ describe('what is turned away before anything is made of it', () => {
     const { isOverload = true, refuses = true } = shedder;
     const onTurnedAway = vi.fn();
     const early = createEarlyShedder({
-      shedder: { isOverload: () => isOverload, refuses: () => refuses },
+      shedder: { isOverload: () => isOverload, tryReject: () => refuses },
       onTurnedAway,
     });
     const headers = { authorization };
@@ -89,7 +89,7 @@ describe('the 503', () => {
 
   it.each(['/api/v1/dtt', '/graphql'])('is that of the usual way, %s', async (path) => {
     const early = createEarlyShedder({
-      shedder: { isOverload: () => true, refuses: () => true },
+      shedder: { isOverload: () => true, tryReject: () => true },
       onTurnedAway() {},
     });
     let last: Exchange | undefined;

@@ -249,7 +249,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     await responseCache.compute(bob, '/dtt', good('his'));
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
     expect(asked).toHaveLength(1);
-    responseCache.hasRead(alice);
+    responseCache.noteRead(alice);
     expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
     expect(asked).toHaveLength(2);
   });
@@ -268,7 +268,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     const { responseCache, asked } = openLate();
     await responseCache.compute(alice, '/dtt', good('trainers'));
     const waiting = responseCache.get(alice, '/dtt');
-    responseCache.hasRead(alice);
+    responseCache.noteRead(alice);
     asked[0]?.(true);
     expect(textOf(await waiting)).toBe('trainers');
     expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
@@ -298,7 +298,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     const { responseCache } = openLate();
     const slow = pending();
     const computing = responseCache.compute(alice, '/dtt', slow.compute);
-    responseCache.hasRead(alice);
+    responseCache.noteRead(alice);
     expect(textOf(await responseCache.compute(alice, '/dtt', good('new')))).toBe('new');
     slow.finish('old');
     await computing;
@@ -310,7 +310,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     await responseCache.settleVersion(alice);
     expect([responseCache.versionOf(alice), asked.length]).toEqual([before, 0]);
     for (const heard of [true, false]) {
-      responseCache.hasRead(alice);
+      responseCache.noteRead(alice);
       const settling = responseCache.settleVersion(alice);
       asked.at(-1)?.(heard);
       await settling;
@@ -325,7 +325,7 @@ describe('once a viewer may have seen what is not announced yet', () => {
     asked[0]?.(true);
     expect(textOf(await waiting)).toBe('trainers');
     expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
-    for (let viewer = 1_000; viewer < 1_000 + 100_000; viewer++) responseCache.hasRead(viewer);
+    for (let viewer = 1_000; viewer < 1_000 + 100_000; viewer++) responseCache.noteRead(viewer);
     expect(responseCache.get(alice, '/dtt')).toBeInstanceOf(Promise);
   });
 });

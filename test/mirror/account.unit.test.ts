@@ -1,7 +1,7 @@
 /** Whose account it is that a token opens. */
 
 import { describe, expect, it } from 'vitest';
-import { learnAccount, readAccount, readAccountId } from '../../src/mirror/account.ts';
+import { identifyByAnyRoute, identifyByUsersMe, readAccountId } from '../../src/mirror/account.ts';
 import { type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 
 /** An upstream that has these paths and no other; takes the path of each request. */
@@ -34,7 +34,7 @@ const ofBob = {
 describe('a client’s token', () => {
   it.each([
     ['checked', readAccountId],
-    ['used by a run', readAccount],
+    ['used by a run', identifyByUsersMe],
   ])(
     'that is %s is of the user that the upstream names as its own, and never guessed from what it can read',
     async (_, learn) => {
@@ -42,7 +42,7 @@ describe('a client’s token', () => {
       await expect(learn(upstreamWith(ofBob, requests))).rejects.toThrow('404');
       expect(requests).toEqual(['/users/me']);
       // Where there is one token alone nothing else can be meant.
-      expect((await learnAccount(upstreamWith(ofBob))).row).toMatchObject({ id: 2 });
+      expect((await identifyByAnyRoute(upstreamWith(ofBob))).row).toMatchObject({ id: 2 });
     },
   );
 

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { readAccount } from '../../src/mirror/account.ts';
+import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { type Accounts, createAccounts } from '../../src/mirror/accounts.ts';
 import { UpstreamError } from '../../src/mirror/upstream.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -24,10 +24,10 @@ beforeEach(() => {
     interval: 60_000,
     idle: 60_000,
     logger: pino({}, { write: (line: string) => void lines.push(line) }),
-    learn: readAccount,
+    learn: identifyByUsersMe,
     next: undefined,
     onChanged() {},
-    onSaid() {},
+    onTokenStatus() {},
   });
 });
 afterEach(() => accounts.close());

@@ -44,7 +44,7 @@ describe('a mirror', () => {
     // Templates and sessions are finished when their details are here, which come after all lists.
     const details = ['DTT templates', 'DTT sessions'];
     expect(finished).toEqual([
-      ...[...report.tallies.keys()].filter((kind) => !details.includes(kind)),
+      ...[...report.countsByKind.keys()].filter((kind) => !details.includes(kind)),
       ...details,
     ]);
     // The user says how many sessions there are.
@@ -119,9 +119,9 @@ describe('a mirror', () => {
 
     const report = await scene.sync();
     expect(report.notes).toEqual([]);
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
-    expect(report.tallies.get('DTT devices')).toMatchObject({ gone: 1 });
-    expect(report.tallies.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ created: 1, updated: 2 });
+    expect(report.countsByKind.get('DTT devices')).toMatchObject({ gone: 1 });
+    expect(report.countsByKind.get('lock sessions')).toMatchObject({ created: 1, updated: 1, gone: 1 });
     await expectSameReads(scene, await openMirror(), shortReads);
   });
 });

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
-import { learnAccount } from '../../src/mirror/account.ts';
+import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { type PullAccountOptions, pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
 import { createUpstream } from '../../src/mirror/upstream.ts';
@@ -33,7 +33,7 @@ afterAll(() => scene?.close());
 /** One step of a run, as a gateway of many accounts makes them. */
 async function pullOnly(step: 'lists' | 'details', more: Partial<PullAccountOptions> = {}) {
   const { upstream, target } = scene;
-  const { row: account } = await learnAccount(upstream);
+  const { row: account } = await identifyByAnyRoute(upstream);
   const opened = await openMirror({ pool: target.pool, source: upstream.base, account });
   if (!opened) throw new Error('another run is under way');
   const end = new AbortController();
@@ -236,7 +236,7 @@ describe('a read of a mirror that has the lists alone', () => {
 describe('the details of a mirror', () => {
   it('come in the background after all lists, the active template first, and newest first', async () => {
     expect(await pending()).toEqual([3, 60]);
-    const { tallies, skipped, notes } = await pullOnly('details');
+    const { countsByKind, skipped, notes } = await pullOnly('details');
     expect(await pending()).toEqual([0, 0]);
     expect(fetched()[0]).toBe('GET /dtt/templates/1');
     const sessions = fetched()
@@ -246,16 +246,16 @@ describe('the details of a mirror', () => {
     for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
     expect(sessions).toHaveLength(60);
     expect({ skipped, notes }).toEqual({ skipped: 0, notes: [] });
-    expect(tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, created: 0 });
-    expect((await pullOnly('details')).tallies.get('DTT sessions')).toMatchObject({ fetched: 0 });
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, created: 0 });
+    expect((await pullOnly('details')).countsByKind.get('DTT sessions')).toMatchObject({ fetched: 0 });
   });
 
   it('are counted with their record where one run reads both', async () => {
-    const { tallies } = await scene.sync({ full: true });
-    expect(tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, unchanged: 0 });
+    const { countsByKind } = await scene.sync({ full: true });
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 60, unchanged: 0 });
     const again = await scene.sync({ full: true });
-    expect(again.tallies.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
-    expect(again.tallies.get('DTT templates')).toMatchObject({ fetched: 3, updated: 0, unchanged: 3 });
+    expect(again.countsByKind.get('DTT sessions')).toMatchObject({ fetched: 60, updated: 0, unchanged: 60 });
+    expect(again.countsByKind.get('DTT templates')).toMatchObject({ fetched: 3, updated: 0, unchanged: 3 });
   });
 
   it('stay when a list says nothing new, and are pending again when it does', async () => {

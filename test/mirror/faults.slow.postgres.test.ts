@@ -146,7 +146,7 @@ describe('the mirror of an upstream', () => {
     spoil('/dtt/sessions/', late[0]?.id ?? 0, { TrainerSegment: null });
     const report = await scene.sync();
     expect(await expectWholeSessions()).toBe(189);
-    expect(report.tallies.get('DTT sessions')).toMatchObject({
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({
       created: 30,
       updated: 100,
       unchanged: 60,
@@ -341,9 +341,9 @@ describe('a bad record', () => {
     scene.proxy.misbehave = (request, response) =>
       pathOf(request) === '/dtt/3' && reply(response, 403, { ok: false, error: 'Forbidden' });
     await scene.source.database.client.dttDevice.delete({ where: { id: 3 } });
-    const { notes, tallies } = await scene.sync();
+    const { notes, countsByKind } = await scene.sync();
     expect(notes).toEqual(['/dtt/3: it responded with 403; skipped.']);
-    expect(tallies.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
+    expect(countsByKind.get('DTT devices')).toMatchObject({ fetched: 1, unchanged: 1, gone: 0, skipped: 1 });
     expect(await scene.target.client.dttDevice.count({ where: { ownerId: 1 } })).toBe(2);
   });
 
@@ -361,9 +361,9 @@ describe('a bad record', () => {
       const { data: items } = data as { data?: { chip: string }[] };
       return path === '/ossm' ? { data: items?.map(({ chip: _, ...item }) => item) } : data;
     };
-    const { notes, tallies } = await scene.sync();
+    const { notes, countsByKind } = await scene.sync();
     expect(notes).toEqual([]);
-    expect(tallies.get('OSSM devices')).toMatchObject({ fetched: 1, created: 1 });
+    expect(countsByKind.get('OSSM devices')).toMatchObject({ fetched: 1, created: 1 });
     expect(scene.proxy.requests).toContain('GET /ossm/1');
     await expectCorrect();
   });
@@ -398,10 +398,10 @@ describe('a bad record', () => {
 
   it('is one of many that are counted rather than reported', async () => {
     scene.proxy.rewrite = (path, data) => (/^\/dtt\/sessions\/\d/.test(path) ? { bad: true } : data);
-    const { notes, tallies } = await scene.sync();
+    const { notes, countsByKind } = await scene.sync();
     expect(notes).toHaveLength(21);
     expect(notes.at(-1)).toBe('… and 40 more; skipped.');
-    expect(tallies.get('DTT sessions')).toMatchObject({ created: 60, fetched: 0, skipped: 60 });
+    expect(countsByKind.get('DTT sessions')).toMatchObject({ created: 60, fetched: 0, skipped: 60 });
     expect(await expectWholeSessions()).toBe(0);
   });
 });

@@ -4,10 +4,10 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
+import { type AccountFreshness, createAccountFreshness } from '../../src/mirror/accountFreshness.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
-import { admit, freshnessOf } from '../../src/mirror/freshness.ts';
+import { freshnessOf, waitUntilFresh } from '../../src/mirror/freshness.ts';
 import type { MirroredAccount } from '../../src/mirror/mirroredAccount.ts';
-import { createStanding, type Standing } from '../../src/mirror/standing.ts';
 
 it.each([
   [undefined, undefined],
@@ -32,13 +32,13 @@ const relayed = { status: 200, headers: {}, body: Buffer.from('relayed') };
 
 /** When the database says that the lists were read. */
 let inDatabase: number | undefined;
-let standing: Standing;
+let freshness: AccountFreshness;
 const run = vi.fn<() => Promise<boolean>>();
 let account: MirroredAccount;
 
 beforeEach(() => {
   inDatabase = undefined;
-  standing = createStanding(
+  freshness = createAccountFreshness(
     async () => inDatabase,
     () => {},
   );
@@ -47,7 +47,7 @@ beforeEach(() => {
     id: 1,
     budget: createBudget(0),
     activateInTurn: (activate) => activate(),
-    standing,
+    freshness,
     skipped: () => 0,
     progress: 3,
     isUnreachable: false,
@@ -67,7 +67,7 @@ async function request(endpoint: 'rest' | 'graphql', headers: Record<string, str
   const opened = openExchange(incoming, new ServerResponse(incoming), { failed() {}, ended() {} });
   const exchange = { ...opened, endpoint };
   const relay = isRelayed ? async () => relayed : undefined;
-  const response = await admit(exchange, account, { waits, relay });
+  const response = await waitUntilFresh(exchange, account, { waits, relay });
   const { status, headers: said } = response ?? {};
   return response === relayed
     ? 'relayed'
@@ -79,7 +79,7 @@ const notHere = { status: 503, age: undefined, retryAfter: '5' };
 
 describe('a request about an account', () => {
   it('that is here is let through, as fresh as it is', async () => {
-    standing.set(Date.now() - 7_900, { hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 7_900, { hasChanges: false, isPart: false });
     for (const endpoint of ['rest', 'graphql'] as const)
       expect(await request(endpoint)).toEqual({ ...here, age: '7' });
     expect(run).not.toHaveBeenCalled();
@@ -90,7 +90,7 @@ describe('a request about an account', () => {
     expect(await request('rest', {}, false)).toEqual(notHere);
     expect(await request('graphql')).toEqual(notHere);
     run.mockImplementation(async () => {
-      standing.set(Date.now(), { hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { hasChanges: true, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(here);
@@ -99,11 +99,11 @@ describe('a request about an account', () => {
   it('of which clients were shown more than the first run has read goes on being relayed, until a run that began later', async () => {
     const began = Date.now() - 1_000;
     expect(await request('rest')).toBe('relayed');
-    standing.set(began, { hasChanges: true, isPart: false });
+    freshness.set(began, { hasChanges: true, isPart: false });
     expect(await request('rest')).toBe('relayed');
     // Whoever was shown nothing before is not kept waiting.
     expect(await request('graphql')).toEqual({ ...here, age: '1' });
-    standing.set(Date.now(), { hasChanges: false, isPart: false });
+    freshness.set(Date.now(), { hasChanges: false, isPart: false });
     expect(await request('rest')).toEqual(here);
   });
 
@@ -115,10 +115,10 @@ describe('a request about an account', () => {
       ['graphql', true],
     ] as const) {
       inDatabase = Date.now() - 1_000;
-      await standing.ask();
+      await freshness.reload();
       run.mockImplementation(async () => {
         inDatabase = undefined;
-        await standing.ask();
+        await freshness.reload();
         return false;
       });
       responses.push(await request(endpoint, { 'cache-control': 'no-cache' }, isRelayed));
@@ -127,20 +127,20 @@ describe('a request about an account', () => {
   });
 
   it('of which something was written that is not read yet is relayed, or has it read, or has to come again', async () => {
-    standing.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
-    standing.noteWrite();
+    freshness.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
+    freshness.noteWrite();
     expect(await request('rest')).toBe('relayed');
     expect(await request('graphql')).toEqual(notHere);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => {
-      standing.set(Date.now(), { hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { hasChanges: true, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(here);
   });
 
   it('does not wait for what the budget does not allow, nor for what does not come', async () => {
-    standing.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
     account.budget.pauseUntil(Date.now() + 60_000);
     expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...here, age: '1' });
     expect(run).not.toHaveBeenCalled();

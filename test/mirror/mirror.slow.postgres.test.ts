@@ -78,7 +78,7 @@ describe('a mirror', () => {
     await client.lockSession.update({ where: { id: 1 }, data: { templateId: null } });
     const report = await scene.sync();
     expect(describeChanges(report)).toBe('DTT templates: 1 updated; lock sessions: 1 updated');
-    expect(report.tallies.get('DTT templates')).toMatchObject({ fetched: 3, updated: 1, unchanged: 2 });
+    expect(report.countsByKind.get('DTT templates')).toMatchObject({ fetched: 3, updated: 1, unchanged: 2 });
     expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
       activeTemplateId: null,
     });
@@ -99,7 +99,7 @@ describe('a mirror', () => {
       const list = data as { data: { id: number }[] };
       return { ...list, data: list.data.map((item) => (item.id === id ? { ...item, ...change } : item)) };
     };
-    expect((await scene.sync()).tallies.get('DTT templates')).toMatchObject({ updated: 0, skipped });
+    expect((await scene.sync()).countsByKind.get('DTT templates')).toMatchObject({ updated: 0, skipped });
     expect(await scene.target.client.user.findUnique({ where: { id: 1 } })).toMatchObject({
       activeTemplateId: 1,
     });
@@ -144,8 +144,8 @@ describe('a mirror', () => {
     await client.dttDevice.update({ where: { id: 2 }, data: { ownerId: 1 } });
     await client.dttTemplate.updateMany({ where: { id: { in: [3, 4] } }, data: { ownerId: 1 } });
     const report = await scene.sync();
-    expect(report.tallies.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
-    expect(report.tallies.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
+    expect(report.countsByKind.get('DTT devices')).toMatchObject({ created: 1, updated: 0, unchanged: 2 });
+    expect(report.countsByKind.get('DTT templates')).toMatchObject({ created: 1, updated: 1, unchanged: 2 });
     const imports = { where: { importedAt: { not: null } } };
     expect(await scene.target.client.dttLibraryEntry.count(imports)).toBe(0);
     expect(await scene.target.client.dttSession.count({ where: { goneTrainerId: { not: null } } })).toBe(0);
@@ -186,7 +186,7 @@ describe('a mirror', () => {
   });
 
   it('knows no more than it was told, and does not forget what it was', async () => {
-    const untold = {
+    const nullUntilKnown = {
       '/users/me': [
         'accountType',
         'league',
@@ -203,7 +203,7 @@ describe('a mirror', () => {
       Object.fromEntries(Object.entries(record).filter(([name]) => !fields.includes(name)));
     const withhold = () => {
       scene.proxy.rewrite = (path, data) => {
-        const fields = Object.entries(untold).find(([each]) => each === path)?.[1] ?? [];
+        const fields = Object.entries(nullUntilKnown).find(([each]) => each === path)?.[1] ?? [];
         const { data: items } = data as { data?: object[] };
         return items ? { data: items.map((item) => without(item, fields)) } : without(data as object, fields);
       };
@@ -217,7 +217,7 @@ describe('a mirror', () => {
     const told = async () =>
       Object.entries(await known()).flatMap(([path, record]) =>
         Object.entries(record).flatMap(([name, value]) =>
-          untold[path as keyof typeof untold].includes(name) ? [value !== null] : [],
+          nullUntilKnown[path as keyof typeof nullUntilKnown].includes(name) ? [value !== null] : [],
         ),
       );
     withhold();
@@ -259,7 +259,7 @@ describe('a mirror', () => {
     };
     await client.dttTemplate.delete({ where: { id: 1 } });
     const report = await scene.sync();
-    expect(report.tallies.get('DTT templates')).toMatchObject({ gone: 1, skipped: 1 });
+    expect(report.countsByKind.get('DTT templates')).toMatchObject({ gone: 1, skipped: 1 });
     expect(await scene.target.client.dttTemplate.count({ where: { id: 1 } })).toBe(0);
   });
 
@@ -277,7 +277,7 @@ describe('a mirror', () => {
       return false;
     };
     const report = await scene.sync({ full: true });
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ updated: 59, gone: 0 });
     // Several at once, but no more than an upstream can be asked to bear.
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(4);

@@ -16,7 +16,7 @@ const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 const lists = vi.fn<AccountRuns['lists']>();
 const refreshedAt = vi.fn<AccountRuns['refreshedAt']>();
 const onFailure = vi.fn();
-const onSaid = vi.fn();
+const onTokenStatus = vi.fn();
 let account: MirroredAccount;
 
 /** What a run that begins now reports. */
@@ -30,13 +30,13 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] });
   vi.resetAllMocks();
   lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
-  refreshedAt.mockImplementation(async () => account.standing.refreshedAt);
+  refreshedAt.mockImplementation(async () => account.freshness.refreshedAt);
   account = createMirroredAccount({
     id: 1,
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
     budget: createBudget(0),
-    activateInTurn: (run) => run(),
+    withActivationLock: (run) => run(),
     inTurn: pLimit(1),
     runs: { lists, details: async () => {}, refreshedAt, skipped: () => 0 },
     interval,
@@ -44,7 +44,7 @@ beforeEach(() => {
     onChanged() {},
     onSuccess() {},
     onFailure,
-    onSaid,
+    onTokenStatus,
   });
   account.add(credential);
 });
@@ -72,7 +72,7 @@ describe('an account of the mirror', () => {
 
   it('is read once by whoever asks while it is found out whether that is due', async () => {
     await account.touch();
-    const { refreshedAt: before } = account.standing;
+    const { refreshedAt: before } = account.freshness;
     let settle = () => {};
     refreshedAt.mockImplementation(
       () =>
@@ -93,7 +93,7 @@ describe('an account of the mirror', () => {
 
   it('is not read while what another process has read is fresh', async () => {
     refreshedAt.mockImplementation(async () => Date.now());
-    await account.standing.learn();
+    await account.freshness.ensureLoaded();
     expect(account.touch()).toBeUndefined();
     await vi.advanceTimersByTimeAsync(5 * interval);
     expect(lists).not.toHaveBeenCalled();
@@ -121,19 +121,19 @@ describe('an account of the mirror', () => {
     lists.mockImplementationOnce(async () => {
       const report = await succeed();
       vi.advanceTimersByTime(10);
-      account.standing.noteShown();
+      account.freshness.noteShown();
       return report;
     });
     await account.touch();
     await vi.advanceTimersByTimeAsync(interval / 2);
     expect(parts()).toEqual(['all', 'all']);
-    expect(account.standing.isBehind).toBe(false);
+    expect(account.freshness.isBehind).toBe(false);
   });
 
   it('has a token confirmed by each run, which asks whose it is', async () => {
     await account.refresh();
     await account.refresh(['dttTemplates']);
-    expect(onSaid.mock.calls).toEqual([
+    expect(onTokenStatus.mock.calls).toEqual([
       [credential, 'valid'],
       [credential, 'valid'],
     ]);
@@ -155,7 +155,7 @@ describe('an account of the mirror', () => {
     end.abort();
     expect(await refreshed).toBe(true);
     expect(parts()).toEqual(['all', 'all']);
-    expect(onSaid.mock.calls).toEqual([[credential, 'valid']]);
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid']]);
     expect(onFailure).not.toHaveBeenCalled();
   });
 
@@ -179,13 +179,13 @@ describe('an account of the mirror', () => {
   it('has the lists of a run that failed read by the next, whatever that is for', async () => {
     await account.refresh();
     lists.mockRejectedValueOnce(new Error('the upstream is away'));
-    account.standing.noteWrite();
+    account.freshness.noteWrite();
     expect(await account.refresh(['locks'])).toBe(false);
     expect(onFailure).toHaveBeenCalledTimes(1);
     vi.advanceTimersByTime(10);
-    account.standing.noteWrite();
+    account.freshness.noteWrite();
     expect(await account.refresh(['dttTemplates'])).toBe(true);
     expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
-    expect(account.standing.isOutdated).toBe(false);
+    expect(account.freshness.isOutdated).toBe(false);
   });
 });

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { learnAccount } from '../../src/mirror/account.ts';
+import { identifyByAnyRoute } from '../../src/mirror/account.ts';
 import { openMirror } from '../../src/mirror/mirror.ts';
 import { pullDetails, pullLists } from '../../src/mirror/pullAccount.ts';
 import type { Upstream } from '../../src/mirror/upstream.ts';
@@ -181,7 +181,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isThere()) return false;
-  const { row: account } = await learnAccount(upstream);
+  const { row: account } = await identifyByAnyRoute(upstream);
   const mirror = await openMirror({ pool: database.pool, source: upstream.base, account });
   if (!mirror) throw new Error(`another run of ${accountId} is under way`);
   const end = new AbortController();

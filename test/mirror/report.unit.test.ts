@@ -1,16 +1,16 @@
 /** What a run says of itself. */
 
 import { describe, expect, it } from 'vitest';
-import { settle } from '../../src/mirror/fields.ts';
+import { replaceInvalid } from '../../src/mirror/fields.ts';
+import { emptyRecordCounts } from '../../src/mirror/recordCounts.ts';
 import { describeChanges, nextStep, reportTable } from '../../src/mirror/report.ts';
 import type { SyncReport } from '../../src/mirror/sync.ts';
-import { emptyTally } from '../../src/mirror/tally.ts';
 import { user } from '../../src/mirror/user.ts';
 
-const { row: account } = settle(user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' }));
-const report = (tallies: SyncReport['tallies']): SyncReport => ({
+const { row: account } = replaceInvalid(user.parse({ id: 1, username: 'demo', subscriptionTier: 'ultra' }));
+const report = (countsByKind: SyncReport['countsByKind']): SyncReport => ({
   account,
-  tallies,
+  countsByKind,
   notes: [],
   skipped: 0,
   requests: 1,
@@ -19,10 +19,10 @@ const report = (tallies: SyncReport['tallies']): SyncReport => ({
 
 const changed = report(
   new Map([
-    ['user', { ...emptyTally(), fetched: 1, unchanged: 1 }],
+    ['user', { ...emptyRecordCounts(), fetched: 1, unchanged: 1 }],
     ['DTT devices', { fetched: 12345678, created: 1, updated: 2, unchanged: 3, gone: 4, skipped: 5 }],
-    ['lock templates', { ...emptyTally(), gone: 1 }],
-    ['OSSM devices', { ...emptyTally(), fetched: 2, skipped: 2 }],
+    ['lock templates', { ...emptyRecordCounts(), gone: 1 }],
+    ['OSSM devices', { ...emptyRecordCounts(), fetched: 2, skipped: 2 }],
   ]),
 );
 
@@ -42,9 +42,9 @@ describe('the report of a run', () => {
     expect(describeChanges(changed)).toBe(
       'DTT devices: 1 created, 2 updated, 4 gone; lock templates: 1 gone',
     );
-    expect(describeChanges(report(new Map([['user', { ...emptyTally(), unchanged: 1, skipped: 1 }]])))).toBe(
-      undefined,
-    );
+    expect(
+      describeChanges(report(new Map([['user', { ...emptyRecordCounts(), unchanged: 1, skipped: 1 }]]))),
+    ).toBe(undefined);
   });
 });
 

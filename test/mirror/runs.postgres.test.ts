@@ -2,7 +2,7 @@
 
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readAccount } from '../../src/mirror/account.ts';
+import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
 import { createRuns } from '../../src/mirror/runs.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
@@ -43,7 +43,7 @@ beforeEach(async () => {
     },
   };
   const logger = pino({ level: 'silent' });
-  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, learn: readAccount });
+  runs = createRuns({ pool: database.pool, userId: 1, logger, next: undefined, learn: identifyByUsersMe });
   vi.useFakeTimers({ toFake: ['Date'] });
 });
 afterEach(() => {

@@ -209,7 +209,7 @@ describe('a template that several accounts see', () => {
       get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
     };
     const report = await sync({ pool: database.pool, upstream: denying });
-    expect(report?.tallies.get('DTT templates')).toMatchObject({ skipped: 1 });
+    expect(report?.countsByKind.get('DTT templates')).toMatchObject({ skipped: 1 });
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
     await pull(1);
     expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
@@ -227,7 +227,7 @@ describe('a record of one account', () => {
     await pull(1);
     const before = await contents(database);
     const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
-    expect([...(report?.tallies.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
+    expect([...(report?.countsByKind.values() ?? [])].map(({ gone }) => gone)).toEqual(Array(8).fill(0));
     await pull(2);
     // Of the users there is one more.
     expect((await contents(database)).slice(1)).toEqual(before.slice(1));
@@ -288,7 +288,7 @@ describe('a record of one account', () => {
     await pull(1);
     world.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
     const report = await sync({ pool: database.pool, upstream: upstreamOf(world, 2) });
-    expect(report?.tallies.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
+    expect(report?.countsByKind.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
     expect(report?.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
     expect(await references()).toEqual(['1 of 1: (5) -']);
     expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createBudget } from '../../src/mirror/budget.ts';
-import { readList } from '../../src/mirror/list.ts';
+import { readPages } from '../../src/mirror/list.ts';
 import {
   createUpstream,
   isMissing,
@@ -408,7 +408,7 @@ describe('the pages of a list', () => {
 
   async function readIds(isPaged?: boolean): Promise<number[]> {
     const ids: number[] = [];
-    for await (const { items } of readList(upstream, '/dtt', undefined, isPaged))
+    for await (const { items } of readPages(upstream, '/dtt', undefined, isPaged))
       ids.push(...items.map(({ id }) => id ?? 0));
     return ids;
   }

@@ -120,7 +120,7 @@ describe('a mirrored record', () => {
     expect(rows.map(({ id }) => id).sort((one, other) => one - other)).toEqual(
       accepted.map((_, index) => index + 1),
     );
-    expect(report.tallies.get('OSSM devices')).toMatchObject({
+    expect(report.countsByKind.get('OSSM devices')).toMatchObject({
       created: accepted.length,
       skipped: skipped.length,
     });
@@ -135,10 +135,12 @@ describe('a mirrored record', () => {
     const rows = await scene.target.client.lkbxDevice.findMany({ orderBy: { id: 'asc' } });
     const good = numbers.flatMap(([, value]) => value ?? []);
     expect(rows.map(({ hueShift }) => hueShift + 0)).toEqual(good);
-    expect(report.tallies.get('LKBX devices')).toMatchObject({ skipped: numbers.length - good.length + 1 });
+    expect(report.countsByKind.get('LKBX devices')).toMatchObject({
+      skipped: numbers.length - good.length + 1,
+    });
   });
 
   it('keeps no other kind from being read', () => {
-    expect(report.tallies.get('DTT sessions')).toMatchObject({ created: 60, skipped: 0 });
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ created: 60, skipped: 0 });
   });
 });

@@ -116,8 +116,8 @@ describe('a record of which its list says something less exactly than its id doe
   const times = (listed: string, exact: string) =>
     saying({ kind: '/dtt/templates', listed: { updatedAt: listed }, exact: { updatedAt: exact } });
   const again = async (rewrite: ReturnType<typeof saying>) => {
-    const { tallies } = await pull(1, { rewrite });
-    return [...tallies.values()].reduce((sum, { updated }) => sum + updated, 0);
+    const { countsByKind } = await pull(1, { rewrite });
+    return [...countsByKind.values()].reduce((sum, { updated }) => sum + updated, 0);
   };
   const grade = async () => (await database.client.trainerSegment.findFirstOrThrow()).percentGrade;
 

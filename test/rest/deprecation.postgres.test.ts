@@ -12,7 +12,7 @@ import { describeRest } from '../../src/rest/openapi.ts';
 import { loadRoutes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { runWork } from '../../src/server/tasks.ts';
+import { runWork } from '../../src/server/taskRunner.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -530,7 +530,7 @@ describe('when something unexpected happens', () => {
     // Without announcements no response comes from the cache, which would hide that the database is away.
     const deaf: ChangeFeed = {
       kind: 'notify',
-      trusts: () => false,
+      mayCache: () => false,
       listening: false,
       reconnects: 0,
       subscribe: () => () => {},

@@ -31,7 +31,7 @@ const fields: readonly Field[] = Object.values(schema.getTypeMap())
 
 /** Whether its value was read together with the record, or the page, that it belongs to. */
 function isReadWithParent({ type, field }: Field): boolean {
-  if (Object.hasOwn(visible, type.name)) return !needsOf(type, field.name).asksAgain;
+  if (Object.hasOwn(visible, type.name)) return !needsOf(type, field.name).readsDatabase;
   return /(Connection|Edge|PageInfo)$/.test(type.name)
     ? field.name !== 'totalCount'
     : typeof field.extensions.pothosExposedField === 'string';

@@ -2,7 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import { createFollow } from '../../src/schema/subscriptions.ts';
+import { createWatchViewer } from '../../src/schema/subscriptions.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10 };
@@ -18,7 +18,7 @@ function open(isValid = async () => true, viewer: Viewer = alice) {
     told.push(what);
     waiting.shift()?.();
   };
-  const following = createFollow({ feed: fake.feed, viewers, maxAge, retryDelay: 1 })(viewer, {
+  const following = createWatchViewer({ feed: fake.feed, viewers, maxAge, retryDelay: 1 })(viewer, {
     changed: tell('changed'),
     ended: tell('ended'),
   });
@@ -224,7 +224,7 @@ describe('following', () => {
       async function delayAfter(hasFailed: boolean): Promise<number | undefined> {
         let waited: number | undefined;
         const told = next().then(() => (waited ??= -1));
-        following.resolved(hasFailed);
+        following.noteResult(hasFailed);
         for (let time = 0; time <= 40_000 && waited === undefined; time++) {
           await soon();
           if (waited !== undefined) break;
@@ -239,13 +239,13 @@ describe('following', () => {
       const delays = [];
       for (let failures = 0; failures < 4; failures++) delays.push(await delayAfter(true));
       expect(delays).toEqual([1, 2, 4, 8]);
-      following.resolved(false);
+      following.noteResult(false);
       expect(await delayAfter(true)).toBe(1);
       // Failures that come faster than it is tried again do not add up.
-      for (let failures = 0; failures < 10; failures++) following.resolved(true);
+      for (let failures = 0; failures < 10; failures++) following.noteResult(true);
       expect(vi.getTimerCount()).toBe(1);
       following.stop();
-      following.resolved(true);
+      following.noteResult(true);
       expect(vi.getTimerCount()).toBe(0);
     } finally {
       vi.useRealTimers();

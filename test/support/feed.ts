@@ -18,7 +18,7 @@ export function createFakeFeed(catchUp?: () => Promise<boolean>) {
       return listening;
     },
     kind: 'notify',
-    trusts: (userId) => listening && !doubted.has(userId),
+    mayCache: (userId) => listening && !doubted.has(userId),
     reconnects: 0,
     ...(catchUp && { catchUp }),
     subscribe(listener) {

@@ -17,7 +17,7 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { openReplicas, type Replicas } from '../../src/database/replicas/replicas.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { loadAdditions } from '../../src/server/additions.ts';
+import { loadOptionalFeatures } from '../../src/server/optionalFeatures.ts';
 import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
@@ -143,7 +143,7 @@ export async function openTestGateway(
     replicas,
     demoToken: undefined,
     closing: closing.signal,
-    additions: await loadAdditions(parts.config),
+    additions: await loadOptionalFeatures(parts.config),
     // A machine that tests keep busy is no overload.
     longestWait: 20_000,
     ...options,

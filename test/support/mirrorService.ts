@@ -4,9 +4,9 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { clientError, messages } from '../../src/errors.ts';
 import { createActivation } from '../../src/mirror/activation.ts';
-import { createActivationTurns } from '../../src/mirror/activationTurns.ts';
+import { createActivationLock } from '../../src/mirror/activationLock.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
-import { createDemand } from '../../src/mirror/demand.ts';
+import { createDetailsOnDemand } from '../../src/mirror/detailsOnDemand.ts';
 import { isMirrored } from '../../src/mirror/mirror.ts';
 import type { MirrorService } from '../../src/mirror/service.ts';
 import type { Upstream } from '../../src/mirror/upstream.ts';
@@ -18,7 +18,7 @@ export function stillMirror(
   logger: Logger = pino({ level: 'silent' }),
 ): MirrorService {
   const { connectionString } = pool.options;
-  const inTurn = createActivationTurns(connectionString === undefined ? undefined : { connectionString }, 1);
+  const inTurn = createActivationLock(connectionString === undefined ? undefined : { connectionString }, 1);
   return {
     upstream: {
       activate: createActivation({
@@ -27,7 +27,7 @@ export function stillMirror(
         upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
-      fetchDetails: createDemand({
+      fetchDetails: createDetailsOnDemand({
         pool,
         logger,
         upstreamFor: async () => ({ upstream, budget: createBudget(0) }),
@@ -35,7 +35,7 @@ export function stillMirror(
     },
     tokens: undefined,
     isValid: async () => false,
-    admit: async () => undefined,
+    waitUntilFresh: async () => undefined,
     relayFor: () => undefined,
     status: () => 'test',
     figures: () => ({ accounts: 1, skipped: 0, requests: 0 }),

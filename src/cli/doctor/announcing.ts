@@ -4,9 +4,9 @@ import type pg from 'pg';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import type { ServerUrls } from '../../database/connection/find.ts';
 import { serverOf } from '../../database/connection/server.ts';
-import { lackOf } from '../../database/feed/choose.ts';
-import { findObstacle } from '../../database/feed/trial.ts';
-import { readFeedSetup } from '../../database/feed/ways.ts';
+import { readFeedSetup } from '../../database/feed/announceMode.ts';
+import { findSetupProblem } from '../../database/feed/choose.ts';
+import { checkReplicationSlot } from '../../database/feed/slotCheck.ts';
 import type { Progress } from '../../database/migrate.ts';
 import { type Finding, ok, problem, skipped, type Verdict } from './finding.ts';
 
@@ -28,19 +28,19 @@ export async function checkAnnouncing(
 async function judge(client: pg.ClientBase, direct: ServerConfig, { pending }: Progress): Promise<Verdict> {
   if (pending.length > 0) return skipped('the pending migrations come first');
   const setup = await readFeedSetup(client);
-  if (setup.way === 'notify') {
-    const lack = lackOf(setup) ?? (await findObstacle(direct));
+  if (setup.mode === 'notify') {
+    const lack = findSetupProblem(setup) ?? (await checkReplicationSlot(direct));
     return ok(
       lack ? `${cost}; not by messages, since ${lack.says}` : `${cost}; CHANGE_FEED=logical is faster`,
     );
   }
   if (!setup.decodes) return ok(`${cost}; not by messages, since wal_level is ${setup.walLevel}`);
   const lack = setup.isPublished
-    ? await findObstacle(direct)
+    ? await checkReplicationSlot(direct)
     : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
   if (lack) return problem(`by messages in the log, which cannot be read: ${lack.says}`, lack.advice);
   return ok(
-    setup.way === 'both'
+    setup.mode === 'both'
       ? `${cost}, and by messages in the log as well: the next start with CHANGE_FEED=logical or notify looks again`
       : 'by messages in the log',
   );

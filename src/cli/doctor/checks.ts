@@ -52,9 +52,9 @@ async function standbysOf(config: Config): Promise<Finding[]> {
 async function checkPersisted(config: Config): Promise<Verdict> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
-  const { loadAdditions } = await import('../../server/additions.ts');
+  const { loadOptionalFeatures } = await import('../../server/optionalFeatures.ts');
   try {
-    const { schema } = await loadAdditions(config);
+    const { schema } = await loadOptionalFeatures(config);
     loadPersistedOperations(config, createDocuments(config, schema));
     return ok('all of them can be used');
   } catch (error) {

@@ -5,7 +5,7 @@ import { findSilentTriggers } from '../../database/announcements.ts';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import { oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
-import { type Progress, readOccupants, readProgress, readRepairs } from '../../database/migrate.ts';
+import { type Progress, readForeignTables, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled } from '../../database/pooler.ts';
 import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
@@ -42,8 +42,9 @@ export async function askDatabase(
     // Without it, nothing else can be told.
     if (missing.some(({ table }) => table === '_prisma_migrations'))
       return [...known, { check: 'database rights', ...lackOf(missing, found.role) }];
-    const occupants = isServer ? await readOccupants(client) : undefined;
-    if (occupants) return [...known, { check: 'migrations', ...problem(occupants.says, occupants.advice) }];
+    const foreignTables = isServer ? await readForeignTables(client) : undefined;
+    if (foreignTables)
+      return [...known, { check: 'migrations', ...problem(foreignTables.says, foreignTables.advice) }];
     const progress = await readProgress(client);
     return [
       ...known,

@@ -2,7 +2,7 @@
 
 import type { Config } from '../../config.ts';
 import { serverOf } from '../../database/connection/server.ts';
-import { createTakePosition } from '../../database/position/primary.ts';
+import { createPositionReader } from '../../database/position/primary.ts';
 import type { Sql } from '../../database/reader/sql.ts';
 import {
   connectStandby,
@@ -45,7 +45,7 @@ export async function checkStandbys(config: Config): Promise<Finding[]> {
 }
 
 async function primaryOf(sql: Pick<Sql, 'run'>, identity: Identity): Promise<Primary> {
-  const take = createTakePosition(sql);
+  const take = createPositionReader(sql);
   let { timeline } = await take();
   return {
     identity,

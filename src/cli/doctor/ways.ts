@@ -6,7 +6,7 @@ import type pg from 'pg';
 import type { ServerConfig } from '../../database/connection/client.ts';
 import { findDifference } from '../../database/connection/direct.ts';
 import type { ServerUrls } from '../../database/connection/find.ts';
-import { placeText } from '../../database/connection/hosts.ts';
+import { hostPortText } from '../../database/connection/hosts.ts';
 import { serverOf } from '../../database/connection/server.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { isPooled, shareSessions } from '../../database/pooler.ts';
@@ -18,7 +18,7 @@ import { type Finding, ok, problem, skipped, timeout, type Verdict } from './fin
 export async function checkHosts({ hosts }: ServerConfig): Promise<Finding[]> {
   const seen = (await hosts?.look()) ?? [];
   return seen.map(({ place, obstacle, error }) => {
-    const name = placeText(place);
+    const name = hostPortText(place);
     if (error === undefined) return { check: 'host', ...ok(`${name}: ${obstacle ?? 'it takes writes'}`) };
     const { says, advice } = reasonOf({ ...place, user: undefined, database: undefined }, error);
     return { check: 'host', ...problem(`${name}: ${says}`, advice) };

@@ -7,7 +7,7 @@ import { connectionError } from '../connectionError.ts';
 import { createSession } from '../session.ts';
 import type { ServerConfig } from './client.ts';
 
-export interface Ways {
+export interface ServerPair {
   readonly server: ServerConfig;
   readonly direct: ServerConfig;
   readonly url: string;
@@ -18,7 +18,7 @@ export interface Ways {
  * Makes sure that DATABASE_DIRECT_URL leads to where DATABASE_URL does.
  * @throws {SetupError} when it does not, or cannot be used.
  */
-export async function checkDirect({ server, direct, url, directUrl }: Ways): Promise<void> {
+export async function checkDirect({ server, direct, url, directUrl }: ServerPair): Promise<void> {
   const one = createSession(server);
   const other = createSession(direct);
   try {
@@ -44,7 +44,7 @@ export async function checkDirect({ server, direct, url, directUrl }: Ways): Pro
 /** Where the other connection leads that is not where the one does; undefined if both lead to the same database. */
 export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
   const isSame = await shareLocks(one, other);
-  const [here, there] = [await placeOf(one), await placeOf(other)];
+  const [here, there] = [await readSessionInfo(one), await readSessionInfo(other)];
   if (!isSame) {
     if (there.isStandby) return 'a standby';
     if (here.database !== there.database)
@@ -74,14 +74,14 @@ async function shareLocks(one: pg.Client, other: pg.Client): Promise<boolean> {
   }
 }
 
-interface Place {
+interface SessionInfo {
   readonly database: string;
   readonly schema: string | null;
   readonly isStandby: boolean;
 }
 
-async function placeOf(client: pg.Client): Promise<Place> {
-  const { rows } = await client.query<Place>(
+async function readSessionInfo(client: pg.Client): Promise<SessionInfo> {
+  const { rows } = await client.query<SessionInfo>(
     `SELECT current_database() AS database, current_schema() AS schema, pg_is_in_recovery() AS "isStandby"`,
   );
   return rows[0] ?? { database: '', schema: null, isStandby: false };

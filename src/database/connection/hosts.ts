@@ -16,34 +16,36 @@ import pg from 'pg';
 import type { DatabaseHosts, Target } from '../../databaseUrl.ts';
 import { errorText } from '../../errors.ts';
 
-export interface Place {
+export interface HostPort {
   readonly host: string;
   readonly port: number;
 }
 
 /** Where a new connection goes. */
-export interface Route {
-  readonly place: Place;
+export interface HostRoute {
+  readonly place: HostPort;
   /** Which server it is for: another number for each that took the place of the one before. */
   readonly era: number;
 }
 
 export interface Hosts {
   /** @throws {NoHost} when none can be used, which is known for a moment. */
-  find(): Promise<Route>;
+  find(): Promise<HostRoute>;
   /** Has a client closed when the host is left that it connects to. */
-  add(client: pg.Client, route: Route): void;
+  add(client: pg.Client, route: HostRoute): void;
   /**
    * Looks at a client that has connected.
    * @throws an error when its host is not, or no longer, the one that is meant.
    */
-  check(client: pg.Client, route: Route): Promise<void>;
+  check(client: pg.Client, route: HostRoute): Promise<void>;
   /** Takes note that a host could not be connected to, or is not the one that is meant. */
-  miss(route: Route): void;
+  miss(route: HostRoute): void;
   /** What each of them is now, or why that cannot be told. */
-  look(): Promise<readonly { readonly place: Place; readonly obstacle?: string; readonly error?: unknown }[]>;
+  look(): Promise<
+    readonly { readonly place: HostPort; readonly obstacle?: string; readonly error?: unknown }[]
+  >;
   /** Has the listener called when another server has taken the place of the one before. */
-  onMoved(listener: (place: Place) => void): void;
+  onMoved(listener: (place: HostPort) => void): void;
 }
 
 /** What a host says of itself. */
@@ -66,16 +68,16 @@ const failureHolds = 100;
 /** That no host can be used, and why not: each with what is wrong with it. */
 export class NoHost extends Error {
   override name = 'NoHost';
-  readonly failures: readonly { readonly place: Place; readonly error: unknown }[];
+  readonly failures: readonly { readonly place: HostPort; readonly error: unknown }[];
 
   constructor(failures: NoHost['failures']) {
-    const list = failures.map(({ place, error }) => `${placeText(place)}: ${errorText(error)}`);
+    const list = failures.map(({ place, error }) => `${hostPortText(place)}: ${errorText(error)}`);
     super(`none of the hosts can be used: ${list.join('; ')}`);
     this.failures = failures;
   }
 }
 
-export const placeText = ({ host, port }: Place): string =>
+export const hostPortText = ({ host, port }: HostPort): string =>
   `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** Why a host is not the one that is meant, though it can be reached. */
@@ -83,7 +85,7 @@ export class NotPrimary extends Error {
   override name = 'NotPrimary';
 }
 
-interface Candidate extends Place {
+interface Candidate extends HostPort {
   readonly url: string;
 }
 
@@ -95,9 +97,9 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
   /** The one that took writes last, and whether it is thought to do so. */
   let last: Candidate | undefined;
   let isWell = false;
-  let searching: Promise<Route> | undefined;
+  let searching: Promise<HostRoute> | undefined;
 
-  async function search(): Promise<Route> {
+  async function search(): Promise<HostRoute> {
     const seen = await lookAtAll(candidates, target);
     const best = bestOf(seen, timeline, last);
     if (last && (best.candidate !== last || best.timeline > timeline)) eras.begin(best.candidate);
@@ -149,22 +151,22 @@ export function createHosts({ urls, target }: DatabaseHosts): Hosts {
 /** Connections, each of the era that it was begun in: those of one that is over are given up, whatever they are doing. */
 function createEras() {
   const clients = new Map<pg.Client, number>();
-  const listeners: ((place: Place) => void)[] = [];
+  const listeners: ((place: HostPort) => void)[] = [];
   let era = 0;
   return {
     current: () => era,
-    add(client: pg.Client, { era: begun }: Route): void {
+    add(client: pg.Client, { era: begun }: HostRoute): void {
       clients.set(client, begun);
       client.once('end', () => clients.delete(client));
     },
     /** @param first the connection by which it was found out, which is one of the new era. */
-    begin(place: Place, first?: pg.Client): void {
+    begin(place: HostPort, first?: pg.Client): void {
       era++;
       if (first) clients.set(first, era);
       for (const [client, begun] of clients) if (begun !== era) client.connection.stream.destroy();
       for (const listener of listeners) listener(place);
     },
-    onBegun: (listener: (place: Place) => void) => listeners.push(listener),
+    onBegun: (listener: (place: HostPort) => void) => listeners.push(listener),
   };
 }
 

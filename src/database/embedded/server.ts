@@ -20,13 +20,13 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import { errorText } from '../../errors.ts';
-import { createTurnQueue, type TurnQueue } from '../turnQueue.ts';
+import { createMutex, type Mutex } from '../mutex.ts';
 import { readParts, type Setting, startupSettings } from './clientMessages.ts';
 import { createEngine, type Engine, type Run } from './engine.ts';
+import { createEngineTurns, type EngineTurns } from './engineTurn.ts';
 import { createGuestSession } from './guest.ts';
 import { report } from './protocol.ts';
 import { createReplyReader, type NotificationListener } from './replies.ts';
-import { createTurns, type Turns } from './turn.ts';
 
 export interface SocketOptions {
   /** How long, in milliseconds, a client may sit silent in its turn while others wait. */
@@ -62,7 +62,7 @@ export function serveEngine(
   const sockets = new Set<Socket>();
   const engine = createEngine(pglite, findObstacle);
   const { failure, hasFailed, check } = engine;
-  const service = { engine, queue: createTurnQueue(), onNotification, silenceLimit, ownName };
+  const service = { engine, queue: createMutex(), onNotification, silenceLimit, ownName };
   const server = createServer((socket) => {
     if (hasFailed()) return socket.destroy();
     sockets.add(socket);
@@ -84,7 +84,7 @@ export function serveEngine(
 
 interface Service {
   readonly engine: Engine;
-  readonly queue: TurnQueue;
+  readonly queue: Mutex;
   readonly onNotification: NotificationListener;
   readonly silenceLimit: number;
   readonly ownName: string | undefined;
@@ -96,9 +96,9 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
   const send = (data: Buffer) => {
     socket.write(data);
   };
-  let turns: Turns | undefined;
+  let turns: EngineTurns | undefined;
   let isGuest = false;
-  const silence = dropWhenSilent(socket, service, () => turns?.isMine() ?? false);
+  const silence = dropWhenSilent(socket, service, () => turns?.isHeld() ?? false);
 
   try {
     const parts = readParts(socket);
@@ -111,20 +111,20 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
     const guest = isGuest ? createGuestSession(engine, settings) : undefined;
     // A guest hears that its statement is done when its session is put back, after the notice of what it lost.
     const replies = createReplyReader(send, onNotification, isGuest);
-    const mine = createTurns({ engine, queue, guest, onNotification, send, onEnd: replies.release });
+    const mine = createEngineTurns({ engine, queue, guest, onNotification, send, onEnd: replies.release });
     turns = mine;
 
     /** Runs a part of what the client sends, in its turn. */
     const serve = async (part: Buffer, run: Run) => {
       silence.refresh();
-      const hasToWait = !mine.isMine();
-      await mine.begin();
+      const hasToWait = !mine.isHeld();
+      await mine.acquire();
       // Whoever gave up meanwhile was told that it failed, and is not to have it done later all the same.
       if (hasToWait && socket.destroyed) throw new Error('the client left while it waited');
       await run(part, replies.read);
       // The engine works in this thread: while it did, no timer could see that the client was not the silent one.
       silence.refresh();
-      if (replies.isIdle()) await mine.end();
+      if (replies.isIdle()) await mine.release();
       if (socket.writableNeedDrain) await drained(socket);
     };
     // A start-up message is none of those that the session of a guest knows.
@@ -132,11 +132,11 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
     for await (const part of parts) await serve(part, guest?.run ?? engine.run);
   } catch (error) {
     if (error instanceof RangeError) send(report('FATAL', '08P01', errorText(error)));
-    else if (isGuest && turns?.isMine()) send(report('FATAL', '57P01', errorText(error)));
+    else if (isGuest && turns?.isHeld()) send(report('FATAL', '57P01', errorText(error)));
     throw error;
   } finally {
     clearTimeout(silence);
-    await turns?.abandon();
+    await turns?.abort();
   }
 }
 

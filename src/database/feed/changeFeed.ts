@@ -9,7 +9,7 @@ import type { Prisma } from '../generated/prisma/client.ts';
 export const channel = 'dovetail';
 
 /** What a gateway says to a server to listen there, by which it is told from those of earlier versions. */
-export const listen = `LISTEN ${channel} /* and to messages */`;
+export const listenStatement = `LISTEN ${channel} /* and to messages */`;
 
 /** A table that has announcements. */
 export type Table = Prisma.ModelName;
@@ -37,7 +37,7 @@ export interface ChangeFeed {
    * Whether what is read of a user now may be remembered, and what was remembered may be used: announcements are known to
    * arrive, and none has come of a change of theirs that snapshots may not see yet.
    */
-  trusts(userId: number): boolean;
+  mayCache(userId: number): boolean;
   /**
    * Has everything heard of that could be read when it was called, and says whether that is so now: a change can be read
    * a moment before it is announced. Not there where it cannot.

@@ -8,8 +8,8 @@
 
 import { createSignal, pause, waitAtMost } from '../waiting.ts';
 import { type Change, type ChangeFeed, type ChangeListener, changeOf, type FeedKind } from './changeFeed.ts';
-import { createDoubts } from './doubts.ts';
 import { type Announce, createHeartbeats, heartbeat } from './heartbeats.ts';
+import { createUnseenChanges } from './unseenChanges.ts';
 
 const shortestDelay = 50;
 const longestDelay = 5_000;
@@ -21,15 +21,15 @@ const longestStart = 4 * heartbeat;
  * To be told of each announcement.
  * @param seen settles when snapshots see the change, if they may not do so yet.
  */
-export type Hear = (payload: string, seen?: Promise<void>) => void;
+export type OnAnnouncement = (payload: string, seen?: Promise<void>) => void;
 
 /**
  * Begins to listen.
  * @param lost aborted when the connections are lost, by whoever notices; they are given up then.
  */
-export type Connect = (hear: Hear, lost: AbortController) => Promise<Connection>;
+export type Connect = (hear: OnAnnouncement, lost: AbortController) => Promise<FeedConnection>;
 
-export interface Connection {
+export interface FeedConnection {
   readonly kind: FeedKind;
   /** Announces something in the way that writes do. */
   readonly announce: Announce;
@@ -46,7 +46,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
   const firstAttempt = createSignal();
   const status = createStatus(listeners.tell);
   const delay = createDelay();
-  const hearing = createHearing(heartbeats.hear, listeners.tell);
+  const hearing = createReceiver(heartbeats.hear, listeners.tell);
 
   /** Listens until announcements no longer arrive. Fails if it cannot connect. */
   async function attempt(): Promise<void> {
@@ -85,7 +85,7 @@ export async function keepListening(connect: Connect, isHeardFirst = false): Pro
       return status.kind();
     },
     ...(!isHeardFirst && { catchUp: heartbeats.catchUp }),
-    trusts: (userId) => status.isListening() && !hearing.isInDoubt(userId),
+    mayCache: (userId) => status.isListening() && !hearing.hasUnseenChange(userId),
     get listening() {
       return status.isListening();
     },
@@ -116,18 +116,18 @@ function createDelay() {
 }
 
 /** What is done with announcements. */
-function createHearing(isHeartbeat: (payload: string) => boolean, tell: ChangeListener) {
-  let doubts = createDoubts();
+function createReceiver(isHeartbeat: (payload: string) => boolean, tell: ChangeListener) {
+  let unseenChanges = createUnseenChanges();
   return {
     /** Whether a change of the user's was heard that snapshots may not see yet. */
-    isInDoubt: (userId: number) => doubts.concern(userId),
+    hasUnseenChange: (userId: number) => unseenChanges.affects(userId),
     /**
      * Hears what comes by new connections. What was in doubt before is forgotten, with everything that was known.
      * @param lost aborted when they are lost, and nothing that comes by them counts any more.
      */
-    begin(lost: AbortSignal): Hear {
-      const own = createDoubts();
-      doubts = own;
+    begin(lost: AbortSignal): OnAnnouncement {
+      const own = createUnseenChanges();
+      unseenChanges = own;
       return (payload, seen) => {
         if (lost.aborted || isHeartbeat(payload)) return;
         const change = changeOf(payload);

@@ -9,7 +9,7 @@
 import type pg from 'pg';
 import { isPooled, shareSessions } from '../pooler.ts';
 import { createAnnouncer } from './announcer.ts';
-import { type ChangeFeed, type FeedKind, listen } from './changeFeed.ts';
+import { type ChangeFeed, type FeedKind, listenStatement } from './changeFeed.ts';
 import { openConnection } from './connection.ts';
 import { type Announce, heartbeat, isHeartbeat } from './heartbeats.ts';
 import { keepListening } from './keepListening.ts';
@@ -47,7 +47,7 @@ export function listenToServer(
       if (payload === switched) lost.abort();
       else hear(payload);
     });
-    await listener.query(listen);
+    await listener.query(listenStatement);
 
     return {
       get kind() {
@@ -62,7 +62,7 @@ export function listenToServer(
         // Once it is listened, to begin with messages would miss what comes before them.
         if (!isFirst) throw new Error('changes are announced in another way now');
         kind = way;
-        const { hearMessages } = await import('./messages.ts');
+        const { hearMessages } = await import('./logicalFeed.ts');
         await hearMessages(direct, announcer, hear, lost);
         await announcer.announce(payload);
       }),

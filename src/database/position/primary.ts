@@ -5,14 +5,14 @@ import type { Sql } from '../reader/sql.ts';
 import { endOfLast, type Position, parsePosition } from './lsn.ts';
 
 /** Whoever has replayed so much has everything that was committed before it was asked for. */
-export interface Taken {
+export interface PrimaryPosition {
   readonly position: Position;
   /** The timeline that the primary writes: each promotion begins a new one. */
   readonly timeline: number;
 }
 
 /** Takes the position of the primary, by one statement at a time for all who want to know it. */
-export type TakePosition = () => Promise<Taken>;
+export type PrimaryPositionReader = () => Promise<PrimaryPosition>;
 
 /** Of what was inserted rather than what was flushed: whoever does not wait for the disk is seen before that. */
 const statement = `SELECT written::text AS position, file_name AS file, file_offset AS "offset",
@@ -26,7 +26,7 @@ interface Row {
   readonly page: number;
 }
 
-export function createTakePosition(sql: Pick<Sql, 'run'>): TakePosition {
+export function createPositionReader(sql: Pick<Sql, 'run'>): PrimaryPositionReader {
   return inBatches(async () => {
     const [row] = await sql.run<Row>(statement, []);
     const position = row && parsePosition(row.position);

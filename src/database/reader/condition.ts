@@ -1,7 +1,7 @@
 /** Conditions of a statement, its parameters, and its order. */
 
 import { columnOf, fieldOf, type Relation } from './models.ts';
-import { type Given, type Model, type RowOrder, Slot } from './query.ts';
+import { type Model, type RowOrder, Slot, type SlotValues } from './query.ts';
 
 /** What all parts of one statement share. */
 export interface Writer {
@@ -23,7 +23,7 @@ export function createWriter(values: unknown[]): Writer {
 }
 
 /** The parameters of a statement, with the values of this run. */
-export function filled(values: readonly unknown[], given: Given = {}): unknown[] {
+export function fillSlots(values: readonly unknown[], given: SlotValues = {}): unknown[] {
   return values.map((value) => {
     if (!(value instanceof Slot)) return value;
     const filling = given[value.name];
@@ -62,7 +62,7 @@ function related(writer: Writer, relation: Relation, name: string, wanted: unkno
   if (!isRecord(where) || (!relation.isList && Object.keys(where).length === 0))
     throw new Error(`${name} takes a condition`);
   const met = conditionOn(writer, relation.model, where, inner);
-  return `EXISTS (SELECT FROM "${relation.model}" ${inner} WHERE ${tie(relation, inner, table)} AND ${met})`;
+  return `EXISTS (SELECT FROM "${relation.model}" ${inner} WHERE ${joinOn(relation, inner, table)} AND ${met})`;
 }
 
 function comparison(writer: Writer, column: string, wanted: unknown): string {
@@ -102,7 +102,7 @@ const symbols = new Map([
 ]);
 
 /** The condition that ties the rows of a relation to those of an outer table. */
-export const tie = ({ here, there }: Relation, inner: string, outer: string) =>
+export const joinOn = ({ here, there }: Relation, inner: string, outer: string) =>
   `${inner}."${there}" = ${outer}."${here}"`;
 
 /** The ORDER BY of a statement. Like PostgreSQL, Prisma has nulls first in a descending order unless told otherwise. */

@@ -6,7 +6,7 @@
  */
 
 import pg from 'pg';
-import { conditionOn, createWriter, tie, type Writer } from './condition.ts';
+import { conditionOn, createWriter, joinOn, type Writer } from './condition.ts';
 import { columnOf, fieldOf, listOf } from './models.ts';
 import type { Model } from './query.ts';
 import type { Statement } from './statement.ts';
@@ -115,7 +115,7 @@ function planOf(writer: Writer, model: Model, query: GroupedQuery): Plan {
     writer,
     model,
     query,
-    joined: `counted r JOIN "${relation.model}" p ON ${tie(relation, 'p', 'r')}`,
+    joined: `counted r JOIN "${relation.model}" p ON ${joinOn(relation, 'p', 'r')}`,
     rowKeys: [...(query.period ? [periodKey] : []), ...Object.keys(query.keys).map(quoted)],
     partKeys: Object.keys(query.partKeys).map(quoted),
     measures: Object.keys(query.measures).map(quoted),

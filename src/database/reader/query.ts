@@ -21,7 +21,7 @@ export class Slot {
 }
 
 /** The values of a run. */
-export type Given = Readonly<Record<string, unknown>>;
+export type SlotValues = Readonly<Record<string, unknown>>;
 
 type Columns<M extends Model> = PrismaTypes[M]['Shape'];
 type Relations<M extends Model> = PrismaTypes[M]['Relations'];
@@ -36,9 +36,9 @@ type Lists<M extends Model> = keyof Relations<M> & PrismaTypes[M]['ListRelations
 type Links<M extends Model> = Exclude<keyof Relations<M>, PrismaTypes[M]['ListRelations']>;
 
 /** A query for rows of one model, or of one of several. */
-export type RowQuery<M extends Model = Model> = {
+export type SelectQuery<M extends Model = Model> = {
   [N in M]: {
-    readonly select: Selection<N>;
+    readonly select: SelectShape<N>;
     readonly where?: Condition<N>;
     readonly orderBy?: Order<N> | readonly Order<N>[];
     readonly take?: number | Slot;
@@ -47,8 +47,8 @@ export type RowQuery<M extends Model = Model> = {
 }[M];
 
 /** Columns, as `true`; relations to lists, as queries for their rows; `_count`, as Prisma has it. */
-export type Selection<M extends Model> = { readonly [C in keyof Columns<M>]?: true } & {
-  readonly [R in Lists<M>]?: RowQuery<Related<M, R>>;
+export type SelectShape<M extends Model> = { readonly [C in keyof Columns<M>]?: true } & {
+  readonly [R in Lists<M>]?: SelectQuery<Related<M, R>>;
 } & {
   readonly _count?: {
     readonly select: { readonly [R in Lists<M>]?: true | { readonly where: Condition<Related<M, R>> } };

@@ -5,9 +5,9 @@
 
 import pg from 'pg';
 import { statementSpans } from '../../channels.ts';
-import { onceMore } from '../transaction.ts';
-import { filled } from './condition.ts';
-import type { Condition, Given, Model, PlannedQuery, RowQuery as Query } from './query.ts';
+import { retryOnConflict } from '../transaction.ts';
+import { fillSlots } from './condition.ts';
+import type { Condition, Model, PlannedQuery, SelectQuery as Query, SlotValues } from './query.ts';
 import { type Responded, RowQueries, RowQuery } from './rowQuery.ts';
 import { countStatement, type RowStatement, selectStatement } from './statement.ts';
 
@@ -17,8 +17,8 @@ export interface Sql {
    * @param given the values of its slots. A query that is given any is remembered as it is written, by the object that it
    * is: whoever runs it again gives the same object, with other values.
    */
-  findMany<M extends Model>(model: M, query: Query<M>, given?: Given): Promise<object[]>;
-  count<M extends Model>(model: M, where: Condition<M>, given?: Given): Promise<number>;
+  findMany<M extends Model>(model: M, query: Query<M>, given?: SlotValues): Promise<object[]>;
+  count<M extends Model>(model: M, where: Condition<M>, given?: SlotValues): Promise<number>;
   /** The rows that a statement gives. */
   run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /** The same for a statement that writes what others may be writing too: see `onceMore`. */
@@ -31,7 +31,7 @@ export interface Sql {
     statement: RowStatement,
     model: M,
     query: Query<M>,
-    given: Given,
+    given: SlotValues,
   ): Promise<{ readonly written: object[]; readonly found: object[] }>;
 }
 
@@ -50,7 +50,7 @@ const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
 const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
 
 /** A statement that goes to the server behind each read, and what looks at what it gives: an error is one of the read. */
-export interface Companion {
+export interface ReadCheck {
   readonly statement: RowStatement;
   check(rows: object[]): void;
 }
@@ -85,7 +85,7 @@ function createAsk() {
 export function createSql(
   pool: pg.Pool,
   nameOf: (text: string) => string = () => '',
-  companion?: Companion,
+  companion?: ReadCheck,
 ): Sql {
   const ask = createAsk();
   const { find, follow } = createFind(pool, nameOf, companion);
@@ -113,10 +113,10 @@ export function createSql(
     return rows;
   }
 
-  async function writeAndFind(statement: RowStatement, model: Model, query: Query, given: Given) {
+  async function writeAndFind(statement: RowStatement, model: Model, query: Query, given: SlotValues) {
     const find = writeOnce(model, query);
-    const values = filled(find.values, given);
-    const [written = [], found = []] = await onceMore(() =>
+    const values = fillSlots(find.values, given);
+    const [written = [], found = []] = await retryOnConflict(() =>
       ask(nameOf(statement.text), `${statement.text}; ${find.text}`, (name) => {
         const write = new RowQuery({ ...statement, name }, statement.columns);
         const read = new RowQuery({ ...find, values, name: name === '' ? '' : find.name }, find.columns);
@@ -128,24 +128,24 @@ export function createSql(
 
   return {
     run,
-    write: (text, values) => onceMore(() => run(text, values)),
-    async findMany(model: Model, query: Query, given?: Given) {
+    write: (text, values) => retryOnConflict(() => run(text, values)),
+    async findMany(model: Model, query: Query, given?: SlotValues) {
       const { name, text, values, columns } = given ? writeOnce(model, query) : write(model, query);
-      const all = filled(values, given);
+      const all = fillSlots(values, given);
       return ask(name, text, (as) => find(new RowQuery({ name: as, text, values: all }, columns)));
     },
     writeAndFind,
     async count(model, where, given) {
       const { text, values } = countStatement(model, where);
-      const [row] = await run<{ count: number }>(text, filled(values, given));
+      const [row] = await run<{ count: number }>(text, fillSlots(values, given));
       return row?.count ?? 0;
     },
   };
 }
 
 /** Reads rows, and has the companion go along. */
-function createFind(pool: pg.Pool, nameOf: (text: string) => string, companion: Companion | undefined) {
-  const accompanying = ({ statement }: Companion) =>
+function createFind(pool: pg.Pool, nameOf: (text: string) => string, companion: ReadCheck | undefined) {
+  const accompanying = ({ statement }: ReadCheck) =>
     new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
   return {
     async find(read: RowQuery): Promise<object[]> {

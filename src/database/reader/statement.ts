@@ -6,7 +6,15 @@
  * than all else does that a request needs of this process.
  */
 
-import { conditionOn, createWriter, isRecord, onlyEntry, orderedBy, tie, type Writer } from './condition.ts';
+import {
+  conditionOn,
+  createWriter,
+  isRecord,
+  joinOn,
+  onlyEntry,
+  orderedBy,
+  type Writer,
+} from './condition.ts';
 import { columnOf, fieldOf, listOf } from './models.ts';
 import { type Model, type PlannedQuery, Slot } from './query.ts';
 import type { Column } from './rowQuery.ts';
@@ -109,7 +117,13 @@ function selectedColumns(writer: Writer, model: Model, selection: object, table:
     } else {
       const relation = listOf(model, name);
       const inner = writer.nextTable();
-      const below = select(writer, relation.model, queryOf(name, wanted), inner, tie(relation, inner, table));
+      const below = select(
+        writer,
+        relation.model,
+        queryOf(name, wanted),
+        inner,
+        joinOn(relation, inner, table),
+      );
       parts.push(`(SELECT coalesce(json_agg(rows), '[]') FROM (${below.text}) rows) AS "${name}"`);
       columns.push({ name, read: (text) => revived(JSON.parse(text), below.shape) });
       nested.push({ name, shape: below.shape });
@@ -149,7 +163,7 @@ function counts(writer: Writer, model: Model, wanted: object, table: string): st
     const relation = listOf(model, name);
     const inner = writer.nextTable();
     const where = query === true ? {} : onlyEntry(`the count of ${name}`, query, 'where');
-    return `'${name}', (${count(writer, relation.model, where, inner, tie(relation, inner, table))})`;
+    return `'${name}', (${count(writer, relation.model, where, inner, joinOn(relation, inner, table))})`;
   });
   if (pairs.length === 0) throw new Error(`nothing is counted of ${model}`);
   return `json_build_object(${pairs.join(', ')})`;

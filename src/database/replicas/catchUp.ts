@@ -43,7 +43,7 @@ interface Transaction {
  */
 export async function catchUp(primary: Pick<Sql, 'run'>, standby: Standby): Promise<void> {
   const began = performance.now();
-  const bound = await standby.ask().catch(() => undefined);
+  const bound = await standby.refresh().catch(() => undefined);
   const idsOf = async (text: string, value: unknown) =>
     (await primary.run<Transaction>(text, [value])).map(({ id }) => id);
   // Of one that is gone, nothing can have shown what has not begun by now.

@@ -73,7 +73,7 @@ export function keepStandby(
   const living = liveAgain();
   return {
     name,
-    current: () => (current?.isWell ? current : undefined),
+    current: () => (current?.isHealthy ? current : undefined),
     lives: () => lives,
     status: () => status,
     tried,
@@ -94,5 +94,5 @@ function closeWith(standby: Standby, signal: AbortSignal): () => void {
 
 /** Nobody else may ask for a while, and find out that it is gone. */
 async function askAgain(standby: Standby, signal: AbortSignal): Promise<void> {
-  while (standby.isWell && (await pause(heartbeat, signal))) await standby.ask().catch(() => {});
+  while (standby.isHealthy && (await pause(heartbeat, signal))) await standby.refresh().catch(() => {});
 }

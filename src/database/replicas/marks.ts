@@ -4,7 +4,7 @@
  */
 
 import type { Position } from '../position/lsn.ts';
-import type { TakePosition } from '../position/primary.ts';
+import type { PrimaryPositionReader } from '../position/primary.ts';
 
 /** A moment, with a position that was taken after it once there is one. */
 export interface Mark {
@@ -24,7 +24,7 @@ export interface Marks {
 /** How long, in milliseconds, positions are gathered that nobody waits for. */
 const soon = 5;
 
-export function createMarks(take: TakePosition): Marks {
+export function createMarks(take: PrimaryPositionReader): Marks {
   let waiting = new Set<Mark>();
   let timer: NodeJS.Timeout | undefined;
 

@@ -14,7 +14,7 @@ export interface OperationOptions {
   /** Called before anything is asked of the primary: it may have to show first what the viewer has seen elsewhere. */
   readyPrimary(): Promise<void>;
   /** Told of each read that has ended. */
-  hasRead(standby: Standby | undefined): void;
+  noteRead(standby: Standby | undefined): void;
   /** Told of each read that failed on a standby. */
   retried(): void;
 }
@@ -24,9 +24,9 @@ const retryUntil = 0.9;
 
 export function createOperationSql(
   primary: Sql,
-  { longest, choose, readyPrimary, hasRead, retried }: OperationOptions,
+  { longest, choose, readyPrimary, noteRead, retried }: OperationOptions,
 ): Sql {
-  const { onStandby, usePrimary } = createUses(primary, hasRead);
+  const { onStandby, usePrimary } = createUses(primary, noteRead);
   let choosing: Promise<Standby | undefined> | undefined;
   let hasWritten = false;
 
@@ -79,7 +79,7 @@ export function createOperationSql(
 }
 
 /** Uses of either server that are told of when they have ended. */
-function createUses(primary: Sql, hasRead: OperationOptions['hasRead']) {
+function createUses(primary: Sql, hasRead: OperationOptions['noteRead']) {
   async function onStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
       const rows = await use(standby.sql);

@@ -4,7 +4,7 @@
  *
  * Why a response that was computed on a standby may be cached as any other: it is stored under the version of the viewer's
  * data at which its computation began, and a change raises both that version and what is needed of a standby, before
- * anybody else hears of it (`known.ts`). So what began under a version is read where all changes are that the version
+ * anybody else hears of it (`viewerPositions.ts`). So what began under a version is read where all changes are that the version
  * counts, and a change that is heard of later raises the version, and has the response forgotten.
  *
  * Why nobody reads something older than what they have read: on one life of one standby what is replayed only grows; to
@@ -15,19 +15,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { SetupError } from '../../errors.ts';
-import { placeText } from '../connection/hosts.ts';
+import { hostPortText } from '../connection/hosts.ts';
 import { serverOf } from '../connection/server.ts';
-import type { Bounds } from '../database.ts';
+import type { PoolLimits } from '../database.ts';
 import type { ChangeFeed } from '../feed/changeFeed.ts';
 import { inBatches } from '../inBatches.ts';
 import type { Position } from '../position/lsn.ts';
-import { createTakePosition } from '../position/primary.ts';
+import { createPositionReader } from '../position/primary.ts';
 import type { Sql } from '../reader/sql.ts';
 import { catchUp } from './catchUp.ts';
 import { type KeptStandby, keepStandby } from './keepStandby.ts';
-import { createKnown, type Known } from './known.ts';
 import { createOperationSql } from './operationSql.ts';
 import { type Identity, identityStatement, type Standby } from './standby.ts';
+import { createViewerPositions, type ViewerPositions } from './viewerPositions.ts';
 
 export interface ReplicaFigures {
   readonly primary: number;
@@ -35,7 +35,7 @@ export interface ReplicaFigures {
   readonly retried: number;
   readonly standbys: readonly {
     readonly name: string;
-    readonly isWell: boolean;
+    readonly isHealthy: boolean;
     readonly status: string;
     readonly reads: number;
     readonly connections: number;
@@ -46,7 +46,7 @@ export interface Replicas {
   /** What an operation of the viewer's reads and writes with: its reads go to one server. */
   sqlFor(viewer: { readonly id: number }): Sql;
   /** Must be called when the viewer has changed something, or knows that somebody has, before that is acknowledged. */
-  changed(viewerId: number): void;
+  noteChange(viewerId: number): void;
   figures(): ReplicaFigures;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export interface ReplicaOptions {
   /** The primary. */
   readonly sql: Sql;
   readonly feed: ChangeFeed;
-  readonly bounds: Bounds;
+  readonly bounds: PoolLimits;
   /** Told of how a standby is, whenever that has changed. */
   onChange(name: string, status: string): void;
 }
@@ -66,7 +66,7 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
   const { urls, sql, feed, bounds, onChange } = options;
   const identity = await identityOf(sql);
   let timeline: number | undefined;
-  const takeNow = createTakePosition(sql);
+  const takeNow = createPositionReader(sql);
   const take = async () => {
     const taken = await takeNow();
     timeline = taken.timeline;
@@ -75,7 +75,9 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
   const primary = { take, timeline: () => timeline, identity };
   const standbys = urls.map((url) => keepStandby({ url, bounds, primary }, nameOf(url), onChange));
   await Promise.all(standbys.map(({ tried }) => tried));
-  const known = createKnown<Standby>(feed, take, () => standbys.flatMap(({ lives }) => [...lives()]));
+  const known = createViewerPositions<Standby>(feed, take, () =>
+    standbys.flatMap(({ lives }) => [...lives()]),
+  );
   const counts = createCounts();
   const choose = createChoice(standbys, known, feed);
   const caughtUp = createCatchUps(sql, known);
@@ -85,16 +87,16 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
         longest: bounds.statement,
         choose: (isAgain) => choose(id, isAgain),
         async readyPrimary() {
-          known.sent(id, undefined);
+          known.noteRoute(id, undefined);
           await caughtUp(id);
         },
-        hasRead(standby) {
-          known.hasRead(id, standby);
+        noteRead(standby) {
+          known.noteRead(id, standby);
           counts.add(standby && standbys.find(({ lives }) => lives().includes(standby))?.name);
         },
         retried: counts.retried,
       }),
-    changed: known.changed,
+    noteChange: known.noteChange,
     figures: () => counts.figures(standbys),
     async close() {
       known.close();
@@ -110,30 +112,30 @@ async function identityOf(sql: Sql): Promise<Identity> {
 }
 
 /** Its host and port, as connections are made to it: a URL may say them in its query, or leave them out. */
-const nameOf = (url: string): string => placeText(new pg.Client(serverOf(url)));
+const nameOf = (url: string): string => hostPortText(new pg.Client(serverOf(url)));
 
 /** Chooses where a viewer reads; undefined for the primary. */
-function createChoice(standbys: readonly KeptStandby[], known: Known<Standby>, feed: ChangeFeed) {
+function createChoice(standbys: readonly KeptStandby[], known: ViewerPositions<Standby>, feed: ChangeFeed) {
   const hasReplayed = createReplayed();
   return async (viewerId: number, isAgain: boolean): Promise<Standby | undefined> => {
     // What was missed is not known: whoever has everything up to now is as good as the primary, for this one read.
-    if (!isAgain && !feed.trusts(viewerId)) known.changed(viewerId);
+    if (!isAgain && !feed.mayCache(viewerId)) known.noteChange(viewerId);
     const standby = preferred(viewerId);
     if (!standby || standby.isBusy) return undefined;
     try {
       const needed = await known.neededOf(viewerId, standby);
-      if (!(await hasReplayed(standby, needed)) || !standby.isWell) return undefined;
+      if (!(await hasReplayed(standby, needed)) || !standby.isHealthy) return undefined;
     } catch {
       return undefined;
     }
-    known.sent(viewerId, standby);
+    known.noteRoute(viewerId, standby);
     return standby;
   };
 
   /** The one that they read from, or else one of those that are well, by who they are: the same at the next time. */
   function preferred(viewerId: number): Standby | undefined {
     const before = known.serverOf(viewerId);
-    if (before?.isWell) return before;
+    if (before?.isHealthy) return before;
     const well = standbys.flatMap(({ current }) => current() ?? []);
     return well[viewerId % well.length];
   }
@@ -152,11 +154,11 @@ function createReplayed() {
   return async (standby: Standby, needed: Position): Promise<boolean> => {
     if (standby.replayed >= needed) return true;
     const began = performance.now();
-    await standby.ask();
+    await standby.refresh();
     if (began - (inVain.get(standby) ?? Number.NEGATIVE_INFINITY) < rest) return standby.replayed >= needed;
     while (standby.replayed < needed && performance.now() - began < longestWait) {
       await sleep(pause);
-      await standby.ask();
+      await standby.refresh();
     }
     if (standby.replayed < needed) inVain.set(standby, performance.now());
     return standby.replayed >= needed;
@@ -164,7 +166,7 @@ function createReplayed() {
 }
 
 /** Waits until the primary shows what a viewer has seen elsewhere: once for all who come from the same standby. */
-function createCatchUps(sql: Sql, known: Known<Standby>) {
+function createCatchUps(sql: Sql, known: ViewerPositions<Standby>) {
   const underway = new WeakMap<Standby, () => Promise<void>>();
   return async (viewerId: number): Promise<void> => {
     const shownBy = known.shownBy(viewerId);
@@ -175,7 +177,7 @@ function createCatchUps(sql: Sql, known: Known<Standby>) {
         underway.set(standby, wait);
         const until = known.now();
         await wait();
-        known.caughtUp(viewerId, standby, until);
+        known.noteCaughtUp(viewerId, standby, until);
       }),
     );
   };
@@ -192,7 +194,7 @@ function createCounts() {
       retried,
       standbys: standbys.map(({ name, current, status }) => ({
         name,
-        isWell: current() !== undefined,
+        isHealthy: current() !== undefined,
         status: status(),
         reads: reads.get(name) ?? 0,
         connections: current()?.connections ?? 0,

@@ -5,13 +5,13 @@
 
 import pg from 'pg';
 import { serverOf } from '../connection/server.ts';
-import type { Bounds } from '../database.ts';
-import { boundsOnClient, sessionOfOurOwn } from '../database.ts';
+import type { PoolLimits } from '../database.ts';
+import { clientTimeouts, sessionTimeouts } from '../database.ts';
 import { inBatches } from '../inBatches.ts';
 import { isPooled } from '../pooler.ts';
 import { type Position, parsePosition } from '../position/lsn.ts';
-import type { TakePosition } from '../position/primary.ts';
-import { boundStatements, createStatementNames } from '../preparedStatements.ts';
+import type { PrimaryPositionReader } from '../position/primary.ts';
+import { createStatementNames, limitStatements } from '../preparedStatements.ts';
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
 
@@ -25,7 +25,7 @@ export const identityStatement = `SELECT (SELECT system_identifier::text FROM pg
   (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database`;
 
 /** Why a standby is not read from, in words for whoever runs it. */
-export class Unwell extends Error {
+export class StandbyUnusable extends Error {
   override name = 'Unwell';
 }
 
@@ -33,7 +33,7 @@ export interface Standby {
   readonly sql: Sql;
   /** So much it is known to have replayed. */
   readonly replayed: Position;
-  readonly isWell: boolean;
+  readonly isHealthy: boolean;
   /** Whether more wait for a connection to it than there are. */
   readonly isBusy: boolean;
   readonly connections: number;
@@ -41,7 +41,7 @@ export interface Standby {
    * Asks it how it is, and gives the first transaction id that it may not have seen end.
    * @throws when it is not well any more.
    */
-  ask(): Promise<bigint>;
+  refresh(): Promise<bigint>;
   /** Those of the transactions that it shows as committed. */
   committedOf(transactions: readonly string[]): Promise<string[]>;
   /** Must be told of what failed there. */
@@ -53,7 +53,7 @@ export interface Standby {
 
 /** What standbys are held against. */
 export interface Primary {
-  readonly take: TakePosition;
+  readonly take: PrimaryPositionReader;
   /** The timeline that it writes, as far as is known. */
   timeline(): number | undefined;
   readonly identity: Identity;
@@ -61,7 +61,7 @@ export interface Primary {
 
 export interface StandbyOptions {
   readonly url: string;
-  readonly bounds: Bounds;
+  readonly bounds: PoolLimits;
   readonly primary: Primary;
 }
 
@@ -108,7 +108,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
     connectionTimeoutMillis: longestAsking,
     query_timeout: longestAsking,
   });
-  const life = createLife(watcher);
+  const life = createConnectionGroup(watcher);
   watcher.on('error', life.lose).once('end', () => life.lose(new Error('it has ended the connection')));
   try {
     await watcher.connect();
@@ -116,7 +116,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
     const health = createHealth(primary);
     await health.note(await stateOf(watcher));
     const pool = openPool(options, began, life);
-    const ask = inBatches(async () => {
+    const refresh = inBatches(async () => {
       try {
         const found = await stateOf(watcher);
         await health.note(found);
@@ -135,7 +135,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
       get replayed() {
         return health.replayed();
       },
-      get isWell() {
+      get isHealthy() {
         return life.isAlive();
       },
       get isBusy() {
@@ -144,10 +144,10 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
       get connections() {
         return pool.totalCount;
       },
-      ask,
+      refresh,
       committedOf: (transactions) => committedOf(watcher, transactions),
       failed(error) {
-        if (error instanceof Unwell || !isOfStatement(error)) life.lose(error);
+        if (error instanceof StandbyUnusable || !isOfStatement(error)) life.lose(error);
       },
       end: life.end,
       close: () => life.lose(new Error('it was closed')),
@@ -186,13 +186,13 @@ async function committedOf(watcher: pg.Client, transactions: readonly string[]):
 /** Makes sure that it is a copy of the primary. @returns when it was started. */
 async function identify(watcher: pg.Client, { system, database }: Identity): Promise<string> {
   if (await isPooled(watcher))
-    throw new Unwell('a pooler stands before it, which may lead anywhere: name the standby itself');
+    throw new StandbyUnusable('a pooler stands before it, which may lead anywhere: name the standby itself');
   const { rows } = await watcher.query<Identity & { began: string }>(
     `${identityStatement}, pg_postmaster_start_time()::text AS began`,
   );
   const [found] = rows;
   if (found?.system !== system || found.database !== database)
-    throw new Unwell('it is no copy of the database that DATABASE_URL names');
+    throw new StandbyUnusable('it is no copy of the database that DATABASE_URL names');
   return found.began;
 }
 
@@ -201,14 +201,14 @@ function createHealth({ take, timeline: expected }: Primary) {
   let replayed: Position = 0n;
 
   function noteNow({ recovering, replayed: now, timeline, receiving }: State): void {
-    if (!recovering) throw new Unwell('it is no standby any more: it takes writes of its own');
-    if (!receiving) throw new Unwell('it receives nothing from the primary');
+    if (!recovering) throw new StandbyUnusable('it is no standby any more: it takes writes of its own');
+    if (!receiving) throw new StandbyUnusable('it receives nothing from the primary');
     if (timeline === null)
-      throw new Unwell(
+      throw new StandbyUnusable(
         'the role may not see what it receives: GRANT pg_read_all_stats to it, or receiving has only begun',
       );
     if (timeline !== expected())
-      throw new Unwell(`it follows timeline ${timeline}, and the primary writes ${expected()}`);
+      throw new StandbyUnusable(`it follows timeline ${timeline}, and the primary writes ${expected()}`);
     const position = now === null ? undefined : parsePosition(now);
     if (position !== undefined && position > replayed) replayed = position;
   }
@@ -226,10 +226,10 @@ function createHealth({ take, timeline: expected }: Primary) {
 
 /** Connections for reads, each of them to the server that the watcher has found. */
 function openPool({ url, bounds }: StandbyOptions, began: string, life: Life): pg.Pool {
-  const { onConnect: makeSettings } = sessionOfOurOwn(bounds);
+  const { onConnect: makeSettings } = sessionTimeouts(bounds);
   const pool = new pg.Pool({
     ...serverOf(url),
-    ...boundsOnClient(bounds),
+    ...clientTimeouts(bounds),
     connectionTimeoutMillis: longestAsking,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -238,22 +238,22 @@ function openPool({ url, bounds }: StandbyOptions, began: string, life: Life): p
       const { rows } = await client.query<{ began: string }>(
         'SELECT pg_postmaster_start_time()::text AS began',
       );
-      if (rows[0]?.began !== began) throw new Unwell('its address leads to another server by now');
+      if (rows[0]?.began !== began) throw new StandbyUnusable('its address leads to another server by now');
     },
   });
   pool.on('error', life.lose);
   pool.on('connect', (client) => {
-    boundStatements(client);
+    limitStatements(client);
     life.add(client);
   });
   life.end.then(() => pool.end()).catch(() => {});
   return pool;
 }
 
-type Life = ReturnType<typeof createLife>;
+type Life = ReturnType<typeof createConnectionGroup>;
 
 /** One life, with all connections: once one is lost none is of use, and nobody has to wait for a server that is silent. */
-function createLife(watcher: pg.Client) {
+function createConnectionGroup(watcher: pg.Client) {
   let isAlive = true;
   let settle = (_: Error) => {};
   const end = new Promise<Error>((resolve) => {

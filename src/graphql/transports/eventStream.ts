@@ -7,7 +7,7 @@ import type { Task } from '../../http/task.ts';
 import { requestFailure } from '../requestFailure.ts';
 import { createEventQueue, type EventQueue } from './eventQueue.ts';
 import { serverSentEvents } from './framing.ts';
-import type { Operations } from './operations.ts';
+import type { PipelineAccess } from './operations.ts';
 import { type Reading, readResults } from './results.ts';
 
 export interface EventStream {
@@ -26,7 +26,7 @@ export interface EventStream {
 
 export interface EventStreamOptions {
   readonly viewer: Viewer;
-  readonly operations: Pick<Operations, 'begin' | 'watch'>;
+  readonly operations: Pick<PipelineAccess, 'begin' | 'watch'>;
   readonly heartbeat: number;
   readonly longestUnopened: number;
   onEnd(): void;
@@ -115,7 +115,7 @@ const unread = requestFailure(
 );
 
 interface Surroundings {
-  readonly pipeline: Pick<Operations, 'begin'>;
+  readonly pipeline: Pick<PipelineAccess, 'begin'>;
   remove(operation: Operation): void;
   /** Ends the stream. */
   end(): void;
@@ -136,7 +136,7 @@ function createDelivery(
   }
 
   /** Goes on with a subscription when the request that brought it has its response. */
-  async function follow(response: StreamedResponse): Promise<void> {
+  async function streamResults(response: StreamedResponse): Promise<void> {
     const { request } = exchange;
     const going = pipeline.begin(request, {
       id: `${exchange.id}.1`,
@@ -156,7 +156,7 @@ function createDelivery(
 
   return (response) => {
     if ('stream' in response) {
-      void follow(response);
+      void streamResults(response);
       return emptyResponse(202);
     }
     const { status, body, operation: label, errorCode } = response;

@@ -10,16 +10,16 @@ import { challengeFor, unauthenticated } from '../../errors.ts';
 import { type Exchange, isRead } from '../../http/exchange.ts';
 import { emptyResponse, type HttpResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
-import type { PerUser } from '../perUser.ts';
 import { requestFailure } from '../requestFailure.ts';
+import type { UserQuota } from '../userQuota.ts';
 import { createEventStream, type EventStream } from './eventStream.ts';
 import { framingFor, serverSentEvents } from './framing.ts';
-import { type Operations, tooManyConnections } from './operations.ts';
+import { type PipelineAccess, tooManyConnections } from './operations.ts';
 
 export interface EventStreamsOptions {
-  readonly operations: Pick<Operations, 'begin' | 'watch'>;
+  readonly operations: Pick<PipelineAccess, 'begin' | 'watch'>;
   /** How many streams each user may have. */
-  readonly places: PerUser;
+  readonly places: UserQuota;
   /** Whether all requests of a client reach this process. */
   readonly isOnlyProcess: boolean;
   /** Aborted when the gateway closes, which no stream outlives. */
@@ -117,12 +117,12 @@ function reserve(
   }: EventStreamsOptions & { readonly streams: Map<string, EventStream> },
 ): HttpResponse {
   if (!isOnlyProcess) return severalProcesses;
-  if (!places.take(viewer.id))
+  if (!places.acquire(viewer.id))
     return requestFailure(429, tooManyConnections(places), { 'Retry-After': '1' }, 'TOO_MANY_REQUESTS');
   const token = randomBytes(32).toString('base64url');
   const onEnd = () => {
     streams.delete(token);
-    places.give(viewer.id);
+    places.release(viewer.id);
   };
   const stream = createEventStream({ viewer, operations, heartbeat, longestUnopened, onEnd });
   streams.set(token, stream);

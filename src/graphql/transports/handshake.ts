@@ -4,8 +4,8 @@ import { CloseCode } from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { messages, type TokenProblem, tokenProblems } from '../../errors.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import type { PerUser } from '../perUser.ts';
-import { type Operations, tooManyConnections } from './operations.ts';
+import type { UserQuota } from '../userQuota.ts';
+import { type PipelineAccess, tooManyConnections } from './operations.ts';
 
 /** Ends a socket, with a code that says why. */
 export class CloseSocket extends Error {
@@ -54,10 +54,10 @@ export function authorizationOf(
  * The viewer, for whom a place is taken.
  * @throws {CloseSocket} for a client that may not go on.
  */
-export async function admit(
+export async function authenticateSocket(
   opening: Exchange,
   authorization: string | undefined,
-  { operations, places }: { readonly operations: Operations; readonly places: PerUser },
+  { operations, places }: { readonly operations: PipelineAccess; readonly places: UserQuota },
 ): Promise<Viewer> {
   const who = await operations.identify(opening.request, {
     id: `${opening.id}.0`,
@@ -67,7 +67,7 @@ export async function admit(
   });
   if ('status' in who) throw new CloseSocket(closeCodes.tryAgainLater, messageIn(who.body));
   if (!who.viewer) throw unauthorized(problemOf(authorization));
-  if (!places.take(who.viewer.id))
+  if (!places.acquire(who.viewer.id))
     throw new CloseSocket(closeCodes.tryAgainLater, tooManyConnections(places));
   return who.viewer;
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../../auth/viewer.ts';
 import type { Exchange, Transport } from '../../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../http/response.ts';
-import type { PerUser } from '../perUser.ts';
+import type { UserQuota } from '../userQuota.ts';
 
 /** An operation, or the attempt to say who sends them. */
 export interface Incoming {
@@ -24,7 +24,7 @@ export interface Started {
   readonly response: Promise<HttpResponse | StreamedResponse>;
 }
 
-export interface Operations {
+export interface PipelineAccess {
   /**
    * Runs an operation as if it were a request: it is counted, limited, cached, logged and measured as one.
    * @param opening the request that has opened the way of the operation.
@@ -45,5 +45,5 @@ export interface Operations {
 }
 
 /** What a client is told that wants one more than a user may have. */
-export const tooManyConnections = ({ most }: PerUser) =>
-  `There are ${most} WebSockets and event streams open; at most ${most} are allowed`;
+export const tooManyConnections = ({ limit }: UserQuota) =>
+  `There are ${limit} WebSockets and event streams open; at most ${limit} are allowed`;

@@ -11,9 +11,9 @@ import type { RawData, WebSocket } from 'ws';
 import { messages } from '../../errors.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
 import { isRequestTooDeep } from '../limits.ts';
-import type { PerUser } from '../perUser.ts';
-import { admit, authorizationOf, CloseSocket, closeCodes, unauthorized } from './handshake.ts';
-import type { Operations } from './operations.ts';
+import type { UserQuota } from '../userQuota.ts';
+import { authenticateSocket, authorizationOf, CloseSocket, closeCodes, unauthorized } from './handshake.ts';
+import type { PipelineAccess } from './operations.ts';
 import { createSocketOperations, type SocketOperations } from './socketOperations.ts';
 import { createSocketWriter, type SocketWriter } from './socketWriter.ts';
 
@@ -40,15 +40,15 @@ export const socketTimeouts: SocketTimeouts = {
 };
 
 export interface SocketOptions {
-  readonly operations: Operations;
+  readonly operations: PipelineAccess;
   /** How many sockets each user may have. */
-  readonly places: PerUser;
+  readonly places: UserQuota;
   readonly timeouts: SocketTimeouts;
   /** Called when it is known who the client is. */
   onKnown(): void;
 }
 
-export interface Connection {
+export interface SocketConnection {
   close(reason: CloseSocket): void;
   /** Closes once what runs has its result. Subscriptions are not said to be complete: clients go on with them elsewhere. */
   leave(): Promise<void>;
@@ -67,34 +67,38 @@ const mostIdle = 100;
 interface Session {
   readonly opening: Exchange;
   readonly options: SocketOptions;
-  readonly close: Connection['close'];
+  readonly close: SocketConnection['close'];
   readonly writer: SocketWriter;
   readonly running: SocketOperations;
   isOpen(): boolean;
   /** What was read of the client, and has to wait. */
-  readonly untaken: string[];
+  readonly unprocessed: string[];
   /** Takes messages, and reads further, unless the client does not read, or has enough under way. */
-  balance(): void;
+  pumpMessages(): void;
   /** How many messages have asked for nothing since the last ping of the gateway's. */
   idle: number;
   state: 'new' | 'connecting' | 'ready' | 'leaving';
   authorization: string | undefined;
   /** What is to be done at the end. */
-  readonly endings: (() => void)[];
+  readonly cleanups: (() => void)[];
 }
 
 /** @param opening the exchange of the request that has become the socket. */
-export function speak(socket: WebSocket, opening: Exchange, options: SocketOptions): Connection {
+export function serveWebSocket(
+  socket: WebSocket,
+  opening: Exchange,
+  options: SocketOptions,
+): SocketConnection {
   const session = createSession(socket, opening, options);
   const { close, running } = session;
   socket.on('message', (data: RawData, isBinary: boolean) => {
     if (isBinary) return close(new CloseSocket(CloseCode.BadRequest, 'Messages are text'));
-    session.untaken.push(String(data));
-    session.balance();
+    session.unprocessed.push(String(data));
+    session.pumpMessages();
   });
   socket.on('ping', (data) => {
     session.writer.pong(data);
-    session.balance();
+    session.pumpMessages();
   });
   if (socket.protocol === '')
     close(new CloseSocket(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable'));
@@ -117,12 +121,12 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
   const { operations, timeouts } = options;
   const close = createClose(socket, timeouts.goodbye);
   const isFull = () => writer.isFull() || running.isFull();
-  const balance = () => {
-    takeAll(session, isFull);
+  const pumpMessages = () => {
+    processMessages(session, isFull);
     if (isFull() && session.isOpen()) socket.pause();
     else socket.resume();
   };
-  const writer = createSocketWriter(socket, timeouts.unread, balance);
+  const writer = createSocketWriter(socket, timeouts.unread, pumpMessages);
   const running = createSocketOperations({
     write: writer.write,
     run: (number, body) => {
@@ -131,7 +135,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
       return operations.run(opening.request, { id, transport: 'websocket', authorization, body });
     },
     onUnauthorized: () => close(unauthorized('invalid')),
-    onRoom: balance,
+    onRoom: pumpMessages,
   });
   const init = setTimeout(() => {
     if (session.state === 'new')
@@ -144,12 +148,12 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
     writer,
     running,
     isOpen: () => socket.readyState === socket.OPEN,
-    untaken: [],
+    unprocessed: [],
     idle: 0,
-    balance,
+    pumpMessages,
     state: 'new',
     authorization: undefined,
-    endings: [
+    cleanups: [
       () => clearTimeout(init),
       keepAlive(socket, timeouts.ping, () => {
         session.idle = 0;
@@ -160,7 +164,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
   // What is wrong with its frames is told to the client by ws, which closes the socket.
   socket.on('error', () => {});
   socket.once('close', (code) => {
-    for (const end of session.endings) end();
+    for (const end of session.cleanups) end();
     if (!inOrder.has(code)) opening.errorCode = String(code);
     conclude(opening, 101);
   });
@@ -171,14 +175,14 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
 const inOrder = new Set([1000, 1001, 1005, 1006]);
 
 /** Takes what was read. More may have been than there is room for, since it is read in pieces of many messages. */
-function takeAll(session: Session, isFull: () => boolean): void {
-  const { untaken, close } = session;
-  while (untaken.length > 0 && !isFull()) {
-    const text = untaken.shift() ?? '';
+function processMessages(session: Session, isFull: () => boolean): void {
+  const { unprocessed, close } = session;
+  while (unprocessed.length > 0 && !isFull()) {
+    const text = unprocessed.shift() ?? '';
     if (!session.isOpen() || session.state === 'leaving') continue;
     try {
       if (text.length > longestOther && session.state !== 'ready') throw tooLong;
-      take(session, parseMessage(text), text.length);
+      handleMessage(session, parseMessage(text), text.length);
     } catch (error) {
       close(error instanceof CloseSocket ? error : badRequest(error));
     }
@@ -190,7 +194,7 @@ const tooLong = new Error(
 );
 
 /** @throws what is wrong with the message. */
-function take(session: Session, message: ReturnType<typeof parseMessage>, length: number): void {
+function handleMessage(session: Session, message: ReturnType<typeof parseMessage>, length: number): void {
   const { writer, running } = session;
   const isOperation = message.type === MessageType.Subscribe;
   if (length > longestOther && !isOperation) throw tooLong;
@@ -241,12 +245,12 @@ function initialise(session: Session, { payload }: ConnectionInitMessage): void 
 }
 
 async function connect(session: Session): Promise<void> {
-  const { opening, options, authorization, close, writer, endings, isOpen } = session;
+  const { opening, options, authorization, close, writer, cleanups, isOpen } = session;
   const { operations, places, onKnown } = options;
-  const viewer = await admit(opening, authorization, options);
-  if (!isOpen()) return places.give(viewer.id);
-  endings.push(
-    () => places.give(viewer.id),
+  const viewer = await authenticateSocket(opening, authorization, options);
+  if (!isOpen()) return places.release(viewer.id);
+  cleanups.push(
+    () => places.release(viewer.id),
     operations.watch(viewer, () => close(unauthorized('invalid'))),
   );
   onKnown();
@@ -260,7 +264,7 @@ const badRequest = (error: unknown) =>
   new CloseSocket(CloseCode.BadRequest, error instanceof Error ? error.message : 'Invalid message received');
 
 /** Closes the socket, and cuts it off when the client does not close its side. */
-function createClose(socket: WebSocket, longest: number): Connection['close'] {
+function createClose(socket: WebSocket, longest: number): SocketConnection['close'] {
   let cut: NodeJS.Timeout | undefined;
   socket.once('close', () => clearTimeout(cut));
   return ({ code, message }) => {

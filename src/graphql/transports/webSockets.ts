@@ -7,7 +7,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL as protocol } from 'graphql-ws';
 import { WebSocketServer } from 'ws';
 import type { Exchange } from '../../http/exchange.ts';
 import { CloseSocket, closeCodes } from './handshake.ts';
-import { type Connection, type SocketOptions, socketTimeouts, speak } from './webSocket.ts';
+import { type SocketConnection, type SocketOptions, serveWebSocket, socketTimeouts } from './webSocket.ts';
 
 export interface WebSocketsOptions extends Omit<SocketOptions, 'onKnown' | 'timeouts'> {
   readonly timeouts?: Partial<SocketOptions['timeouts']> | undefined;
@@ -27,9 +27,9 @@ export interface WebSockets {
 export function createWebSockets(options: WebSocketsOptions): WebSockets {
   const { closing, longestMessage, mostUnknown = 1_000 } = options;
   const timeouts = { ...socketTimeouts, ...options.timeouts };
-  const open = new Set<Connection>();
+  const open = new Set<SocketConnection>();
   /** Those that have not said who they are, the oldest first. */
-  const unknown = new Set<Connection>();
+  const unknown = new Set<SocketConnection>();
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   const server = createServer(longestMessage);
   server.on('headers', (lines, request) => {
@@ -54,7 +54,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
     async accept(exchange, socket, head) {
       const { request, response } = exchange;
       exchanges.set(request, exchange);
-      const upgraded = new Promise<Parameters<typeof speak>[0]>((settle) =>
+      const upgraded = new Promise<Parameters<typeof serveWebSocket>[0]>((settle) =>
         server.handleUpgrade(request, socket, head, settle),
       );
       const webSocket = await Promise.race([upgraded, once(socket, 'close').then(() => undefined)]);
@@ -62,7 +62,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
       // Now it is the socket's end that ends the exchange.
       response.detachSocket(request.socket);
       makeRoom();
-      const connection = speak(webSocket, exchange, {
+      const connection = serveWebSocket(webSocket, exchange, {
         ...options,
         timeouts,
         onKnown: () => unknown.delete(connection),

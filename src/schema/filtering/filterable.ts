@@ -4,14 +4,14 @@ import { EnumRef } from '@pothos/core';
 import { fieldOf } from '../../database/reader/models.ts';
 import { builder } from '../builder.ts';
 import type { Needs } from '../loading/selection.ts';
-import type { Asking, Model } from '../loading/visible.ts';
+import type { Model, ViewerRef } from '../loading/visible.ts';
 
 /** What a field stands for, as it says itself where it is resolved. */
 export type Filterable =
   /** A column, or the first of several that has a value. */
   | { readonly columns: readonly [string, ...string[]] }
   /** Whether a condition holds that is never null. */
-  | { readonly holds: (viewer: Asking) => object }
+  | { readonly holds: (viewer: ViewerRef) => object }
   /** A record, by the column that holds its id. */
   | { readonly link: Model; readonly by: string };
 

@@ -4,10 +4,10 @@
  */
 
 import { listOf } from '../../database/reader/models.ts';
-import { type Given, type Model, type PlannedQuery, Slot } from '../../database/reader/query.ts';
+import { type Model, type PlannedQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
-import type { Asking } from './visible.ts';
+import type { ViewerRef } from './visible.ts';
 
 /** What the list of sessions has of a segment: the one place that says so. */
 export const segmentSummary = {
@@ -44,7 +44,7 @@ export async function readWithDetails<Row extends object>(
   context: Context,
   model: Model,
   query: Query,
-  given: Given,
+  given: SlotValues,
   read: () => Promise<Row[]>,
 ): Promise<Row[]> {
   const rows = await read();
@@ -65,7 +65,7 @@ export async function fetchDetailsOfParts(
   context: Context,
   model: Model,
   ids: readonly number[],
-  visible: { readonly [M in DetailedModel | 'DttTemplateSegment']: (viewer: Asking) => object },
+  visible: { readonly [M in DetailedModel | 'DttTemplateSegment']: (viewer: ViewerRef) => object },
 ): Promise<void> {
   const { sql, viewer } = context;
   const idsOf = async (rows: Promise<object[]>) =>
@@ -105,7 +105,7 @@ async function fetchDetails(
 function findPending(
   model: Model,
   { select, take = 0 }: Query,
-  given: Given,
+  given: SlotValues,
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),
 ): Map<DetailedModel, Set<number>> {

@@ -7,9 +7,9 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
 import { type MarkedOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
-import { ahead, behind, type KeyValue, type Order, type Position } from './keyset.ts';
+import { fieldSiteOf } from './fieldSite.ts';
+import { type KeyValue, type Order, type Position, rowsAfter, rowsBefore } from './keyset.ts';
 import { connect, type PageRequest, readPageRequest } from './pagination.ts';
-import { placeOf } from './place.ts';
 import { countVisible, orders, type Row, readPart } from './reads.ts';
 import type { Needs } from './selection.ts';
 
@@ -19,7 +19,7 @@ type Kind = (typeof kinds)[number];
 
 type Device = Row<Kind> & { readonly __typename: Kind };
 
-const needs: Needs = { asksAgain: true };
+const needs: Needs = { readsDatabase: true };
 
 /** The viewer's devices as a connection. It does not depend on the parent, so it is read once per operation. */
 export const deviceList = {
@@ -31,7 +31,7 @@ export const deviceList = {
     const bounds = readBounds(order, request);
     const conditions = (kind: Kind) =>
       allOf([...(filter.condition ? [filter.condition] : []), ...bounds(kind)]);
-    const rows = await context.loaders.once(placeOf(info).key, () =>
+    const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
       readPage(request, order, conditions, context, info),
     );
     return Object.assign(
@@ -53,8 +53,8 @@ function readBounds(order: MarkedOrder, { after, before }: PageRequest): (kind: 
   const first = after === undefined ? undefined : readNamedCursor(kinds, order, 'after', after);
   const last = before === undefined ? undefined : readNamedCursor(kinds, order, 'before', before);
   return (kind) => [
-    ...(first ? [behind(order, positionAmong(kind, first))] : []),
-    ...(last ? [ahead(order, positionAmong(kind, last))] : []),
+    ...(first ? [rowsAfter(order, positionAmong(kind, first))] : []),
+    ...(last ? [rowsBefore(order, positionAmong(kind, last))] : []),
   ];
 }
 

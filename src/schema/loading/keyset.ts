@@ -51,7 +51,7 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
 }
 
 /** Rows that come after the position. The bound on a key alone, though implied, is what an index can use. */
-export function behind({ keys, isDescending }: Order, { values, id }: Position): object {
+export function rowsAfter({ keys, isDescending }: Order, { values, id }: Position): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isNullable, isDescending: isDown }, index) => {
       const value = values[index] ?? null;
@@ -65,7 +65,7 @@ export function behind({ keys, isDescending }: Order, { values, id }: Position):
 }
 
 /** Rows that come before the position. */
-export function ahead({ keys, isDescending }: Order, { values, id }: Position): object {
+export function rowsBefore({ keys, isDescending }: Order, { values, id }: Position): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isDescending: isDown }, index) => {
       const value = values[index] ?? null;

@@ -3,7 +3,7 @@
 import { type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type MarkedOrder, readCursor, writeCursor } from './cursors.ts';
-import { ahead, behind, orderBy } from './keyset.ts';
+import { orderBy, rowsAfter, rowsBefore } from './keyset.ts';
 
 export interface PageArguments {
   first?: number | null | undefined;
@@ -92,8 +92,8 @@ export function planPage(order: MarkedOrder, args: PageArguments, condition?: ob
   const { size, offset, isBackward, after, before } = request;
   const conditions = [
     ...(condition ? [condition] : []),
-    ...(after === undefined ? [] : [behind(order, readCursor(order, 'after', after))]),
-    ...(before === undefined ? [] : [ahead(order, readCursor(order, 'before', before))]),
+    ...(after === undefined ? [] : [rowsAfter(order, readCursor(order, 'after', after))]),
+    ...(before === undefined ? [] : [rowsBefore(order, readCursor(order, 'before', before))]),
   ];
   return {
     order,

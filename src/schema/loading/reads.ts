@@ -6,7 +6,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../../auth/viewer.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import { type Given, type PlannedQuery, Slot } from '../../database/reader/query.ts';
+import { type PlannedQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { RowStatement } from '../../database/reader/statement.ts';
 import { readsProperty } from '../compilerSchema.ts';
 import type { Context } from '../context.ts';
@@ -14,11 +14,11 @@ import type { Filterable } from '../filtering/filterable.ts';
 import { type ListArguments, type ListFilter, readList } from '../filtering/request.ts';
 import type { MarkedOrder } from './cursors.ts';
 import { fetchDetailsOfParts, readWithDetails } from './details.ts';
+import { fieldSiteOf } from './fieldSite.ts';
 import { newest, newestId, type Order, orderBy } from './keyset.ts';
 import { type PagePlan, planPage } from './pagination.ts';
-import { placeOf } from './place.ts';
 import { type Needs, nodePaths, selectFor, selectsDetails } from './selection.ts';
-import { type Asking, anybody, type Model, visible } from './visible.ts';
+import { currentViewer, type Model, type ViewerRef, visible } from './visible.ts';
 import { visibleInList } from './visibleInList.ts';
 
 export type Row<M extends Model> = PrismaTypes[M]['Shape'];
@@ -51,7 +51,7 @@ function readRows<M extends Model>(
   context: Context,
   model: M,
   query: PlannedQuery,
-  given?: Given,
+  given?: SlotValues,
 ): Promise<Row<M>[]> {
   const all = { ...given, viewer: context.viewer.id };
   const read = () => context.sql.findMany(model, query, all) as Promise<Row<M>[]>;
@@ -64,13 +64,13 @@ const queryAt = (
   { upstream }: Context,
   variant: string,
   make: () => PlannedQuery,
-): PlannedQuery => placeOf(info).query(upstream ? `${variant}, of a mirror` : variant, make);
+): PlannedQuery => fieldSiteOf(info).query(upstream ? `${variant}, of a mirror` : variant, make);
 
 async function readFirstRow<M extends Model>(
   context: Context,
   model: M,
   query: PlannedQuery,
-  given?: Given,
+  given?: SlotValues,
 ): Promise<Row<M> | null> {
   const [row] = await readRows(context, model, query, given);
   return row ?? null;
@@ -79,14 +79,14 @@ async function readFirstRow<M extends Model>(
 /** The one row that the condition names, if the viewer may see it. */
 export function readVisible<M extends Model>(
   model: M,
-  where: (asking: Asking) => object,
+  where: (asking: ViewerRef) => object,
   context: Context,
   info: GraphQLResolveInfo,
-  given?: Given,
+  given?: SlotValues,
 ) {
   const query = queryAt(info, context, 'one', () => ({
     select: selectFor(info, context),
-    where: { AND: [where(anybody), visible[model](anybody)] },
+    where: { AND: [where(currentViewer), visible[model](currentViewer)] },
     take: 1,
   }));
   return readFirstRow(context, model, query, given);
@@ -106,7 +106,7 @@ export async function writeAndRead<M extends Model>(
   if (upstream) return { written: await sql.write(statement.text, statement.values), row: undefined };
   const query = queryAt(info, context, `with ${field}`, () => ({
     select: selectFor(info, context, { paths: [[field]] }),
-    where: { AND: [{ id: slots.id }, visible[model](anybody)] },
+    where: { AND: [{ id: slots.id }, visible[model](currentViewer)] },
     take: 1,
   }));
   const { written, found } = await sql.writeAndFind(statement, model, query, { id, viewer: viewer.id });
@@ -129,7 +129,7 @@ export async function readNodes(
       await fetchDetailsOfParts(context, typename, named, visible);
     const query = queryAt(info, context, typename, () => ({
       select: selectFor(info, context, { typeName: typename }),
-      where: { AND: [{ id: { in: slots.ids } }, visible[typename](anybody)] },
+      where: { AND: [{ id: { in: slots.ids } }, visible[typename](currentViewer)] },
     }));
     const found = await readRows(context, typename, query, { ids: named });
     for (const row of found) rows.set(`${typename}:${row.id}`, { ...row, __typename: typename });
@@ -139,7 +139,7 @@ export async function readNodes(
 }
 
 /** The one record of the viewer's that a condition names, if there is one. */
-export const findVisible = <M extends Model>(model: M, where: (asking: Asking) => object) =>
+export const findVisible = <M extends Model>(model: M, where: (asking: ViewerRef) => object) =>
   oncePerOperation((context, info) => readVisible(model, where, context, info));
 
 /** Resolver of a record by its integer id. */
@@ -153,7 +153,7 @@ export const findNewest = <M extends Model>(model: M) =>
   oncePerOperation((context, info) => {
     const query = queryAt(info, context, 'newest', () => ({
       select: selectFor(info, context),
-      where: visible[model](anybody),
+      where: visible[model](currentViewer),
       orderBy: orderBy(orders[model]),
       take: 1,
     }));
@@ -163,9 +163,9 @@ export const findNewest = <M extends Model>(model: M) =>
 /** A field that does not depend on the parent, so that it is read once, however many parents an operation finds. */
 function oncePerOperation<Value>(read: (context: Context, info: GraphQLResolveInfo) => Promise<Value>) {
   return {
-    extensions: needing({ asksAgain: true }),
+    extensions: needing({ readsDatabase: true }),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
-      context.loaders.once(placeOf(info).key, () => read(context, info)),
+      context.loaders.once(fieldSiteOf(info).key, () => read(context, info)),
   };
 }
 
@@ -176,7 +176,7 @@ export async function readPart<M extends Model>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Row<M>[]> {
-  const seen = visible[model](anybody);
+  const seen = visible[model](currentViewer);
   const make = () => ({
     select: {
       ...selectFor(info, context, { paths: nodePaths, typeName: model }),
@@ -213,7 +213,7 @@ export async function countVisible(
 /** A to-one link, by the column that holds its id: null when the viewer may not see the record. */
 export function toOne<M extends Model, Column extends string>(model: M, column: Column) {
   return {
-    extensions: needing({ columns: [column], asksAgain: true, filter: { link: model, by: column } }),
+    extensions: needing({ columns: [column], readsDatabase: true, filter: { link: model, by: column } }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
       _args: unknown,
@@ -222,10 +222,10 @@ export function toOne<M extends Model, Column extends string>(model: M, column: 
     ): Promise<Row<M> | null> => {
       const id = parent[column];
       if (id === null) return null;
-      const loader = context.loaders.at(placeOf(info).key, () => async (ids) => {
+      const loader = context.loaders.at(fieldSiteOf(info).key, () => async (ids) => {
         const query = queryAt(info, context, 'linked', () => ({
           select: selectFor(info, context),
-          where: { AND: [{ id: { in: slots.ids } }, visible[model](anybody)] },
+          where: { AND: [{ id: { in: slots.ids } }, visible[model](currentViewer)] },
         }));
         const rows = await readRows(context, model, query, { ids });
         return new Map(rows.map((row) => [row.id, row]));
@@ -245,7 +245,7 @@ export function children<M extends Model>(relation: string, orderBy: object) {
 }
 
 /** Whether the record has a row of the relation that meets the condition. */
-export function hasRelated(relation: string, where: (asking: Asking) => object) {
+export function hasRelated(relation: string, where: (asking: ViewerRef) => object) {
   return {
     extensions: needing({
       forViewer: (viewer) => ({ [relation]: { where: where(viewer), select: { id: true }, take: 1 } }),
@@ -273,7 +273,7 @@ export function derive<Column extends string, Row extends Readonly<Record<Column
 }
 
 /** The first of two columns, or the second; null where neither has a value. */
-export const eitherOf = <Column extends string>(first: Column, second: Column) =>
+export const firstNonNull = <Column extends string>(first: Column, second: Column) =>
   derive(
     [first, second],
     (row: Readonly<Record<Column, number | null>>): number | null => row[first] ?? row[second],
@@ -281,7 +281,7 @@ export const eitherOf = <Column extends string>(first: Column, second: Column) =
   );
 
 /** The first of two columns, or the second: a check of the database has exactly one of them filled. */
-export const oneOf = <Column extends string>(first: Column, second: Column) =>
+export const requiredFirst = <Column extends string>(first: Column, second: Column) =>
   derive(
     [first, second],
     (row: Readonly<Record<Column, number | null>>) => {
@@ -295,14 +295,14 @@ export const oneOf = <Column extends string>(first: Column, second: Column) =>
 /** A list of all the viewer's records of a kind. It does not depend on the parent, so it is read once per operation. */
 export function viewerList<M extends Model>(model: M) {
   return {
-    extensions: needing({ asksAgain: true }),
+    extensions: needing({ readsDatabase: true }),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, orders[model], args, context.viewer);
       const page = planPage(order, args, filter.condition);
       const { variant, where, given } = await visibleInList(model, context);
       const make = () => pageOf(page, where, context, info);
       const query = page.isUsual ? queryAt(info, context, `${page.variant} ${variant}`, make) : make();
-      const rows = await context.loaders.once(placeOf(info).key, () =>
+      const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
         readRows(context, model, query, { ...given, ...page.given }),
       );
       return Object.assign(page.connect(rows), {
@@ -322,14 +322,14 @@ export function relatedList<P extends Model, M extends Model>(
   model: M,
 ) {
   return {
-    extensions: needing({ asksAgain: true }),
+    extensions: needing({ readsDatabase: true }),
     resolve: async (
       parent: { id: number },
       args: ListArguments,
       context: Context,
       info: GraphQLResolveInfo,
     ) => {
-      const seen = visible[model](anybody);
+      const seen = visible[model](currentViewer);
       const { order, filter } = readList(model, orders[model], args, context.viewer);
       const page = planPage(order, args, filter.condition);
       const ofParents = (select: object): PlannedQuery => ({
@@ -337,7 +337,7 @@ export function relatedList<P extends Model, M extends Model>(
         select: { id: true, ...select },
       });
       const fromParents =
-        <Value>(query: PlannedQuery, given: Given, pick: (row: Record<string, unknown>) => Value) =>
+        <Value>(query: PlannedQuery, given: SlotValues, pick: (row: Record<string, unknown>) => Value) =>
         async (ids: readonly number[]) => {
           const rows = await readRows(context, parentModel, query, { ...given, ids });
           return new Map(rows.map((row) => [row.id, pick(row)]));
@@ -346,7 +346,7 @@ export function relatedList<P extends Model, M extends Model>(
 
       // What is read follows from the `select` beside each of the two casts.
       const rows = await context.loaders
-        .at(placeOf(info).key, () =>
+        .at(fieldSiteOf(info).key, () =>
           fromParents(
             page.isUsual ? queryAt(info, context, page.variant, make) : make(),
             page.given,

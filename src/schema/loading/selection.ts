@@ -18,8 +18,8 @@ import { isIncluded } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import type { Filterable } from '../filtering/filterable.ts';
 import { areDetails, isDetailed } from './details.ts';
-import { type Place, placeOf } from './place.ts';
-import { type Asking, anybody } from './visible.ts';
+import { type FieldSite, fieldSiteOf } from './fieldSite.ts';
+import { currentViewer, type ViewerRef } from './visible.ts';
 
 /** What a field needs of the row that it belongs to. */
 export interface Needs {
@@ -27,9 +27,9 @@ export interface Needs {
   /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
   readonly rows?: { readonly relation: string; readonly query: object };
   /** Rows of a relation that do not depend on what is selected beneath the field, but on who asks. */
-  readonly forViewer?: (viewer: Asking) => Record<string, object>;
+  readonly forViewer?: (viewer: ViewerRef) => Record<string, object>;
   /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
-  readonly asksAgain?: boolean;
+  readonly readsDatabase?: boolean;
   /** What it stands for where a list is filtered by it, beside a column that it exposes. */
   readonly filter?: Filterable | undefined;
 }
@@ -44,7 +44,7 @@ interface Plan {
   readonly saysPending: boolean;
   readonly columns: Readonly<Record<string, true>>;
   readonly rows: readonly { readonly relation: string; readonly query: object; readonly plan: Plan }[];
-  readonly forViewer: readonly ((viewer: Asking) => Record<string, object>)[];
+  readonly forViewer: readonly ((viewer: ViewerRef) => Record<string, object>)[];
 }
 
 /**
@@ -81,18 +81,18 @@ function toSelect(plan: Plan, context: Pick<Context, 'upstream'>): Record<string
   if (plan.saysPending && context.upstream) select.detailsPending = true;
   for (const { relation, query, plan: below } of plan.rows)
     select[relation] = { ...query, select: toSelect(below, context) };
-  for (const need of plan.forViewer) Object.assign(select, need(anybody));
+  for (const need of plan.forViewer) Object.assign(select, need(currentViewer));
   return select;
 }
 
 /** By the type of the rows. The paths need not be told apart: a resolver asks for one type by the same ones each time. */
-const plans = new WeakMap<Place, Map<string, Plan>>();
+const plans = new WeakMap<FieldSite, Map<string, Plan>>();
 
 function findPlan(
   info: GraphQLResolveInfo,
   { paths = [[]], typeName = '' }: { paths?: readonly string[][]; typeName?: string },
 ): Plan {
-  const place = placeOf(info);
+  const place = fieldSiteOf(info);
   const known = plans.get(place) ?? new Map<string, Plan>();
   const found = known.get(typeName);
   if (found) return found;

@@ -12,7 +12,7 @@ import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { readFilter } from '../filtering/condition.ts';
 import type { FilterInput } from '../filtering/refs.ts';
-import { placeOf } from './place.ts';
+import { fieldSiteOf } from './fieldSite.ts';
 import type { RelationOf, Row } from './reads.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
@@ -91,7 +91,7 @@ export const readStatistics =
     context: Context,
     info: GraphQLResolveInfo,
   ): Promise<Statistics<S>> =>
-    context.loaders.once(placeOf(info).key, () => read(subject, args, context, info));
+    context.loaders.once(fieldSiteOf(info).key, () => read(subject, args, context, info));
 
 async function read<S extends Subject>(
   { model, parts, time, types, figures, keys, partKeys }: S,

@@ -6,17 +6,17 @@ import { type Condition, Slot } from '../../database/reader/query.ts';
 export type Model = keyof typeof visible;
 
 /** Who asks, or the place of their id in a query that serves every viewer. */
-export interface Asking {
+export interface ViewerRef {
   readonly id: number | Slot;
 }
 
 /** Whoever asks: each run of a query says who. */
-export const anybody: Asking = { id: new Slot('viewer') };
+export const currentViewer: ViewerRef = { id: new Slot('viewer') };
 
-export const owned = ({ id }: Asking) => ({ ownerId: id });
+export const owned = ({ id }: ViewerRef) => ({ ownerId: id });
 
 /** A viewer's templates are those in their library, which are their own and the imported ones (docs/rest.md#who-sees-what). */
-function visibleTemplate({ id }: Asking) {
+function visibleTemplate({ id }: ViewerRef) {
   return { libraryEntries: { some: { userId: id } } };
 }
 
@@ -33,6 +33,6 @@ export const visible = {
   LockSession: owned,
   LockSegment: (viewer) => ({ session: owned(viewer) }),
   OssmDevice: owned,
-} satisfies { [M in Prisma.ModelName]?: (viewer: Asking) => Condition<M> };
+} satisfies { [M in Prisma.ModelName]?: (viewer: ViewerRef) => Condition<M> };
 
 export const isModel = (name: string): name is Model => Object.hasOwn(visible, name);

@@ -1,21 +1,21 @@
 /** Which rows of a list there are for the viewer. */
 
-import { type Given, Slot } from '../../database/reader/query.ts';
+import { Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { Context } from '../context.ts';
-import { anybody, type Model, owned, visible } from './visible.ts';
+import { currentViewer, type Model, owned, visible } from './visible.ts';
 
 /** Which rows of a list there are for whoever asks. */
 interface Seen {
   /** Tells apart the conditions that a list may have. */
   readonly variant: 'own' | 'own and imported';
   readonly where: object;
-  readonly given?: Given;
+  readonly given?: SlotValues;
 }
 
 const imports = new Slot('imports');
 
 const importsOfViewer = {
-  where: { userId: anybody.id, importedAt: { not: null } },
+  where: { userId: currentViewer.id, importedAt: { not: null } },
   select: { templateId: true },
 } as const;
 
@@ -26,7 +26,7 @@ const importsOfViewer = {
 export function visibleInList(model: Model, context: Context): Seen | Promise<Seen> {
   return model === 'DttTemplate'
     ? visibleTemplates(context)
-    : { variant: 'own', where: visible[model](anybody) };
+    : { variant: 'own', where: visible[model](currentViewer) };
 }
 
 async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<Seen> {
@@ -34,10 +34,10 @@ async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<Seen
   const found = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
   )) as { templateId: number }[];
-  if (found.length === 0) return { variant: 'own', where: owned(anybody) };
+  if (found.length === 0) return { variant: 'own', where: owned(currentViewer) };
   return {
     variant: 'own and imported',
-    where: { OR: [owned(anybody), { id: { in: imports } }] },
+    where: { OR: [owned(currentViewer), { id: { in: imports } }] },
     given: { imports: found.map(({ templateId }) => templateId) },
   };
 }

@@ -2,7 +2,7 @@
 
 import { builder } from '../builder.ts';
 import { recordField, viewerListField } from '../fields.ts';
-import { children, eitherOf, findNewest, oneOf, toOne } from '../loading/reads.ts';
+import { children, findNewest, firstNonNull, requiredFirst, toOne } from '../loading/reads.ts';
 import { DttDevice } from './dttDevice.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { TrainerSegment } from './trainerSegment.ts';
@@ -23,12 +23,12 @@ export const DttSession = builder.prismaNode('DttSession', {
     }),
     trainerId: t.int({
       description: 'Integer id of the trainer device.',
-      ...oneOf('trainerId', 'goneTrainerId'),
+      ...requiredFirst('trainerId', 'goneTrainerId'),
     }),
     templateId: t.int({
       nullable: true,
       description: 'Integer id of the template that was used, if any.',
-      ...eitherOf('templateId', 'goneTemplateId'),
+      ...firstNonNull('templateId', 'goneTemplateId'),
     }),
   }),
 });

@@ -2,8 +2,8 @@
 
 import { builder } from '../builder.ts';
 import { recordField, relatedListField, viewerListField } from '../fields.ts';
-import { children, derive, findVisible, hasRelated, oneOf, toOne } from '../loading/reads.ts';
-import type { Asking } from '../loading/visible.ts';
+import { children, derive, findVisible, hasRelated, requiredFirst, toOne } from '../loading/reads.ts';
+import type { ViewerRef } from '../loading/visible.ts';
 import { DttSession, DttSessionConnection } from './dttSession.ts';
 import { User } from './user.ts';
 
@@ -12,7 +12,7 @@ interface OwnedRow {
 }
 
 /** Not null for a template without an owner here. */
-const isOwn = ({ id }: Asking) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
+const isOwn = ({ id }: ViewerRef) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {
   description:
@@ -23,7 +23,7 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
     ownerId: t.int({
       description: 'Integer id of the user whom it belongs to.',
-      ...oneOf('ownerId', 'foreignOwnerId'),
+      ...requiredFirst('ownerId', 'foreignOwnerId'),
     }),
     name: t.exposeString('name', { description: 'Name.' }),
     description: t.exposeString('description', { nullable: true, description: 'What the program is about.' }),

@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createToken } from '../../../src/auth/tokens.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { createAnnouncer } from '../../../src/database/feed/announcer.ts';
-import { type ChangeFeed, listen } from '../../../src/database/feed/changeFeed.ts';
-import { chooseWay } from '../../../src/database/feed/choose.ts';
+import { type ChangeFeed, listenStatement } from '../../../src/database/feed/changeFeed.ts';
+import { chooseAnnounceMode } from '../../../src/database/feed/choose.ts';
 import { listenToServer } from '../../../src/database/feed/server.ts';
-import { type FromParent, shareMessages } from '../../../src/database/feed/sharing.ts';
 import { readMessages } from '../../../src/database/feed/slot.ts';
+import { type FromParent, shareMessages } from '../../../src/database/feed/workerFeedServer.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -36,7 +36,7 @@ beforeAll(async () => {
   database = withClient(await openDatabase({ DATABASE_URL: `${server.url}/logical`, DATA_DIR: tmpdir() }));
   alice = await createAccount(database.client, 'alice');
   bob = await createAccount(database.client, 'bob');
-  expect(await chooseWay('logical', direct)).toEqual({ way: 'logical' });
+  expect(await chooseAnnounceMode('logical', direct)).toEqual({ mode: 'logical' });
   feed = await listenToServer(direct);
   feed.subscribe((change) =>
     told.push(change.kind === 'user' ? `${change.userId} ${change.table}` : `all, ${feed.listening}`),
@@ -81,7 +81,7 @@ it('tells of changes that come as messages', async () => {
   told = [];
   await rankUp(alice);
   await expect.poll(() => told).toEqual([`${alice.userId} User`]);
-  expect(feed.trusts(alice.userId)).toBe(true);
+  expect(feed.mayCache(alice.userId)).toBe(true);
 });
 
 it('tells nothing of what was rolled back', async () => {
@@ -105,7 +105,7 @@ it.each([
   await database.pool.query(`SELECT pg_logical_emit_message($1, 'dovetail', $2)`, [transactional, text]);
   await rankUp(alice);
   await expect.poll(() => told, { timeout: 15_000 }).toEqual([`${alice.userId} User`]);
-  expect(feed.trusts(bob.userId)).toBe(true);
+  expect(feed.mayCache(bob.userId)).toBe(true);
 });
 
 describe('a change that is announced before it is seen', () => {
@@ -131,17 +131,17 @@ describe('a change that is announced before it is seen', () => {
     told = [];
     const release = await holdCommits();
     const updating = rankUp(alice);
-    await expect.poll(() => feed.trusts(alice.userId), { interval: 2 }).toBe(false);
+    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
     // Longer than between two heartbeats, which nothing holds up.
     await sleep(2_500);
-    expect([feed.listening, feed.trusts(bob.userId), told]).toEqual([true, true, []]);
+    expect([feed.listening, feed.mayCache(bob.userId), told]).toEqual([true, true, []]);
     expect([await read(alice), await read(alice)]).toEqual([before, before]);
     expect(await read(bob)).toMatch(/^cached/);
 
     await release();
     await updating;
     await expect.poll(() => told).toEqual([`${alice.userId} User`]);
-    expect(feed.trusts(alice.userId)).toBe(true);
+    expect(feed.mayCache(alice.userId)).toBe(true);
     const after = await read(alice);
     expect(after).not.toBe(before);
     expect(await read(alice)).toBe(`cached ${after}`);
@@ -152,7 +152,7 @@ describe('a change that is announced before it is seen', () => {
     const announcer = await createAnnouncer(direct, 30_000, lost);
     const release = await holdCommits();
     const updating = rankUp(alice);
-    await expect.poll(() => feed.trusts(alice.userId), { interval: 2 }).toBe(false);
+    await expect.poll(() => feed.mayCache(alice.userId), { interval: 2 }).toBe(false);
     const order: string[] = [];
     const waiting = announcer.awaitWriters().then(() => order.push('begins to read'));
     await sleep(100);
@@ -162,7 +162,7 @@ describe('a change that is announced before it is seen', () => {
     expect(order).toEqual(['is seen', 'begins to read']);
     lost.abort();
     // And told, so that it is not told to whom comes next.
-    await expect.poll(() => feed.trusts(alice.userId), { timeout: 10_000, interval: 2 }).toBe(true);
+    await expect.poll(() => feed.mayCache(alice.userId), { timeout: 10_000, interval: 2 }).toBe(true);
   });
 });
 
@@ -291,13 +291,13 @@ describe('a database that is switched', () => {
     await writer.connect();
     await writer.query('BEGIN');
     await writer.query('UPDATE "User" SET rank = 1 WHERE id = $1', [alice.userId]);
-    expect(await chooseWay('notify', direct)).toMatchObject({ way: 'both' });
+    expect(await chooseAnnounceMode('notify', direct)).toMatchObject({ mode: 'both' });
     expect(feed.listening).toBe(true);
     told = [];
     await writer.query('COMMIT');
     await expect.poll(() => told).toContain(`${alice.userId} User`);
     await writer.end();
-    expect(await chooseWay('notify', direct)).toEqual({ way: 'notify' });
+    expect(await chooseAnnounceMode('notify', direct)).toEqual({ mode: 'notify' });
     await isListening('notify');
     told = [];
     await rankUp(bob);
@@ -344,8 +344,11 @@ describe('a database that is switched', () => {
     const older = new pg.Client(direct);
     await older.connect();
     await older.query('LISTEN dovetail');
-    expect(await chooseWay('auto', direct)).toEqual({ way: 'notify' });
-    expect(await chooseWay('logical', direct)).toMatchObject({ way: 'both', why: expect.any(String) });
+    expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'notify' });
+    expect(await chooseAnnounceMode('logical', direct)).toMatchObject({
+      mode: 'both',
+      why: expect.any(String),
+    });
     await isListening('logical');
     const heard = once(older, 'notification');
     await rankUp(alice);
@@ -354,16 +357,16 @@ describe('a database that is switched', () => {
     await announceBy(database.pool, 'notify');
     await isListening('notify');
     // Of this version, which knows.
-    await database.pool.query(listen);
-    expect(await chooseWay('auto', direct)).toEqual({ way: 'logical' });
+    await database.pool.query(listenStatement);
+    expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
     await isListening('logical');
   });
 });
 
 describe('messages cannot be had', () => {
   const refused = (config: pg.ClientConfig) =>
-    chooseWay('logical', config).then(
-      ({ way }) => way,
+    chooseAnnounceMode('logical', config).then(
+      ({ mode }) => mode,
       (error: Error) => error.message,
     );
   const as = (role: string) => ({
@@ -382,7 +385,7 @@ describe('messages cannot be had', () => {
     expect(await refused(as('reader'))).toBe(
       `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
-    expect(await chooseWay('auto', as('reader'))).toEqual({ way: 'notify' });
+    expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({ mode: 'notify' });
   });
 
   it('when all slots are used up', async () => {

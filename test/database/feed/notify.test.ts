@@ -17,7 +17,7 @@ import {
 } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { findSilentTriggers } from '../../../src/database/announcements.ts';
-import { type Change, type ChangeFeed, listen } from '../../../src/database/feed/changeFeed.ts';
+import { type Change, type ChangeFeed, listenStatement } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/server.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
@@ -457,7 +457,7 @@ describe('a heartbeat', () => {
     const { rows } = await other.query<{ pid: number; query: string }>(
       `SELECT pid, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`,
     );
-    const [listener] = rows.filter(({ query }) => query === listen);
+    const [listener] = rows.filter(({ query }) => query === listenStatement);
     // Whoever sends heartbeats does not listen, and whoever listens does nothing else.
     expect(listener).toBeDefined();
     expect(beats.map(({ sender }) => sender)).not.toContain(listener?.pid);

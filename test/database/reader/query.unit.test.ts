@@ -1,13 +1,13 @@
 /** What compiles is what the models have: the compiler is the test of each line below `@ts-expect-error`. */
 
 import { expect, it } from 'vitest';
-import type { RowQuery } from '../../../src/database/reader/query.ts';
+import type { SelectQuery } from '../../../src/database/reader/query.ts';
 import { selectStatement } from '../../../src/database/reader/statement.ts';
 
 const id = { id: true } as const;
 
 it('names columns and relations that the model has', () => {
-  const query: RowQuery<'DttSession'> = {
+  const query: SelectQuery<'DttSession'> = {
     select: {
       createdAt: true,
       segments: { select: id, where: { speedMeasured: { gte: 1 } }, orderBy: { id: 'asc' }, take: 3 },
@@ -21,7 +21,7 @@ it('names columns and relations that the model has', () => {
 });
 
 /** Each has one name or value too many, and would be found when the statement is written. */
-const queries: readonly [string, RowQuery<'DttSession'>][] = [
+const queries: readonly [string, SelectQuery<'DttSession'>][] = [
   // @ts-expect-error a column that DttSession does not have.
   ['a column', { select: { lastVisited: true } }],
   // @ts-expect-error a column that TrainerSegment does not have.

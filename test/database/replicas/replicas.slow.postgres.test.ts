@@ -75,7 +75,8 @@ const figuresOf = ({ replicas }: TestGateway) => {
   if (!replicas) throw new Error('it has no standbys');
   return replicas.figures();
 };
-const wellOf = (gateway: TestGateway) => figuresOf(gateway).standbys.filter(({ isWell }) => isWell).length;
+const wellOf = (gateway: TestGateway) =>
+  figuresOf(gateway).standbys.filter(({ isHealthy }) => isHealthy).length;
 
 /** How many statements a server was given that read what belongs to viewers. */
 const readsAt = (server: ClusterServer) =>
@@ -352,7 +353,7 @@ describe('a standby that fails', () => {
     const other = await openTestGateway(withClient(await open()), { standbys: [`${fourth.url}/${name}`] });
     gateways.push(other);
     expect(figuresOf(other).standbys[0]).toMatchObject({
-      isWell: false,
+      isHealthy: false,
       status: expect.stringContaining('timeline 2'),
     });
     expect(await activeOf(other, alice)).toBe(template);

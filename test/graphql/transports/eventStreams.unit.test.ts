@@ -1,11 +1,11 @@
 /** Reservations of event streams, with a clock of the test's own. */
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createPerUser } from '../../../src/graphql/perUser.ts';
 import {
   createEventStreams,
   type EventStreamsOptions,
 } from '../../../src/graphql/transports/eventStreams.ts';
+import { createUserQuota } from '../../../src/graphql/userQuota.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -22,7 +22,7 @@ function createStreams(options: Partial<EventStreamsOptions> = {}) {
   const streams = createEventStreams({
     closing: closing.signal,
     operations: { begin, watch: () => unwatch },
-    places: createPerUser(1),
+    places: createUserQuota(1),
     isOnlyProcess: true,
     ...options,
   });

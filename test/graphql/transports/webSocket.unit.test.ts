@@ -3,16 +3,16 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { createPerUser } from '../../../src/graphql/perUser.ts';
-import type { Operations } from '../../../src/graphql/transports/operations.ts';
-import { socketTimeouts, speak } from '../../../src/graphql/transports/webSocket.ts';
+import type { PipelineAccess } from '../../../src/graphql/transports/operations.ts';
+import { serveWebSocket, socketTimeouts } from '../../../src/graphql/transports/webSocket.ts';
+import { createUserQuota } from '../../../src/graphql/userQuota.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** A socket that keeps what is sent until the test has it flushed. */
-function createSocket({ saysWho = true, ...given }: Partial<Operations> & { saysWho?: boolean } = {}) {
+function createSocket({ saysWho = true, ...given }: Partial<PipelineAccess> & { saysWho?: boolean } = {}) {
   const sentTexts: string[] = [];
   const waiting: (() => void)[] = [];
   const report = vi.fn();
@@ -52,9 +52,13 @@ function createSocket({ saysWho = true, ...given }: Partial<Operations> & { says
     report,
   } as unknown as Exchange;
   // A client is still being let in, unless the test says otherwise.
-  const operations = { identify: () => new Promise(() => {}), watch: () => () => {}, ...given } as Operations;
-  const options = { operations, places: createPerUser(1), timeouts: socketTimeouts, onKnown() {} };
-  const connection = speak(socket as unknown as WebSocket, opening, options);
+  const operations = {
+    identify: () => new Promise(() => {}),
+    watch: () => () => {},
+    ...given,
+  } as PipelineAccess;
+  const options = { operations, places: createUserQuota(1), timeouts: socketTimeouts, onKnown() {} };
+  const connection = serveWebSocket(socket as unknown as WebSocket, opening, options);
   if (saysWho) socket.emit('message', JSON.stringify({ type: 'connection_init' }), false);
   function say(length: number) {
     for (let rest = length; rest > 0; rest -= 5_000)

@@ -11,7 +11,7 @@ import { describe, expect, it } from 'vitest';
 import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
 import { needsOf } from '../../../src/schema/loading/selection.ts';
-import { anybody, visible } from '../../../src/schema/loading/visible.ts';
+import { currentViewer, visible } from '../../../src/schema/loading/visible.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
 describe('what a field needs of its row', () => {
@@ -155,7 +155,7 @@ describe('a read', () => {
     [
       'what depends on the viewer',
       '{ dttTemplates { nodes { isActive } } }',
-      { id: true, createdDate: true, activeOf: { where: anybody, select: { id: true }, take: 1 } },
+      { id: true, createdDate: true, activeOf: { where: currentViewer, select: { id: true }, take: 1 } },
     ],
   ])('selects %s, and nothing else', async (_, source, select) => {
     expect(await selectsOf(source)).toEqual([select, select]);

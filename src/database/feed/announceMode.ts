@@ -1,0 +1,94 @@
+/** The way in which a database announces, and switching it to another. `announce_by` in the migrations says why it is so. */
+
+import type pg from 'pg';
+import { pause } from '../waiting.ts';
+import { listenStatement } from './changeFeed.ts';
+
+/** `both` while a database leaves, or while gateways listen that know of no other way than NOTIFY. */
+export type AnnounceMode = 'notify' | 'logical' | 'both';
+
+export interface FeedSetup {
+  readonly mode: AnnounceMode;
+  /** Whether there is logical decoding. Without it everything is announced by NOTIFY. */
+  readonly decodes: boolean;
+  /** The server's setting, and the role of the connection. */
+  readonly walLevel: string;
+  readonly role: string;
+  /** Whether the role may switch. */
+  readonly owns: boolean;
+  /** Whether there is the publication that a slot is read with. */
+  readonly isPublished: boolean;
+  /** How many listen that know of no other way than NOTIFY, as far as that can be seen. */
+  readonly listeners: number;
+  /** How many sessions there are of which that cannot be seen. */
+  readonly unseen: number;
+}
+
+/** The lock under which one gateway at a time switches. */
+const switchLock = 0xd07e7a12;
+
+export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
+  const { rows } = await client.query<FeedSetup>(
+    `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
+       current_setting('wal_level') = 'logical' AS decodes, current_setting('wal_level') AS "walLevel",
+       current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
+       EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
+       (SELECT count(*)::int FROM pg_stat_activity
+        WHERE datname = current_database() AND query ~* '^listen\\s+"?dovetail\\M' AND query <> $1) AS listeners,
+       (SELECT count(*)::int FROM pg_stat_activity
+        WHERE datname = current_database() AND query = '<insufficient privilege>') AS unseen
+     FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
+    [listenStatement],
+  );
+  const [setup] = rows;
+  if (!setup) throw new Error('there is no function announce(text)');
+  return setup;
+}
+
+/** Runs something while no other gateway switches. */
+export async function withSwitchLock<Value>(
+  client: pg.ClientBase,
+  act: () => Promise<Value>,
+): Promise<Value> {
+  await client.query('BEGIN');
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
+    const value = await act();
+    await client.query('COMMIT');
+    return value;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+/** Switches. Gateways are told, and begin anew. */
+export async function announceBy(client: pg.ClientBase, mode: AnnounceMode): Promise<void> {
+  await client.query('SELECT announce_by($1)', [mode]);
+}
+
+export async function publish(client: pg.ClientBase): Promise<void> {
+  await client.query('CREATE PUBLICATION dovetail');
+}
+
+/** Who writes to a table that has announcements, or has written in a transaction that is not over. */
+const writers = `
+  SELECT virtualtransaction AS id FROM pg_locks
+  WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND relation IN (SELECT tgrelid FROM pg_trigger WHERE tgname LIKE 'announce\\_%')
+    AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`;
+
+/** Waits, in milliseconds for no longer than this, until all are done who write by now. Whether they are. */
+export async function awaitWriters(client: pg.ClientBase, longest: number): Promise<boolean> {
+  const { rows } = await client.query<{ id: string }>(writers);
+  const begun = rows.map(({ id }) => id);
+  const over = AbortSignal.timeout(longest);
+  for (;;) {
+    const left = await client.query<{ left: boolean }>(
+      `SELECT EXISTS (SELECT FROM (${writers}) AS writers WHERE id = ANY ($1)) AS left`,
+      [begun],
+    );
+    if (!left.rows[0]?.left) return true;
+    if (!(await pause(20, over))) return false;
+  }
+}

@@ -1,0 +1,41 @@
+/** Details that somebody reads before the background has come to them, as far as the account's budget allows. */
+
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { Viewer } from '../auth/viewer.ts';
+import { detailsNotHere } from '../errors.ts';
+import type { UpstreamAccount } from '../schema/context.ts';
+import type { Budget } from './budget.ts';
+import { createDetails } from './details.ts';
+import { Exhausted, type Upstream, UpstreamError } from './upstream.ts';
+
+export interface DetailsOnDemandOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /** What a viewer's account may ask upstream, and by which client; undefined if nobody can ask there. */
+  upstreamFor(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
+}
+
+/** What the budget does not allow now is left for whoever asks again, and the rest is here by then. */
+export function createDetailsOnDemand({
+  pool,
+  logger,
+  upstreamFor,
+}: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+  const details = createDetails();
+  return async (viewer, model, ids) => {
+    const found = await upstreamFor(viewer);
+    if (!found?.upstream) throw detailsNotHere(ids.length);
+    const { upstream, budget } = found;
+    const affordable = ids.slice(0, budget.available());
+    const left = ids.length - affordable.length;
+    try {
+      await details.fetch({ pool, upstream, accountId: viewer.id, model, ids: affordable });
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      logger.warn(error.failure, 'details not fetched');
+      throw detailsNotHere(ids.length, error instanceof Exhausted ? error.retryAfter : undefined);
+    }
+    if (left > 0) throw detailsNotHere(left, budget.delayFor(left) / 1_000);
+  };
+}

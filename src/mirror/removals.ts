@@ -1,0 +1,79 @@
+/** Removing records that a list has no more. A list that changes while it is read can hide one, so each is asked for once more. */
+
+import pMap from 'p-map';
+import { concurrency } from './fetchRecord.ts';
+import type { Item } from './list.ts';
+import type { Mirror } from './mirror.ts';
+import type { RecordCounts } from './recordCounts.ts';
+import type { Kind, MirrorRecord } from './records.ts';
+import { AnotherAccount, Exhausted, UpstreamError } from './upstream.ts';
+
+/** How many records that a list lacks are asked for in one run. */
+const maxUnseen = 100;
+
+/** A list that was read, with what it may lack. */
+export interface PulledList {
+  readonly kind: Kind;
+  readonly mirror: Mirror;
+  /** The ids that were seen in the list. */
+  readonly listed: ReadonlySet<number>;
+  readonly full: boolean;
+  readonly signal: AbortSignal;
+  readonly counts: RecordCounts;
+  /** Asks for a record by its id. Undefined for one that cannot be read. */
+  fetch(id: number): Promise<MirrorRecord | 'missing' | undefined>;
+}
+
+/** Whether an error is about more than the one record that was asked for. */
+export const endsRun = (error: unknown): boolean =>
+  !(error instanceof UpstreamError) || error instanceof Exhausted || error instanceof AnotherAccount;
+
+/**
+ * Removes what the whole of a list lacks.
+ * @returns whether that was all: the next run that reads the whole list goes on with the rest.
+ */
+export async function removeGone(lacking: PulledList): Promise<boolean> {
+  const { kind, mirror, listed, signal, full } = lacking;
+  const ids = (await mirror.ids(kind)).filter((id) => !listed.has(id));
+  // A list that is cut short by a fault must not cost more requests than an upstream allows.
+  const unseen = full ? ids : ids.slice(0, maxUnseen);
+  const gone = await pMap(unseen, (id) => isGone(lacking, id), { concurrency, signal });
+  await remove(
+    lacking,
+    unseen.filter((_id, index) => gone[index]),
+  );
+  return unseen.length === ids.length;
+}
+
+/**
+ * Removes the sessions that the list lacks as far down as it was read. The first that is there all the same ends that: the
+ * list is in another order, or leaves some out, and to ask for each of these at every run would be too much.
+ * @param lowest what was read last of the list; all of it unless given.
+ */
+export async function removeGoneDownTo(
+  lacking: PulledList,
+  lowest: readonly Item[] | undefined,
+): Promise<void> {
+  const ids = await lacking.mirror.sessionsDownTo(lowest?.flatMap(({ id }) => id ?? []));
+  const gone: number[] = [];
+  for (const id of ids.filter((each) => !lacking.listed.has(each)).slice(0, maxUnseen)) {
+    if (!(await isGone(lacking, id))) break;
+    gone.push(id);
+  }
+  await remove(lacking, gone);
+}
+
+/** One that cannot be had is not known to be gone, which is no reason to end a run. */
+async function isGone({ fetch }: PulledList, id: number): Promise<boolean> {
+  try {
+    return (await fetch(id)) === 'missing';
+  } catch (error) {
+    if (endsRun(error)) throw error;
+    return false;
+  }
+}
+
+async function remove({ kind, mirror, counts }: PulledList, gone: readonly number[]): Promise<void> {
+  if (gone.length > 0) await mirror.remove(kind, gone);
+  counts.gone += gone.length;
+}

@@ -1,0 +1,42 @@
+/** The first steps of every request and operation: who asks, and whether they have asked too often. */
+
+import type { Viewer } from '../auth/viewer.ts';
+import { fail } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { RateLimits } from '../http/rateLimits.ts';
+import type { HttpResponse } from '../http/response.ts';
+import type { AuthenticationResult, Authenticator } from './authentication.ts';
+
+/** Who may go on, or the response to who may not. */
+export type Access = { readonly viewer: Viewer | null } | HttpResponse;
+
+export interface AccessOptions {
+  readonly identify: Authenticator;
+  readonly limitRate: RateLimits;
+}
+
+/**
+ * Whoever asks is known before anything is counted: who has a token is not anonymous, however many clients at the address
+ * are, and it is nobody's fault when a token could not be looked up.
+ */
+export function createAccess({ identify, limitRate }: AccessOptions) {
+  function count(exchange: Exchange, identified: AuthenticationResult): Access {
+    if ('status' in identified) return identified;
+    if ('error' in identified) return fail(exchange, identified.error, identified.headers);
+    const isExceeded = limitRate(exchange, rateKeyOf(identified.viewer));
+    return isExceeded ? fail(exchange, 'tooManyRequests') : identified;
+  }
+
+  return (exchange: Exchange): Access | Promise<Access> => {
+    const identified = identify(exchange);
+    return identified instanceof Promise
+      ? identified.then((late) => count(exchange, late))
+      : count(exchange, identified);
+  };
+}
+
+/** Requests with a token of the upstream's are counted by whose it is: nothing of the token itself may be noted. */
+export function rateKeyOf(viewer: Viewer | null): string | undefined {
+  if (!viewer) return undefined;
+  return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
+}

@@ -1,0 +1,50 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { expect, it } from 'vitest';
+import { openExchange } from '../../src/http/exchange.ts';
+import { jsonResponse } from '../../src/http/response.ts';
+import { staticResponse } from '../../src/pages/staticResponse.ts';
+import { nobodyListens } from '../support/exchanges.ts';
+
+/** Somebody asks, with this Accept-Encoding. */
+function exchangeWith(encoding: string) {
+  const request = new IncomingMessage(new Socket());
+  request.headers['accept-encoding'] = encoding;
+  return openExchange(request, new ServerResponse(request), nobodyListens);
+}
+
+it('is made again for the next who asks when it could not be made, and then never again', async () => {
+  let made = 0;
+  const page = staticResponse(async () => {
+    if (++made === 1) throw new Error('a file could not be read');
+    return jsonResponse(200, `{"made":${made}}`);
+  });
+  await expect(async () => page(exchangeWith(''))).rejects.toThrow('a file could not be read');
+  for (let time = 0; time < 3; time++) {
+    const { body } = await page(exchangeWith(''));
+    expect(body.toString()).toBe('{"made":2}');
+  }
+});
+
+it('is made once for each form, however many ask for it at the same time', async () => {
+  let made = 0;
+  const text = '{"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}';
+  const page = staticResponse(async () => {
+    made++;
+    return jsonResponse(200, text);
+  }, 'Accept-Encoding, Host');
+  const responses = await Promise.all(['gzip', 'gzip', 'br', ''].map((each) => page(exchangeWith(each))));
+  expect(made).toBe(2);
+  const [zipped, , plain] = responses;
+  expect(gunzipSync(zipped?.body ?? '').toString()).toBe(text);
+  expect(zipped?.headers).toMatchObject({
+    'Content-Encoding': 'gzip',
+    'Content-Length': zipped?.body.length,
+    Vary: 'Accept-Encoding, Host',
+  });
+  expect(plain?.body.toString()).toBe(text);
+  expect(plain?.headers).not.toHaveProperty('Content-Encoding');
+  // Other bytes, another tag.
+  expect(zipped?.headers.ETag).not.toBe(plain?.headers.ETag);
+});
