@@ -37,7 +37,7 @@ export interface AccountsOptions {
   /** Told of a user whose rows have changed here, before that is said to anybody. */
   onChanged(userId: number): void;
   /** As in `MirroredAccountOptions`. */
-  onTokenStatus(credential: Credential, said: TokenStatus): void;
+  onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
 }
 
 /** How things stand, in numbers. */

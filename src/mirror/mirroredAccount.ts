@@ -58,8 +58,11 @@ export interface MirroredAccountOptions {
   /** Told how each run went. */
   onSuccess(): void;
   onFailure(error: unknown): void;
-  /** Told of what the upstream says to the token of a run. */
-  onTokenStatus(credential: Credential, said: TokenStatus): void;
+  /**
+   * Told of what the upstream says to the token of a run.
+   * @param askedAt when the request was sent, in milliseconds since the epoch.
+   */
+  onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
 }
 
 export interface MirroredAccount {
@@ -183,7 +186,7 @@ function upstreamWith(
   // What somebody waits for does not wait for others.
   const inTurn = priority === 'demand' ? undefined : self.inTurn;
   const onRefused = (route: string) =>
-    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful');
+    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', Date.now());
   return createUpstream({
     base,
     token: credential.token,
@@ -247,6 +250,8 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   const advanced = (records: number) => {
     self.progress = records;
   };
+  // A run asks first whose token it is.
+  const askedAt = Date.now();
   try {
     const report = await runs.lists(
       upstream,
@@ -255,7 +260,7 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
       parts.length < allParts.length ? parts : undefined,
     );
     if (!report) return await awaitOtherRun(self, parts);
-    self.onTokenStatus(credential, 'valid');
+    self.onTokenStatus(credential, 'valid', askedAt);
     freshness.set(report.began, report);
     self.onSuccess();
     startDetails(self, credential);
@@ -265,7 +270,7 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
     const isEnd = hasEnded(credential) && !(error instanceof UpstreamError);
     if (closing.signal.aborted || isEnd) return false;
     self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another');
+    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
     return false;
   }
 }

@@ -131,7 +131,7 @@ export async function openMirrorService(
     rate: config.UPSTREAM_RATE,
     // Clients of the one account need tokens of the gateway's own.
     next: own === undefined ? undefined : tokenStep('your_name', config),
-    onTokenStatus: (credential, said) => tokens?.tell(credential, said),
+    onTokenStatus: (credential, said, askedAt) => tokens?.tell(credential, said, askedAt),
   });
   const check = createCheck(base, accounts, own === undefined, { ...checkTiming, ...timing });
   const waits = { ...usualWaits, ...options.waits };
@@ -238,7 +238,7 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
       const { budget, freshness } = account;
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
-      if (response.status === 401) tokens?.tell(credential, 'doubtful');
+      if (response.status === 401) tokens?.tell(credential, 'doubtful', Date.now());
       // What was refused in so many words has changed nothing.
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.

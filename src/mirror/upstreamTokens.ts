@@ -46,8 +46,11 @@ export interface UpstreamTokens {
   readonly maxAge: number;
   /** The token that a viewer came with; undefined for one that has ended, or is the gateway's own. */
   credentialOf(viewer: Viewer): Credential | undefined;
-  /** Must be told of what the upstream says to a token in any other response. */
-  tell(credential: Credential, said: TokenStatus): void;
+  /**
+   * Must be told of what the upstream says to a token in any other response.
+   * @param askedAt when the request was sent, in milliseconds since the epoch: a token may have been revoked since.
+   */
+  tell(credential: Credential, said: TokenStatus, askedAt: number): void;
   close(): void;
 }
 
@@ -98,8 +101,11 @@ const retryDelay = 5_000;
 
 interface Entry extends Credential {
   readonly end: AbortController;
-  /** When the upstream last said that it is valid, and from when it may be asked again, in milliseconds since the epoch. */
+  /** When the newest request was sent to which the upstream said that the token is valid, in milliseconds since the epoch. */
   confirmed: number;
+  /** When the upstream last refused the token for something. What it was asked before then confirms nothing. */
+  doubtedAt: number;
+  /** From when the upstream may be asked about the token again. */
   askAgainAt: number;
   /** Until it is asked again though nobody uses the token. */
   recheckTimer: ReturnType<typeof setTimeout> | undefined;
@@ -152,10 +158,10 @@ export function createUpstreamTokens(options: UpstreamTokensOptions): UpstreamTo
 
     maxAge: Math.min(ttl, idle / 2) / 1_000,
     credentialOf: known.of,
-    tell(credential, said) {
+    tell(credential, said, askedAt) {
       const entry = known.of(credential.viewer);
       if (!entry) return;
-      applyStatus(options, known, entry, said);
+      applyStatus(options, known, entry, { said, askedAt });
       // Not when the token is used the next time: streams may be open with it.
       if (said === 'doubtful') confirmSoon(entry);
     },
@@ -191,17 +197,17 @@ function createKnownTokens({ onEnd, idle, ttl }: Pick<UpstreamTokensOptions, 'on
       const entry = byViewer.get(viewer);
       return entry?.end.signal.aborted ? undefined : entry;
     },
-    add(token: string, userId: number): Entry {
+    /** @param askedAt when the upstream was asked about it. */
+    add(token: string, userId: number, askedAt: number): Entry {
       const end = new AbortController();
       const viewer: Viewer = { id: userId, tokenId: undefined, ended: end.signal };
-      const now = Date.now();
-      const askAgainAt = now + Math.min(ttl, retryDelay);
       const entry: Entry = {
         token,
         viewer,
         end,
-        confirmed: now,
-        askAgainAt,
+        confirmed: askedAt,
+        doubtedAt: 0,
+        askAgainAt: Date.now() + Math.min(ttl, retryDelay),
         recheckTimer: undefined,
         checking: undefined,
       };
@@ -223,14 +229,15 @@ function applyStatus(
   { onOther, ttl }: Pick<UpstreamTokensOptions, 'onOther' | 'ttl'>,
   known: KnownTokens,
   entry: Entry,
-  said: TokenStatus,
+  { said, askedAt }: { readonly said: TokenStatus; readonly askedAt: number },
 ): void {
   if (said === 'valid') {
-    entry.confirmed = Date.now();
+    if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
     return;
   }
   if (said === 'doubtful') {
-    entry.confirmed = Math.min(entry.confirmed, Date.now() - ttl);
+    entry.doubtedAt = Date.now();
+    entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
     return;
   }
   if (said === 'another') onOther();
@@ -242,6 +249,7 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
   const { check, ttl } = options;
 
   async function ask(entry: Entry): Promise<TokenCheck> {
+    const askedAt = Date.now();
     const checked = await check(entry.token, entry.viewer);
     if (entry.end.signal.aborted) return checked;
     if (checked.kind === 'away') {
@@ -249,7 +257,8 @@ function createConfirmation(options: UpstreamTokensOptions, known: KnownTokens) 
       return checked;
     }
     const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
-    applyStatus(options, known, entry, isSame ? 'valid' : checked.kind === 'valid' ? 'another' : 'invalid');
+    const said = isSame ? 'valid' : checked.kind === 'valid' ? 'another' : 'invalid';
+    applyStatus(options, known, entry, { said, askedAt });
     return checked;
   }
 
@@ -294,6 +303,7 @@ function createFirstChecks(
     const until = waiting.get(digestOf(token)) ?? 0;
     if (until > Date.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
     if (lines.isAway(address)) return { error: 'upstreamAway', retryAfter: soon };
+    const askedAt = Date.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
       const { retryAfter = 0 } = checked;
@@ -302,7 +312,7 @@ function createFirstChecks(
       return { error: 'upstreamAway', retryAfter: retryAfter || soon };
     }
     if (checked.kind === 'valid') {
-      const credential = known.add(token, checked.userId);
+      const credential = known.add(token, checked.userId, askedAt);
       onBegin(credential);
       return { viewer: credential.viewer };
     }

@@ -134,9 +134,19 @@ describe('an account of the mirror', () => {
     await account.refresh();
     await account.refresh(['dttTemplates']);
     expect(onTokenStatus.mock.calls).toEqual([
-      [credential, 'valid'],
-      [credential, 'valid'],
+      [credential, 'valid', Date.now()],
+      [credential, 'valid', Date.now()],
     ]);
+  });
+
+  it('has a token confirmed as of when a run began, since when it may have been revoked', async () => {
+    const began = Date.now();
+    lists.mockImplementationOnce(async () => {
+      vi.setSystemTime(began + 5_000);
+      return { began, hasChanges: false, isPart: false };
+    });
+    await account.refresh();
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
   });
 
   it('is read no further with a token that has ended, but with another of its own, at once', async () => {
@@ -155,7 +165,7 @@ describe('an account of the mirror', () => {
     end.abort();
     expect(await refreshed).toBe(true);
     expect(parts()).toEqual(['all', 'all']);
-    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid']]);
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', Date.now()]]);
     expect(onFailure).not.toHaveBeenCalled();
   });
 

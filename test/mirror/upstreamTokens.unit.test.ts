@@ -106,7 +106,7 @@ describe('a token that stands for somebody', () => {
   it('is asked about once for all doubts, and again until the upstream can say', async () => {
     const credential = await meet();
     check.mockResolvedValue({ kind: 'away', retryAfter: 60 });
-    for (let times = 0; times < 100; times++) tokens.tell(credential, 'doubtful');
+    for (let times = 0; times < 100; times++) tokens.tell(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
     expect(check).toHaveBeenCalledTimes(2);
     check.mockResolvedValue(invalid);
@@ -135,8 +135,8 @@ describe('a token that stands for somebody', () => {
     const credential = await meet();
     check.mockResolvedValue(invalid);
     // Nobody asks with it after that.
-    tokens.tell(credential, 'doubtful');
-    tokens.tell(credential, 'doubtful');
+    tokens.tell(credential, 'doubtful', Date.now());
+    tokens.tell(credential, 'doubtful', Date.now());
     await vi.advanceTimersByTimeAsync(5_000);
     expect(credential.viewer.ended?.aborted).toBe(true);
     expect(onEnd).toHaveBeenCalledTimes(1);
@@ -150,11 +150,49 @@ describe('a token that stands for somebody', () => {
     const credential = await meet();
     for (let times = 0; times < 3; times++) {
       vi.advanceTimersByTime(5_000);
-      tokens.tell(credential, 'doubtful');
+      tokens.tell(credential, 'doubtful', Date.now());
       expect(await authenticate('alice')).toEqual({ viewer: credential.viewer });
     }
     expect(check).toHaveBeenCalledTimes(4);
     expect(onEnd).not.toHaveBeenCalled();
+  });
+
+  it('is checked again after a doubt, whatever a run says that had asked before', async () => {
+    const credential = await meet();
+    const askedAt = Date.now();
+    vi.advanceTimersByTime(1_000);
+    tokens.tell(credential, 'doubtful', Date.now());
+    check.mockResolvedValue(invalid);
+    tokens.tell(credential, 'valid', askedAt);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+  });
+
+  it('is checked again after a doubt that comes while it is checked, whatever that check says', async () => {
+    const credential = await meet();
+    vi.advanceTimersByTime(ttl);
+    let settle = (_checked: TokenCheck) => {};
+    check.mockImplementationOnce(() => new Promise((resolve) => (settle = resolve)));
+    const authenticating = authenticate('alice');
+    await vi.advanceTimersByTimeAsync(100);
+    tokens.tell(credential, 'doubtful', Date.now());
+    check.mockResolvedValue(invalid);
+    settle(valid);
+    expect(await authenticating).toEqual({ viewer: credential.viewer });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+  });
+
+  it('is valid for as long from when the upstream was asked, however long it took to say so', async () => {
+    const credential = await meet();
+    const askedAt = Date.now();
+    vi.advanceTimersByTime(ttl / 2);
+    tokens.tell(credential, 'valid', askedAt);
+    vi.advanceTimersByTime(ttl / 2 - 1);
+    expect(tokens.known('Bearer alice')).toBe(credential.viewer);
+    vi.advanceTimersByTime(1);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
   });
 
   it('that opens another account ends, and opens that one when it comes again a while later', async () => {
