@@ -122,7 +122,3 @@ export function replaceInvalid<Row extends object>(
 
 /** The segments of a template or session. */
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);
-
-/** A value that is never null in the mirror, so that null counts as left out. */
-export const known = <S extends z.ZodType>(schema: S) =>
-  schema.nullish().transform((value) => value ?? undefined);

@@ -12,7 +12,6 @@ import {
   type InvalidValue,
   instant,
   int,
-  known,
   macAddress,
   name,
   number,
@@ -234,8 +233,8 @@ const dttDevices = (ownerId: OwnerId): Kind => ({
       softwareVersion: text.nullish(),
       lastVisited: instant.nullish(),
       lastLogAt: instant.nullish(),
-      createdDate: known(instant),
-      apiHits: known(count),
+      createdDate: instant.nullish(),
+      apiHits: count,
     })
     .transform((row) => toRecord(row)),
 });

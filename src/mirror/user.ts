@@ -1,7 +1,7 @@
 /** The user of the REST interface, as an upstream gives it. */
 
 import { z } from 'zod';
-import { count, int, known, name, recordId, text, username } from './fields.ts';
+import { count, int, name, recordId, text, username } from './fields.ts';
 
 /** As `nullUntilKnown` of a kind. When the next template is chosen, no upstream tells. */
 export const userNullUntilKnown = [
@@ -19,15 +19,15 @@ export const userNullUntilKnown = [
 export const user = z.object({
   id: recordId,
   username,
-  accountType: known(name),
-  subscriptionTier: known(name),
-  league: known(count),
-  rank: known(count),
-  totalPoints: known(int),
-  matchPoints: known(int),
+  accountType: name.nullish(),
+  subscriptionTier: name.nullish(),
+  league: count,
+  rank: count,
+  totalPoints: int.nullish(),
+  matchPoints: int.nullish(),
   profileImage: text.nullish(),
   profileDescription: text.nullish(),
   profileTitle: text.nullish(),
-  dttTotalReps: known(count),
-  dttTotalSessions: known(count),
+  dttTotalReps: count,
+  dttTotalSessions: count,
 });

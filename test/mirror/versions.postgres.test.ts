@@ -92,6 +92,38 @@ it('details that another account finds outdated again and again are left to the 
   expect(await template()).toMatchObject({ detailsPending: false, segments: [{ duration: 6 }] });
 });
 
+describe('a value that an upstream has no more', () => {
+  /** What the stand-in does not have. */
+  const having = (userFields: object, deviceFields: object) => (path: string, data: unknown) => {
+    if (path === '/users/me') return { ...Object(data), ...userFields };
+    if (!path.startsWith('/dtt?')) return data;
+    return { data: Object(data).data.map((device: object) => ({ ...device, ...deviceFields })) };
+  };
+  const user = { subscriptionTier: 'ultra', accountType: 'user', league: 1, rank: 2, totalPoints: 3 };
+  const more = { matchPoints: 4, dttTotalReps: 5, dttTotalSessions: 6 };
+  const device = { createdDate: '2026-01-01T00:00:00.000Z', apiHits: 7 };
+  const nulls = (fields: object) => Object.fromEntries(Object.keys(fields).map((name) => [name, null]));
+  const here = async () => ({
+    user: await database.client.user.findUniqueOrThrow({ where: { id: 1 } }),
+    device: await database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } }),
+  });
+  beforeEach(async () => {
+    world.dttDevices.set(4, { ownerId: 1, version: 1 });
+    await pull(1, { rewrite: having({ ...user, ...more }, device) });
+  });
+
+  it('is null here, where it says null', async () => {
+    await pull(1, { rewrite: having(nulls({ ...user, ...more }), nulls(device)) });
+    expect(await here()).toMatchObject({ user: nulls({ ...user, ...more }), device: nulls(device) });
+  });
+
+  it('stays, where it leaves the value out', async () => {
+    await pull(1, { rewrite: having({ subscriptionTier: undefined }, {}) });
+    const apiHits = device.apiHits;
+    expect(await here()).toMatchObject({ user: { ...user, ...more }, device: { apiHits } });
+  });
+});
+
 describe('a record of which its list says something less exactly than its id does, or more', () => {
   /** As they are in a list, and by the id. */
   function saying(fields: { kind: string; listed: object; exact: object; part?: string }) {
