@@ -64,6 +64,10 @@ export function sayWaiting(): void {
   process.stderr.write('Waiting for another process that migrates the database.\n');
 }
 
+export function sayBlocked(by: string): void {
+  process.stderr.write(`A migration needs a lock, and is tried again; it is held by: ${by}\n`);
+}
+
 /**
  * Says that a database is about to be migrated: whoever only wanted to look may have named the wrong one.
  * @param makes whether one without any tables of ours is migrated too.
@@ -73,6 +77,7 @@ export function migrationTeller(place: DatabaseLocation, makes = true): Migratio
   const name = DATABASE_URL === undefined ? resolve(DATA_DIR) : withoutPassword(DATABASE_URL);
   return {
     waiting: sayWaiting,
+    blocked: sayBlocked,
     pending({ length }, isNew) {
       if (isNew && !makes)
         throw new SetupError(`Nothing of Dovetail's is in ${locationText(place)}. ${whereToLook}`);

@@ -6,7 +6,7 @@ import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
-import { sayWaiting, settingsOfDatabase } from './database.ts';
+import { sayBlocked, sayWaiting, settingsOfDatabase } from './database.ts';
 
 export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
@@ -22,6 +22,7 @@ export const migrateCommand = new Command('migrate')
 
 const listener: MigrationListener = {
   waiting: sayWaiting,
+  blocked: sayBlocked,
   repaired(what) {
     process.stderr.write(`Repaired: ${what}\n`);
   },

@@ -7,13 +7,11 @@ import { errorText, SetupError } from '../errors.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
+import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
 import { lackOfSchema } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
-
-/** The lock under which one process migrates: any number that nothing else on the server uses. */
-export const migrationLock = 0xd07e7a11;
 
 /**
  * The ledger of `prisma migrate`, as Prisma itself creates it, so that its tools and the gateway agree on what
@@ -31,13 +29,8 @@ const ledger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
-/** How long, in milliseconds, one statement of a migration may take, and the wait for another process that migrates. */
-const longestMigration = 30 * 60_000;
-
 /** Told how it goes. */
-export interface MigrationListener {
-  /** That another process migrates the database, which is waited for. */
-  waiting?(): void;
+export interface MigrationListener extends TransactionListener {
   /** Which migrations are about to be applied, if any are, and whether the database has none yet. Nothing is done if it throws. */
   pending?(names: readonly string[], isNew: boolean): void;
   /** What they found that did not fit, and what has become of it: told once all are applied. */
@@ -66,15 +59,19 @@ export async function migrate(
       pending.map(({ name }) => name),
       pending.length === migrations.length,
     );
-    // Whatever the role's defaults are.
-    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-    await takeLock(client, listener);
-    await unhurried(client, ledger);
-    // Another gateway may have been faster.
-    pending = await readPending(client, migrations);
-    const repairs: string[] = [];
-    for (const migration of pending) repairs.push(...(await apply(client, migration)));
-    await unhurried(client, 'COMMIT');
+    const repairs = await runMigrationTransaction(
+      client,
+      connection,
+      async () => {
+        await queryLong(client, ledger);
+        // Another gateway may have been faster.
+        pending = await readPending(client, migrations);
+        const made: string[] = [];
+        for (const migration of pending) made.push(...(await apply(client, migration)));
+        return made;
+      },
+      listener,
+    );
     for (const repair of repairs) listener.repaired?.(repair);
     return pending.map(({ name }) => name);
   } catch (error) {
@@ -100,28 +97,11 @@ export async function digestOfMigrations(folder = checkedIn): Promise<string> {
   return digest.digest('hex');
 }
 
-/** Runs a statement that may take long. */
-function unhurried<Row extends pg.QueryResultRow>(client: pg.ClientBase, text: string) {
-  // `pg` takes the bound with a query too, though its types do not say so.
-  const query: pg.QueryConfig & { query_timeout: number } = { text, query_timeout: longestMigration };
-  return client.query<Row>(query);
-}
-
-/** Waits until no other process migrates. */
-async function takeLock(client: pg.ClientBase, listener: MigrationListener): Promise<void> {
-  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS taken', [
-    migrationLock,
-  ]);
-  if (rows[0]?.taken) return;
-  listener.waiting?.();
-  await unhurried(client, `SELECT pg_advisory_xact_lock(${migrationLock})`);
-}
-
 /** Applies a migration, and returns what it has repaired. */
 async function apply(client: pg.ClientBase, { name, sql, findings }: Migration): Promise<string[]> {
   const repairs = await readFindings(client, findings);
-  await unhurried(client, sql).catch((error: Error) => {
-    throw Object.assign(new Error(`${name}: ${error.message}`, { cause: error }), {
+  await queryLong(client, sql).catch((error: Error) => {
+    throw Object.assign(new Error(`${name}: ${error.message}${detailOf(error)}`, { cause: error }), {
       code: sqlStateOf(error),
     });
   });
@@ -186,6 +166,11 @@ async function lackOfRights(
   );
 }
 
+/** What PostgreSQL adds to an error, such as the key of a row that there are two of. */
+function detailOf(error: Error): string {
+  return 'detail' in error && typeof error.detail === 'string' ? ` (${error.detail})` : '';
+}
+
 /** PostgreSQL's code for what went wrong, if it was PostgreSQL that said so. */
 function sqlStateOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
@@ -237,7 +222,7 @@ export async function readRepairs(client: pg.ClientBase, folder = checkedIn): Pr
 
 async function readFindings(client: pg.ClientBase, findings: string | undefined): Promise<string[]> {
   if (findings === undefined) return [];
-  const { rows } = await unhurried<{ what: string; number: number }>(client, findings);
+  const { rows } = await queryLong<{ what: string; number: number }>(client, findings);
   return rows.map(({ what, number }) => `${what}: ${number}`);
 }
 

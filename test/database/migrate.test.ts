@@ -115,6 +115,19 @@ describe('migrate', () => {
     expect(await applyThese({ '2_b': 'CREATE TABLE b (b int)' })).toEqual(['1_a', '2_b']);
   });
 
+  it('says on which values one has failed', async () => {
+    await expect(
+      applyThese({
+        '1_a': 'CREATE TABLE a (a int); INSERT INTO a VALUES (7), (7)',
+        '2_b': 'CREATE UNIQUE INDEX ON a (a)',
+      }),
+    ).rejects.toThrow(
+      new SetupError(
+        'The database could not be migrated: 2_b: could not create unique index "a_a_idx" (Key (a)=(7) is duplicated.)',
+      ),
+    );
+  });
+
   it('rejects a database of a later version, which stays as it is', async () => {
     await apply();
     const before = await tables();
