@@ -11,7 +11,7 @@ import { newDatabaseFile } from '../dist/database/newDatabase.js';
 const file = await newDatabaseFile();
 if (!existsSync(file)) {
   const { openDatabase } = await import('../dist/database/database.js');
-  const { engineFolder } = await import('../dist/database/embedded/embedded.js');
+  const { engineFolder } = await import('../dist/database/embedded/owner.js');
   const { pack } = await import('../dist/database/embedded/packed.js');
   const folder = mkdtempSync(join(tmpdir(), 'dovetail-pack-'));
   try {

@@ -5,6 +5,7 @@ import { readConfig } from '../config.ts';
 import { findServer } from '../database/connection/find.ts';
 import type { DatabaseSettings } from '../database/database.ts';
 import { findEmbedded, openEmbedded } from '../database/embedded/embedded.ts';
+import { assertOwnFolder } from '../database/embedded/owner.ts';
 import { type MigrationListener, migrate } from '../database/migrate.ts';
 import { sayBlocked, sayWaiting, settingsOfDatabase } from './database.ts';
 
@@ -38,7 +39,9 @@ async function migrateNamed(config: DatabaseSettings): Promise<string[]> {
 
 /** Uses the engine of the gateway that has the folder open, or opens it if none has. */
 async function migrateEmbedded(dataDir: string): Promise<string[]> {
-  const { connection, close } = (await findEmbedded(dataDir)) ?? (await openEmbedded(dataDir));
+  const running = await findEmbedded(dataDir);
+  if (!running) await assertOwnFolder(dataDir);
+  const { connection, close } = running ?? (await openEmbedded(dataDir));
   try {
     return await migrate(connection, undefined, listener);
   } finally {

@@ -8,6 +8,7 @@ import { findServer, type ServerUrls } from './connection/find.ts';
 import type { Hosts } from './connection/hosts.ts';
 import { carriesNames } from './connection/namedStatements.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
+import { assertOwnFolder } from './embedded/owner.ts';
 import type { AnnounceMode } from './feed/announceMode.ts';
 import type { ChangeFeed } from './feed/changeFeed.ts';
 import { listenToEngine } from './feed/engine.ts';
@@ -103,10 +104,11 @@ export async function joinDatabase(
   config: DatabaseSettings,
   listener?: MigrationListener,
 ): Promise<Connected> {
-  const running = config.DATABASE_URL === undefined ? await findEmbedded(config.DATA_DIR) : undefined;
-  return running
-    ? connectTo({ ...running.connection, ...clientTimeouts(undefined) }, running.close)
-    : openDatabase(config, undefined, listener);
+  if (config.DATABASE_URL !== undefined) return openDatabase(config, undefined, listener);
+  const running = await findEmbedded(config.DATA_DIR);
+  if (running) return connectTo({ ...running.connection, ...clientTimeouts(undefined) }, running.close);
+  await assertOwnFolder(config.DATA_DIR);
+  return openDatabase(config, undefined, listener);
 }
 
 async function openServer(

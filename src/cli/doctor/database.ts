@@ -4,7 +4,8 @@ import { access, constants, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '../../config.ts';
 import { type ServerSetting, serverOf } from '../../database/connection/server.ts';
-import { engineFolder, findDamage, findEmbedded } from '../../database/embedded/embedded.ts';
+import { findEmbedded, findProblem } from '../../database/embedded/embedded.ts';
+import { engineFolder } from '../../database/embedded/owner.ts';
 import { rejectSchemaParameter } from '../../database/migrate.ts';
 import { errorText, SetupError, withoutPassword } from '../../errors.ts';
 import { askDatabase } from './connection.ts';
@@ -61,9 +62,9 @@ async function checkFolder(dataDir: string): Promise<Verdict> {
   const folder = resolve(dataDir);
   const exists = await stat(join(folder, engineFolder)).catch(() => undefined);
   if (!exists) return ok(`embedded, none yet: it will be in ${folder}`);
-  const damage = await findDamage(dataDir);
-  if (damage === undefined) return ok(`embedded, in ${folder}, and no gateway has it open`);
-  return problem(damage, 'Move it away, and restore a copy or start with a new one.');
+  const found = await findProblem(dataDir);
+  if (found === undefined) return ok(`embedded, in ${folder}, and no gateway has it open`);
+  return problem(found.reason, found.advice);
 }
 
 /** Whether only the folder's owner gets at the database. */

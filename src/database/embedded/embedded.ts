@@ -11,6 +11,13 @@ import type pg from 'pg';
 import { errorText, SetupError } from '../../errors.ts';
 import { makeFolder } from './folder.ts';
 import { claim } from './folderLock.ts';
+import {
+  adviceForDenied,
+  assertOwnDatabase,
+  type DatabaseProblem,
+  engineFolder,
+  findForeignOwner,
+} from './owner.ts';
 import type { NotificationListener } from './replies.ts';
 import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
 
@@ -28,9 +35,6 @@ export interface EmbeddedPostgres {
 /** PGlite reserves 128 MB for pages unless told otherwise, but the operating system keeps them at hand as well. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
-/** The files of the engine, in the folder. */
-export const engineFolder = 'postgres';
-
 /** Where a client of PostgreSQL looks for the socket in a folder. */
 const socketName = '.s.PGSQL.5432';
 
@@ -41,7 +45,7 @@ export interface EmbeddedOptions extends Pick<SocketOptions, 'silenceLimit'> {
 
 /**
  * Opens the database of the folder, creating it if there is none.
- * @throws {SetupError} when another process has it open, or it cannot be a folder.
+ * @throws {SetupError} when another process has it open, it belongs to another user, or it cannot be a folder.
  */
 export async function openEmbedded(
   dataDir: string,
@@ -50,6 +54,7 @@ export async function openEmbedded(
   await makeFolder(resolve(dataDir)).catch((error) => {
     throw unusable(dataDir, error);
   });
+  await assertOwnDatabase(dataDir);
   // What was opened, to be closed in reverse.
   const opened: (() => unknown)[] = [];
   const close = async () => {
@@ -100,20 +105,35 @@ export async function openEmbedded(
   }
 }
 
-/** What is wrong with the database of the folder, if anything is. Looks at a copy, since to open it is to change it. */
-export async function findDamage(dataDir: string): Promise<string | undefined> {
+/** What is wrong with the database of the folder, if anything is. Opens a copy, since opening it would change it. */
+export async function findProblem(dataDir: string): Promise<DatabaseProblem | undefined> {
+  const foreign = await findForeignOwner(dataDir);
+  if (foreign) return foreign;
   const copy = await mkdtemp(join(tmpdir(), 'dovetail-'));
   try {
     const path = join(copy, engineFolder);
-    await cp(join(dataDir, engineFolder), path, { recursive: true });
+    const failure = await cp(join(dataDir, engineFolder), path, { recursive: true }).then(
+      () => undefined,
+      (error: unknown) => uncopied(dataDir, error),
+    );
+    if (failure) return failure;
     const engine = await openEngine(dataDir, path);
     await engine.close();
     return undefined;
   } catch (error) {
-    return errorText(error);
+    const advice = 'Move it away, and restore a copy or start with a new one.';
+    return { reason: errorText(error), advice };
   } finally {
     await rm(copy, { recursive: true, force: true });
   }
+}
+
+/** A database that cannot be copied may be well: there is no room for the copy, or another user has left files in it. */
+function uncopied(dataDir: string, error: unknown): DatabaseProblem {
+  return {
+    reason: `The database in ${dataDir} cannot be copied to look at it: ${errorText(error)}`,
+    advice: adviceForDenied(dataDir, error) ?? `Try again, and make room for a copy in ${tmpdir()} (TMPDIR).`,
+  };
 }
 
 /** How often, in milliseconds, it is looked whether the folder is still there, when nobody asks for anything. */
@@ -288,9 +308,7 @@ function isListening(path: string): Promise<boolean> {
 }
 
 function unusable(dataDir: string, error: unknown): SetupError {
-  const reason = errorText(error);
-  return new SetupError(
-    `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${reason}`,
-    { cause: error },
-  );
+  const reason = `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${errorText(error)}`;
+  const advice = adviceForDenied(dataDir, error);
+  return new SetupError(advice === undefined ? reason : `${reason}. ${advice}`, { cause: error });
 }

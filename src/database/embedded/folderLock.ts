@@ -6,6 +6,7 @@ import { statSync } from 'node:fs';
 import { chmod, link, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { isDenied } from './owner.ts';
 
 export interface Claimed {
   /** Whether the folder still is this process's: it may have been removed, and even made anew by another. */
@@ -96,9 +97,13 @@ function linkNew(path: string, name: string): Promise<boolean> {
 /** How long, in milliseconds, a process may take to say who it is: it may be busy with a long query. */
 const timeouts = 2_000;
 
-/** Which process listens on the socket, or undefined if none does. */
+/**
+ * Which process listens on the socket, or undefined if none does.
+ * @throws when this user may not connect to it. That says nothing about a process: the file may be left from one of another
+ * user.
+ */
 function ask(path: string): Promise<string | undefined> {
-  return new Promise((settle) => {
+  return new Promise((settle, fail) => {
     let response = '';
     const socket = connect(path);
     const say = () => settle(response === '' ? 'another process' : `process ${response}`);
@@ -106,7 +111,11 @@ function ask(path: string): Promise<string | undefined> {
     socket.on('data', (data) => {
       response += data;
     });
-    socket.once('error', (error) => (isNobody(error) ? settle(undefined) : say()));
+    socket.once('error', (error) => {
+      if (isDenied(error)) fail(error);
+      else if (isNobody(error)) settle(undefined);
+      else say();
+    });
     socket.once('close', say);
   });
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import filesystem, { readdirSync, readFileSync, rmSync, type StatsFs } from 'node:fs';
 import fs, {
   chmod,
+  chown,
   mkdir,
   mkdtemp,
   readdir,
@@ -14,16 +15,17 @@ import fs, {
   writeFile,
 } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../../../src/database/database.ts';
+import { joinDatabase, openDatabase } from '../../../src/database/database.ts';
 import {
   type EmbeddedPostgres,
-  findDamage,
   findEmbedded,
+  findProblem,
   hasDatabase,
   openEmbedded,
 } from '../../../src/database/embedded/embedded.ts';
@@ -205,6 +207,47 @@ describe('a folder', () => {
     const dataDir = resolve(folder, name);
     await expect(openEmbedded(dataDir)).rejects.toThrow(
       `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
+    );
+  });
+});
+
+describe('a folder of another user', () => {
+  const user = process.geteuid?.() ?? 0;
+  /** Runs as another user, as far as this process says itself. */
+  function become(id: number): void {
+    vi.spyOn(process, 'geteuid').mockReturnValue(id);
+    onTestFinished(() => void vi.restoreAllMocks());
+  }
+
+  it('is left as it is where it has a database, and whoever opens it hears whose it is', async () => {
+    become(user + 1);
+    const before = contents(folder);
+    const reason = `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there`;
+    const advice = `Run this as its owner, such as with sudo -u '#${user}', or give the folder away: chown -R ${user + 1} ${folder}`;
+    await expect(openEmbedded(folder)).rejects.toThrow(`${reason}. ${advice}`);
+    expect(await findProblem(folder)).toEqual({ reason, advice });
+    expect(contents(folder)).toEqual(before);
+  });
+
+  it('gets no database from a command that root runs', async ({ skip }) => {
+    skip(user !== 0, 'only root can give a folder to another user');
+    const dataDir = await made(join(folder, 'empty'));
+    await chown(dataDir, 65_534, 65_534);
+    const place = { DATABASE_URL: undefined, DATA_DIR: dataDir };
+    await expect(joinDatabase(place)).rejects.toThrow('belongs to user 65534');
+    expect(await readdir(dataDir)).toEqual([]);
+  });
+
+  it('is told from a damaged one by files that its owner may not use', async () => {
+    const denied = Object.assign(new Error('connect EACCES /data/.lock.3'), { code: 'EACCES' });
+    const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
+      process.nextTick(() => this.destroy(denied));
+      return this;
+    });
+    onTestFinished(() => connecting.mockRestore());
+    await writeFile(join(folder, '.lock.1'), '');
+    await expect(openEmbedded(folder)).rejects.toThrow(
+      `DATA_DIR is ${JSON.stringify(folder)}, but takes a folder that can be written to: connect EACCES /data/.lock.3. If another user, such as root, has left files there, run as root: chown -R ${user} ${folder}`,
     );
   });
 });
@@ -423,6 +466,7 @@ describe('a new database', () => {
       const killed = startScript(
         `import fs from 'node:fs';
        import { syncBuiltinESMExports } from 'node:module';
+import { Socket } from 'node:net';
        import { openEmbedded } from ${JSON.stringify(built.href)};
        const [, dataDir, packed, count] = process.argv;
        const kill = () => process.kill(process.pid, 'SIGKILL');
@@ -491,15 +535,38 @@ describe('a damaged database', () => {
     const temporary = await made(join(folder, 'temporary'));
     vi.stubEnv('TMPDIR', temporary);
     onTestFinished(() => void vi.unstubAllEnvs());
-    expect(await findDamage(folder)).toBeUndefined();
+    expect(await findProblem(folder)).toBeUndefined();
     await truncate(join(folder, 'postgres', 'global', 'pg_control'), 100);
     const before = contents(folder);
     const line = new RegExp(`^The database in ${folder} is damaged: move it away and start again \\(.*\\)$`);
-    expect(await findDamage(folder)).toMatch(line);
+    expect(await findProblem(folder)).toEqual({
+      reason: expect.stringMatching(line),
+      advice: 'Move it away, and restore a copy or start with a new one.',
+    });
     expect(contents(folder)).toEqual(before);
     await expect(openEmbedded(folder)).rejects.toThrow(line);
     expect(await readdir(temporary)).toEqual([]);
     expect(await findEmbedded(folder)).toBeUndefined();
+  });
+
+  it('is none that cannot be copied to look at it', async () => {
+    const path = join(folder, 'postgres', 'pg_hba.conf');
+    const reason = `EACCES: permission denied, copyfile '${path}'`;
+    vi.spyOn(fs, 'cp').mockRejectedValueOnce(Object.assign(new Error(reason), { code: 'EACCES' }));
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      syncBuiltinESMExports();
+    });
+    expect(await findProblem(folder)).toEqual({
+      reason: `The database in ${folder} cannot be copied to look at it: ${reason}`,
+      advice: `If another user, such as root, has left files there, run as root: chown -R ${process.geteuid?.()} ${folder}`,
+    });
+    vi.spyOn(fs, 'cp').mockRejectedValueOnce(new Error('ENOSPC: no space left on device'));
+    syncBuiltinESMExports();
+    expect((await findProblem(folder))?.advice).toBe(
+      `Try again, and make room for a copy in ${tmpdir()} (TMPDIR).`,
+    );
   });
 
   it('is none that another version of PostgreSQL has made', async () => {

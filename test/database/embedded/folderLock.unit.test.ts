@@ -90,6 +90,20 @@ describe('a claimed folder', () => {
     expect(waits).toEqual([2_000]);
   });
 
+  it('is not taken for held where this user may not ask who holds it', async () => {
+    const held = await claim(folder);
+    const denied = Object.assign(new Error(`connect EACCES ${join(folder, '.lock.1')}`), { code: 'EACCES' });
+    const connecting = vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket) {
+      process.nextTick(() => this.destroy(denied));
+      return this;
+    });
+    onTestFinished(() => connecting.mockRestore());
+    await expect(claim(folder)).rejects.toBe(denied);
+    connecting.mockRestore();
+    if ('release' in held) await held.release();
+    expect(await readdir(folder)).toEqual(['.lock.1']);
+  });
+
   it('is held on to when those who ask who has it are gone before they hear', async () => {
     const claimed = await claim(folder);
     const leave = async () => {
