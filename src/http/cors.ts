@@ -24,48 +24,24 @@ export interface Cors {
   rejectForeignPage(exchange: Exchange): HttpResponse | undefined;
 }
 
-/** The headers that a page may send, beside those that every page may. */
-const usualHeaders = [
-  'Authorization',
-  'Content-Type',
-  'If-None-Match',
-  'Cache-Control',
-  'X-Request-Id',
-  'Dovetail-Position',
-  'X-GraphQL-Event-Stream-Token',
-  'traceparent',
-  'tracestate',
-];
-
-/** Those of clients of the Model Context Protocol. */
-export const mcpHeaders = ['MCP-Protocol-Version', 'Mcp-Method', 'Mcp-Name'];
-
 /** The methods of the two APIs, and those that an upstream may have beside them. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-export interface CorsOptions {
-  /** What pages may use, if not the methods of the two APIs alone. */
-  readonly methods?: readonly string[];
-  /** What pages may send beside what every page may. */
-  readonly headers?: readonly string[];
-}
-
-/** How many refused origins and headers are told of: a stranger can make up any number. */
+/** How many refused origins are told of: a stranger can make up any number. */
 const maxTold = 100;
 
 /**
- * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them, and of each
- * header that no page may send.
+ * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them.
+ * @param methods what pages may use.
  */
 export function createCors(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
-  { methods = usualMethods, headers = [] }: CorsOptions = {},
+  methods: readonly string[] = usualMethods,
 ): Cors {
-  const allowedHeaders = [...usualHeaders, ...headers];
-  const { rejectionMessage, tellOfHeaders } = createTold(origins, onRefused, allowedHeaders);
-  const setHeaders = origins && createHeaders(origins, methods, allowedHeaders);
+  const rejectionMessage = createRejectionMessages(origins, onRefused);
+  const setHeaders = origins && createHeaders(origins, methods);
 
   /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
   function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
@@ -99,7 +75,6 @@ export function createCors(
         const message = rejectionMessage(origin);
         return isPreflight ? errorResponse(endpoint, { code: 'FORBIDDEN', message }) : undefined;
       }
-      if (isPreflight) tellOfHeaders(request.headers['access-control-request-headers'] ?? '');
       return isPreflight ? { status: 204, headers: {}, body: Buffer.alloc(0) } : undefined;
     },
 
@@ -112,45 +87,23 @@ export function createCors(
   };
 }
 
-/** Tells of what is refused, once each. */
-function createTold(
+/** Makes what is said of an origin whose pages are refused, and tells of it once. */
+function createRejectionMessages(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
-  allowedHeaders: readonly string[],
 ) {
   const told = new Set<string>();
 
   /** Which origins are named is for the log: anybody may send a preflight. */
-  function rejectionMessage(origin: string): string {
+  return (origin: string): string => {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
-    tellOnce(origin, what + hintFor(origin, origins));
+    if (!told.has(origin) && told.size < maxTold) {
+      told.add(origin);
+      onRefused(what + hintFor(origin, origins));
+    }
     return what + hintFor(origin);
-  }
-
-  function tellOnce(refused: string, message: string): void {
-    if (told.has(refused) || told.size >= maxTold) return;
-    told.add(refused);
-    onRefused(message);
-  }
-
-  /** A browser goes by the list that it is sent, and tells nobody but its console which header is not in it. */
-  function tellOfHeaders(asked: string): void {
-    for (const name of asked.split(',').map((each) => each.trim()))
-      if (
-        usualName.test(name) &&
-        !allowedHeaders.some((allowed) => allowed.toLowerCase() === name.toLowerCase())
-      )
-        tellOnce(
-          `header ${name}`,
-          `${JSON.stringify(name)} is not a header that pages may send: they may send ${allowedHeaders.join(', ')}`,
-        );
-  }
-
-  return { rejectionMessage, tellOfHeaders };
+  };
 }
-
-/** What a header is called: anything else no page could send. */
-const usualName = /^[\w-]{1,64}$/;
 
 /** Where a page is that was a file and is served. */
 const served = 'http://localhost:5173';
@@ -168,16 +121,15 @@ function hintFor(origin: string, origins: readonly string[] = []): string {
 
 const hostOf = (origin: string) => (URL.canParse(origin) ? new URL(origin).host : undefined);
 
-function createHeaders(
-  origins: readonly string[],
-  methods: readonly string[],
-  allowedHeaders: readonly string[],
-) {
+/**
+ * Pages of these origins may send any header: libraries send some of their own, such as those of Apollo Client and of
+ * tracing. There are no credentials that a header could add to, and what the gateway does not know it does not read.
+ */
+function createHeaders(origins: readonly string[], methods: readonly string[]) {
   const set = corsHeaders({
     origin: [...origins],
     preflightContinue: true,
     methods: [...methods],
-    allowedHeaders: [...allowedHeaders],
     exposedHeaders: [
       'ETag',
       'Retry-After',

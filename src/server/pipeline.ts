@@ -20,7 +20,7 @@ import { createEventStreams } from '../graphql/transports/eventStreams.ts';
 import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
 import { createUserQuota, type UserQuota } from '../graphql/userQuota.ts';
 import { formFor, streamFor } from '../http/compression.ts';
-import { type Cors, createCors, mcpHeaders, relayedMethods, usualMethods } from '../http/cors.ts';
+import { type Cors, createCors, relayedMethods, usualMethods } from '../http/cors.ts';
 import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
 import { errorResponse, fail, httpErrors } from '../http/errorResponse.ts';
 import {
@@ -172,10 +172,7 @@ function createPipeline(options: ServerOptions, open: OpenOperation, shed: Shed)
   const { config, database, feed, logger, mirror } = options;
   const viewers = createViewers(database.sql, feed, config.CACHE_MAX_AGE, options.replicas?.noteChange);
   const methods = mirror?.tokens && config.RELAY === 'on' ? relayedMethods : usualMethods;
-  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), {
-    methods,
-    headers: config.MCP === 'off' ? [] : mcpHeaders,
-  });
+  const cors = createCors(config.CORS_ORIGINS, (message) => logger.warn(message), methods);
   const limitRate = createRateLimits(config, database);
   const identify = createAuthentication({ viewers, mirror, shed, trustedProxies: config.TRUST_PROXY });
   const places = createUserQuota(config.MAX_CONNECTIONS);
