@@ -19,7 +19,7 @@ export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
   return (exchange) => {
     const demoToken = demoTokenFor(exchange.request);
     const page =
-      pages.get(demoToken) ?? staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Host');
+      pages.get(demoToken) ?? staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Authorization, Host');
     pages.set(demoToken, page);
     return page(exchange);
   };

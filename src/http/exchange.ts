@@ -229,10 +229,13 @@ const pageTypes = [
   'text/html',
 ] as const;
 
-/** Whether it is a browser that asks for a page, rather than a client that asks a question. */
+/**
+ * Whether a browser asks for a page. A request with a token never does, whatever it accepts: a browser that opens an address
+ * sends none, while Java's clients accept HTML first unless they are told otherwise.
+ */
 export function asksForPage(exchange: Exchange): boolean {
-  const { accept } = exchange.request.headers;
-  if (!isRead(exchange) || !accept || !/html/i.test(accept)) return false;
+  const { accept, authorization } = exchange.request.headers;
+  if (authorization !== undefined || !isRead(exchange) || !accept || !/html/i.test(accept)) return false;
   return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
 }
 

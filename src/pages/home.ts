@@ -96,7 +96,7 @@ const snippetFor = (address: string, token: string) => `<script type="module">
 </script>`;
 
 /** What the response depends on. */
-const headers = { Vary: 'Accept, Host' };
+const headers = { Vary: 'Accept, Authorization, Host' };
 
 function asText({ here, address, demoToken, howTo }: Content): HttpResponse {
   const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);

@@ -44,7 +44,7 @@ export function createRestHandler({
     const { request, target } = exchange;
     const path = exchange.path.slice(restPath.length);
     if (!viewer) {
-      if (docsPath !== undefined && path === '' && isOpened(exchange)) return redirect(docsPath);
+      if (docsPath !== undefined && path === '' && asksForPage(exchange)) return redirect(docsPath);
       return unauthorized(request);
     }
     const match = matchPath(byPath, path);
@@ -146,11 +146,6 @@ function unauthorized({ headers }: IncomingMessage): HttpResponse {
 function keyOf({ label }: Route, { variables: { id }, pagination }: Input): string {
   const key = id === undefined ? label : `${label} ${id}`;
   return pagination ? `${key} ${pagination.limit} ${pagination.offset}` : key;
-}
-
-/** Whether somebody has opened the address in a browser, which asks for a page before anything else. */
-function isOpened(exchange: Exchange): boolean {
-  return exchange.request.headers.authorization === undefined && asksForPage(exchange);
 }
 
 function redirect(path: string): HttpResponse {

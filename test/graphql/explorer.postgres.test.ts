@@ -96,7 +96,7 @@ describe('the page', () => {
       "frame-ancestors 'none'",
     ])
       expect(policy).toContain(part);
-    expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Host');
+    expect(headers.get('Vary')).toBe('Accept, Accept-Encoding, Authorization, Host');
     expect(headers.get('X-Content-Type-Options')).toBe('nosniff');
     expect(headers.get('Referrer-Policy')).toBe('no-referrer');
   });

@@ -254,6 +254,16 @@ describe('a page', () => {
     const exchange = { request: { method, headers: { accept } } } as unknown as Exchange;
     expect(asksForPage(exchange)).toBe(expected);
   });
+
+  it('is not asked for by a client with a token, such as one in Java, which by default accepts HTML first', async () => {
+    const response = await fetch(`${gateway.url}/graphql?query={viewer{username}}`, {
+      headers: {
+        Accept: 'text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2',
+        Authorization: `Bearer ${alice.token}`,
+      },
+    });
+    expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+  });
 });
 
 describe('a request', () => {

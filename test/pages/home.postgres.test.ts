@@ -75,7 +75,7 @@ describe('for whoever asks', () => {
         'Content-Type': type,
         'Content-Length': Buffer.byteLength(text),
         'Cache-Control': 'private, no-cache',
-        Vary: 'Accept, Host',
+        Vary: 'Accept, Authorization, Host',
       }),
     });
     for (const { path } of places) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
