@@ -19,7 +19,8 @@ export function createExplorer(demoTokenFor: DemoTokenFor): PageHandler {
   return (exchange) => {
     const demoToken = demoTokenFor(exchange.request);
     const page =
-      pages.get(demoToken) ?? staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Authorization, Host');
+      pages.get(demoToken) ??
+      staticResponse(() => render(demoToken), 'Accept, Accept-Encoding, Authorization, Host');
     pages.set(demoToken, page);
     return page(exchange);
   };

@@ -1,6 +1,9 @@
-/** Upgrades of connections (RFC 9110, section 7.8): which of them are taken, and what the others are told. */
+/**
+ * Upgrades of connections to another protocol (RFC 9110, section 7.8): the gateway accepts WebSockets, and handles a request
+ * that offers anything else as if it had no `Upgrade`.
+ */
 
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { cutSoon } from './timeouts.ts';
 
@@ -9,25 +12,53 @@ function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
 }
 
-/** What Node's parser notes of a request. */
-const noted = Symbol('upgrade');
+/** The value that Node's parser has given the property `upgrade` of a request. */
+const offered = Symbol('upgrade');
 
 /**
- * A request as Node's server makes them. Node takes every request with an `Upgrade` for one once somebody listens to
- * upgrades, and never reads its body. Others than WebSockets are offers, which may be passed over: Java's client makes one
- * with each request, of HTTP/2. A `CONNECT` counts as an upgrade as well.
+ * The class of the requests of the gateway's server. Once a server listens to upgrades, Node treats every request whose
+ * property `upgrade` is true as one, and never reads its body. Here the property is true of WebSockets and of `CONNECT`, which
+ * counts as an upgrade as well. Other offers may be ignored: Java's client makes one of HTTP/2 with each request.
  */
 export class GatewayRequest extends IncomingMessage {
-  /** Set by the constructor of the class above, so it must have no initial value here. */
-  declare [noted]: unknown;
+  /** The constructor of the class above sets it, so it must have no initial value here. */
+  declare [offered]: unknown;
 
   get upgrade(): boolean {
-    return Boolean(this[noted]) && (this.method === 'CONNECT' || asksForWebSocket(this));
+    return Boolean(this[offered]) && (this.method === 'CONNECT' || asksForWebSocket(this));
   }
 
   set upgrade(value: unknown) {
-    this[noted] = value;
+    this[offered] = value;
   }
+
+  /** Whether the request offers an upgrade that the gateway ignores. */
+  get hasIgnoredOffer(): boolean {
+    return Boolean(this[offered]) && !this.upgrade;
+  }
+}
+
+/**
+ * Ends a connection with the response to a request whose offer of an upgrade is ignored. Node's parser stops at the end of
+ * such a request, and loses what it has read beyond it: the beginning of the next request, whose body would be taken for a
+ * request. So nothing that follows on the connection is handled, or even read.
+ */
+export function endAfterIgnoredOffers(
+  handle: RequestListener<typeof GatewayRequest>,
+): RequestListener<typeof GatewayRequest> {
+  const ending = new WeakSet<Duplex>();
+  return (request, response) => {
+    const { socket } = request;
+    if (ending.has(socket)) {
+      socket.pause();
+      return;
+    }
+    if (request.hasIgnoredOffer) {
+      ending.add(socket);
+      response.shouldKeepAlive = false;
+    }
+    handle(request, response);
+  };
 }
 
 /** A response on the connection of a request for an upgrade, which Node has let go of. Ends the connection. */

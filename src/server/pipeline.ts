@@ -6,7 +6,7 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createViewers, type Viewer, type Viewers } from '../auth/viewer.ts';
 import { requestSpans } from '../channels.ts';
@@ -36,7 +36,7 @@ import { type HttpResponse, type StreamedResponse, send, sendStream } from '../h
 import type { ResponseCache } from '../http/responseCache.ts';
 
 import { timeouts as defaultTimeouts, type Timeouts, watchConnections } from '../http/timeouts.ts';
-import { GatewayRequest } from '../http/upgrade.ts';
+import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import type { MirrorService } from '../mirror/service.ts';
 import { createDemoTokenFor } from '../pages/demoToken.ts';
@@ -107,7 +107,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   const { shed, turnAway } = createShedding(options, deadlines);
   const pipeline = createPipeline(options, open, shed);
 
-  const handle: RequestListener = (request, response) => {
+  const handle = endAfterIgnoredOffers((request, response) => {
     if (turnAway(request, response, connections.latest(request.socket)))
       return connections.sentEarly(request, response);
     const exchange = openExchange(request, response, listener);
@@ -118,7 +118,7 @@ export function createGatewayServer(options: ServerOptions): Server {
       if (response.headersSent) response.destroy();
       else send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
     });
-  };
+  });
   const server = createServer(
     {
       IncomingMessage: GatewayRequest,

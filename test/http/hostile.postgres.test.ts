@@ -63,6 +63,8 @@ const chunked = (target: string, chunks: string) =>
 /** The head of a request whose body is announced, and never comes. */
 const tooLarge = (target: string, length: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
+/** Of a protocol that the gateway does not speak. */
+const offer = 'Connection: upgrade\r\nUpgrade: h2c\r\n';
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
 /** Checks that the response is an error in the words of its API. */
@@ -397,11 +399,29 @@ describe('is answered', () => {
     expect(parseResponses(await ended()).map(({ status }) => status)).toEqual([200, 405]);
   });
 
-  it('an upgrade that there is not, as a plain request', async () => {
+  it('an upgrade that there is not, as a plain request, with whose response the connection ends', async () => {
+    const { socket, ended } = await openRaw(gateway.url);
+    // The parser loses what it reads of the next request together with the end of this one.
+    socket.write(get('/api/v1/users/me', offer) + get('/api/v1/users/me').slice(0, -2));
+    const responses = parseResponses(await ended());
+    expect(responses).toEqual([expect.objectContaining({ status: 200 })]);
+    expect(responses[0]?.headers.connection).toBe('close');
+  });
+
+  it('an upgrade that there is not, and runs nothing that follows on the connection', async () => {
     const { socket, received } = await openRaw(gateway.url);
-    socket.write(get('/api/v1/users/me', 'Connection: upgrade\r\nUpgrade: h2c\r\n'));
-    await expect.poll(received).toMatch(/^HTTP\/1.1 200 .*}$/s);
-    socket.end();
+    const subscription = '{"query":"subscription { activeDttTemplate { name } }"}';
+    // What follows is the body of a request whose head was lost.
+    socket.write(
+      post('/graphql', subscription, `${json}Accept: text/event-stream\r\n${offer}`) +
+        post('/graphql', right).slice(0, -right.length),
+    );
+    await expect.poll(received).toContain('event: next');
+    const version = gateway.responseCache.versionOf(alice.userId);
+    socket.write(post(activation(), '{"isActive":true}'));
+    await sleep(300);
+    expect(gateway.responseCache.versionOf(alice.userId)).toBe(version);
+    socket.destroy();
   });
 });
 
