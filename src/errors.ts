@@ -151,6 +151,15 @@ export function codeForClient(error: ExecutionError): ErrorCode | undefined {
   return codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : undefined);
 }
 
+/** How many characters of an error message a client is sent. graphql-js quotes values whole, however large they are. */
+const mostCharacters = 1_000;
+
+function shortened(message: string): string {
+  if (message.length <= mostCharacters) return message;
+  // Half a surrogate pair is no text.
+  return `${message.slice(0, mostCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
+
 /** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
 export function errorForClient(
   error: ExecutionError,
@@ -163,7 +172,7 @@ export function errorForClient(
   const { http, argument, variable } = error.extensions ?? {};
   const retryAfter = retryAfterOf(error);
   return {
-    message: isHidden ? messages.internal : error.message,
+    message: isHidden ? messages.internal : shortened(error.message),
     ...(error.locations && { locations: error.locations }),
     ...(error.path && { path: error.path }),
     extensions: {

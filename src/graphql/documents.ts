@@ -83,8 +83,8 @@ const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 /** Compiling takes some 50 µs a field: a document with more of them is never compiled. */
 const largestCompiled = 1_000;
 
-/** How many errors of a document its client is told. */
-const maxErrors = 10;
+/** How many errors of a document, or of the variables, its client is told. */
+export const maxErrors = 10;
 
 /**
  * @param config the limits, and whether the schema may be read.

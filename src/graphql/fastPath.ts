@@ -11,6 +11,7 @@ import { type HttpResponse, jsonResponse } from '../http/response.ts';
 import type { OtherWork, Query, Work } from '../http/task.ts';
 import type { PreparedOperation } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
+import { firstErrors } from './clientErrors.ts';
 import type { Documents } from './documents.ts';
 import type { WholeType } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
@@ -86,7 +87,7 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
 }
 
 function responseOf(exchange: Exchange, { data, errors }: ExecutionResult, type: string): HttpResponse {
-  const shown = errors?.map((error) => errorForClient(error, exchange.report));
+  const shown = errors && firstErrors(errors).map((error) => errorForClient(error, exchange.report));
   const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store', Vary: vary };
   const response = jsonResponse(200, JSON.stringify({ errors: shown, data }), headers);
   return shown?.[0] ? { ...response, errorCode: String(shown[0].extensions?.code) } : response;

@@ -18,7 +18,7 @@ import { nameArguments } from '../schema/argumentErrors.ts';
 import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { forClient, type Report } from './clientErrors.ts';
-import type { Documents } from './documents.ts';
+import { type Documents, maxErrors } from './documents.ts';
 import { badRequest, requestError, unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import type { LiveResult } from './readers.ts';
@@ -50,7 +50,7 @@ export interface YogaContext {
 
 /** Yoga without what is done elsewhere: CORS, the explorer, the log, and the masking of errors. */
 export function createGraphqlYoga(options: YogaOptions) {
-  const { createContext, subscribe } = options;
+  const { createContext } = options;
   return createYoga<YogaContext, Partial<Context>>({
     schema: options.documents.schema,
     graphqlEndpoint: '/graphql',
@@ -68,14 +68,7 @@ export function createGraphqlYoga(options: YogaOptions) {
     context: ({ viewer }) => (viewer ? createContext(viewer) : {}),
     // The handler has a page of its own.
     graphiql: false,
-    plugins: [
-      readable,
-      referenceExecution(subscribe),
-      limited(options),
-      outcomes,
-      clientErrors,
-      resultsAside,
-    ],
+    plugins: [readable, referenceExecution(options), limited(options), outcomes, clientErrors, resultsAside],
   });
 }
 
@@ -102,12 +95,18 @@ const readable: Plugin = {
 };
 
 /** Has graphql-js run the operations: Yoga's own executor drops a variable called `__proto__`. */
-const referenceExecution = (subscribe: Subscribe): Plugin => ({
-  onExecute: ({ setExecuteFn }) =>
-    setExecuteFn(async (args) => explained(await execute(args), args.document)),
-  onSubscribe: ({ setSubscribeFn }) =>
-    setSubscribeFn(async (args) => explained(await subscribe(args), args.document)),
-});
+function referenceExecution({ config, subscribe }: YogaOptions): Plugin {
+  const settings = {
+    options: { maxCoercionErrors: maxErrors },
+    hideSuggestions: config.INTROSPECTION !== 'on',
+  };
+  return {
+    onExecute: ({ setExecuteFn }) =>
+      setExecuteFn(async (args) => explained(await execute({ ...args, ...settings }), args.document)),
+    onSubscribe: ({ setSubscribeFn }) =>
+      setSubscribeFn(async (args) => explained(await subscribe({ ...args, ...settings }), args.document)),
+  };
+}
 
 /** Where nothing was executed, the variables are wrong or do not say which operation is meant. */
 function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(

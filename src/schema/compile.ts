@@ -92,6 +92,9 @@ export function prepare(
       operationName,
       variableValues: variables,
       contextValue: context,
+      // For a client Yoga says what is wrong with the variables.
+      options: { maxCoercionErrors: 1 },
+      hideSuggestions: true,
     });
     nameArguments(document, result.errors);
     return result;

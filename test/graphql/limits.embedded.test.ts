@@ -7,6 +7,7 @@ import { createDocuments } from '../../src/graphql/documents.ts';
 import { complexityOf } from '../../src/graphql/limits.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { subscribe } from '../support/events.ts';
 import {
   graphql,
   graphqlOnce,
@@ -119,6 +120,18 @@ const hostile: [name: string, document: string, variables: Record<string, unknow
     `{ ${many(999, () => '__typename')} }`,
     {},
     ['The operation has more than 1000 tokens; at most 1000 are allowed'],
+  ],
+  [
+    'more lines than tokens can need',
+    `${'\n'.repeat(2_000)}{ viewer { id } }`,
+    {},
+    ['The operation has 2001 lines; at most 2000 are allowed'],
+  ],
+  [
+    'arguments longer than tokens can need',
+    `{ dttDevice(databaseId: 1) { id } node(id: "${'x'.repeat(19_998)}") { id } }`,
+    {},
+    ['The arguments of the operation have 20001 characters; at most 20000 are allowed'],
   ],
   [
     'levels beyond all reading',
@@ -436,6 +449,44 @@ describe('a document at its limits', () => {
   });
 });
 
+describe('errors', () => {
+  const filtered = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
+  /** A filter of which everything is wrong. Each error of graphql-js quotes all of it. */
+  const wrong = Object.fromEntries(
+    Array.from({ length: 50 }, (_, index) => [`k${index}`, index === 0 ? '"'.repeat(120_000) : index]),
+  );
+
+  it('about variables are few and short, however large the variables are', async () => {
+    const { errors } = await graphql(gateway, alice.token, filtered, { a: wrong });
+    expect(errors).toHaveLength(11);
+    expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
+    expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
+    for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
+  });
+
+  it('about the variables of a subscription are few and short', async () => {
+    const events = await subscribe(gateway, alice.token, filtered.replace('query', 'subscription'), {
+      variables: { a: wrong },
+    });
+    expect((await events.response.text()).length).toBeLessThan(50_000);
+  });
+
+  it('about an argument that is wrong for every record are few and short', async () => {
+    const wrongLists = many(
+      6,
+      (index) =>
+        `s${index}: sessions(first: 1, where: { name: { in: ["${index === 0 ? 'x'.repeat(10_000) : ''}", $x] } }) { totalCount }`,
+    );
+    const query = `query ($x: String = "a") { ${many(6, (index) => `t${index}: dttTemplates(first: 3) { nodes { ...F } }`)} }
+      fragment F on DttTemplate { ${wrongLists} }`;
+    const { data, errors } = await graphql(gateway, alice.token, query, { x: null });
+    expect(data.t5.nodes).toHaveLength(3);
+    expect(errors).toHaveLength(100);
+    expect(errors?.[0]?.message).toMatch(/^Argument "where" has invalid value \{name: \{in: \["x+…$/);
+    for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
+  });
+});
+
 describe('a mutation that asks for too much', () => {
   it('changes nothing, also when it comes again', async () => {
     const [id] = alice.dttTemplates;
@@ -567,6 +618,21 @@ describe('where the schema is nobody’s business', () => {
     expect(anonymous.errors?.map((error) => error.message)).toEqual([
       'Cannot query field "__viewer" on type "Query".',
     ]);
+  });
+
+  it('nor what a variable could have instead', async () => {
+    const document = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
+    const variables = { a: { nam: { eq: 'a' } } };
+    const message =
+      'Variable "$a" got invalid value { nam: { eq: "a" } }; Field "nam" is not defined by type "DttSessionFilter".';
+    const { errors } = await graphql(closed, alice.token, document, variables);
+    expect(errors?.map((error) => error.message)).toEqual([message]);
+    const open = await graphql(gateway, alice.token, document, variables);
+    expect(open.errors?.[0]?.message).toMatch(/ Did you mean "name"/);
+    const events = await subscribe(closed, alice.token, document.replace('query', 'subscription'), {
+      variables,
+    });
+    expect(await events.response.text()).not.toContain('Did you mean');
   });
 
   it('no other description is shown, nor is there a link to one', async () => {
