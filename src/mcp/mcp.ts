@@ -8,7 +8,7 @@ import { createMcpHandler } from '@modelcontextprotocol/server';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import { challengeFor, messages, unauthorizedMessage } from '../errors.ts';
-import { isRequestTooDeep } from '../graphql/limits.ts';
+import { areTooMany, isRequestTooDeep } from '../graphql/limits.ts';
 import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { isEncoded, readBody, takesPlain } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
@@ -110,6 +110,7 @@ function failed(exchange: Exchange, error: string, code: string): Result {
 
 interface Message {
   readonly method: string;
+  readonly params?: unknown;
 }
 
 /** The one message of a request. Several in one would be several requests that count as one. */
@@ -121,6 +122,7 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   const message = parsed(body.toString());
   if (message === undefined) return errorResponse('mcp', notJson);
   if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
+  if (hasTooManyValues(message)) return errorResponse('mcp', tooManyValues);
   if (message.method === 'subscriptions/listen') return errorResponse('mcp', noStreams);
   return message;
 }
@@ -136,6 +138,21 @@ const notOneRequest = {
   message: 'The body must be one JSON-RPC request; batches are not supported',
   rpcCode: -32_600,
 } as const;
+
+/** How many values a message may have beside the arguments of a tool, which have limits of their own. */
+const mostValues = 200;
+const tooManyValues = {
+  code: 'BAD_USER_INPUT',
+  message: `The request has more than ${mostValues} values; at most ${mostValues} are allowed`,
+  rpcCode: -32_600,
+} as const;
+
+/** The SDK makes an error message of all values that are wrong: for 120,000 of them it takes 5 s. */
+function hasTooManyValues(message: Message): boolean {
+  if (message.method !== 'tools/call') return areTooMany(message, mostValues);
+  const { arguments: _, ...params } = Object(message.params);
+  return areTooMany({ ...message, params }, mostValues);
+}
 
 function parsed(text: string): unknown {
   try {

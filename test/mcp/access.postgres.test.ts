@@ -177,6 +177,25 @@ describe('the limits', () => {
     ['no method', '{"jsonrpc":"2.0","id":1}', 400],
     ['a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
     [
+      'more values than a client can have to say about itself',
+      JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'initialize',
+        params: {
+          protocolVersion: '2025-06-18',
+          capabilities: {},
+          clientInfo: { name: 'a', version: '1', icons: Array(100_000).fill(0) },
+        },
+      }),
+      400,
+    ],
+    [
+      'more values beside the arguments of a call',
+      JSON.stringify({ ...call('viewer'), params: { name: 'viewer', more: Array(1_000).fill(0) } }),
+      400,
+    ],
+    [
       'deep nesting',
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
       400,
@@ -185,6 +204,13 @@ describe('the limits', () => {
     const { gateway, account } = usual;
     expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
     expect(gateway.log).toEqual([]);
+  });
+
+  it('leave the arguments of a call to its tool', async () => {
+    const { gateway, account } = usual;
+    const given = { query: '{ viewer { username } }', variables: { a: Array(1_000).fill(0) } };
+    const { text } = await ask(gateway, { token: account.token, body: call('graphqlQuery', given) });
+    expect(text).toContain('alice');
   });
 
   it('take nothing but POST', async () => {
