@@ -281,8 +281,10 @@ describe('the same subscription of another', () => {
     ];
     await nextOf([revoked, alsoRevoked, going]);
     await revokeToken(gateway.database.client, id);
-    expect(await revoked.rest()).toEqual(['complete']);
-    expect(await alsoRevoked.rest()).toEqual(['complete']);
+    for (const events of [revoked, alsoRevoked]) {
+      expect((await events.nextResult()).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
+      expect(await events.rest()).toEqual(['complete']);
+    }
     await change('DttSession', alice);
     expect(newest(await going.next())).toBe(`${values}`);
   });

@@ -329,6 +329,14 @@ describe('who may listen', () => {
     const other = await follow(activeName);
     await Promise.all([revoked.next(), other.next()]);
     await revokeToken(database.client, id);
+    expect(await revoked.nextResult()).toEqual({
+      errors: [
+        {
+          message: 'Unauthorized: the token is unknown or revoked',
+          extensions: { code: 'UNAUTHENTICATED' },
+        },
+      ],
+    });
     expect(await revoked.rest()).toEqual(['complete']);
     await activate(alice, 0);
     expect(await other.next()).toEqual({ activeDttTemplate: { name: `Program 0 of ${alice.username}` } });

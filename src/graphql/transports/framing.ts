@@ -34,13 +34,20 @@ export class BrokenOff extends Error {
   }
 }
 
+const nextEvent = (text: string) => `event: next\ndata: ${text}\n\n`;
+
 /** Server-sent events, as the distinct connections mode of the GraphQL over SSE protocol has them. */
 export const serverSentEvents: Framing = {
   headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', Connection: 'keep-alive' },
   opening: ':\n\n',
-  result: (text) => `event: next\ndata: ${text}\n\n`,
+  result: nextEvent,
   heartbeat: ':\n\n',
-  closing: (reason) => (reason === 'failed' ? undefined : 'event: complete\ndata:\n\n'),
+  closing(reason) {
+    // A stream that breaks off is opened again by its client, which is right after a failure.
+    if (reason === 'failed') return undefined;
+    const complete = 'event: complete\ndata:\n\n';
+    return reason === 'revoked' ? nextEvent(JSON.stringify(endingErrors(reason))) + complete : complete;
+  },
 };
 
 const boundary = 'graphql';
@@ -58,19 +65,17 @@ export const multipart: Framing = {
   opening: `\r\n--${boundary}`,
   result: (text) => part(`{"payload":${text}}`),
   heartbeat: part('{}'),
-  closing: (reason) => `${reason === undefined ? '' : part(transportError(reason))}--\r\n`,
+  closing: (reason) =>
+    `${reason === undefined ? '' : part(JSON.stringify({ payload: null, ...endingErrors(reason) }))}--\r\n`,
 };
 
-/** What ends the results, though nothing is wrong with the operation. */
-function transportError(reason: Reason): string {
+/** The errors that end the results, though nothing is wrong with the operation. */
+function endingErrors(reason: Reason) {
   const { message, extensions } =
     reason === 'revoked'
       ? unauthenticated('invalid')
       : { message: messages.internal, extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-  return JSON.stringify({
-    payload: null,
-    errors: [{ message, extensions: { code: extensions.code } }],
-  });
+  return { errors: [{ message, extensions: { code: extensions.code } }] };
 }
 
 /** Each result as a piece of its own, for a transport that writes them itself. */

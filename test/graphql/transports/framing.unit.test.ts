@@ -75,6 +75,9 @@ describe('results', () => {
     expect(revoked).toContain(
       '{"payload":null,"errors":[{"message":"Unauthorized: the token is unknown or revoked","extensions":{"code":"UNAUTHENTICATED"}}]}\r\n--graphql--',
     );
+    expect(await written(serverSentEvents, results(one), 'revoked')).toMatch(
+      /event: next\ndata: \{"errors":\[\{"message":"Unauthorized: the token is unknown or revoked","extensions":\{"code":"UNAUTHENTICATED"\}\}\]\}\n\nevent: complete\ndata:\n\n$/,
+    );
     const failed = await written(multipart, results(one, new Error('secret')), undefined, report);
     expect(failed).toContain('{"payload":null,"errors":[{"message":"Internal server error",');
     expect(failed).not.toContain('secret');
