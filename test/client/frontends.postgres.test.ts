@@ -1,8 +1,9 @@
 /** What docs/clients.md shows, run with each client's own package against a gateway. */
 
+import { readFile } from 'node:fs/promises';
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { persistedExchange } from '@urql/exchange-persisted';
-import { print } from 'graphql';
+import { buildSchema, isAbstractType, print } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeFrontend, useScene } from '../support/frontends.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -86,6 +87,49 @@ describeFrontend(
   },
   scene,
 );
+
+describe('Apollo Client', () => {
+  it('knows the types of every interface and union', async () => {
+    const schema = buildSchema(await readFile('schema.graphql', 'utf8'));
+    const abstract = Object.values(schema.getTypeMap()).filter(isAbstractType);
+    expect(apollo.possibleTypes).toEqual(
+      Object.fromEntries(
+        abstract.map((type) => [
+          type.name,
+          schema
+            .getPossibleTypes(type)
+            .map(({ name }) => name)
+            .sort(),
+        ]),
+      ),
+    );
+  });
+
+  it('reads fragments on every interface', async () => {
+    const { url, alice } = scene();
+    const query = tada(`
+      query Figures {
+        viewer {
+          ... on Node {
+            id
+          }
+        }
+        dttSessionStats {
+          total {
+            ... on DttSessionFigures {
+              sessionCount
+            }
+          }
+        }
+      }
+    `);
+    const { data } = await apollo.createApollo(url, alice.token).query({ query });
+    expect(data).toMatchObject({
+      viewer: { id: expect.any(String) },
+      dttSessionStats: { total: { sessionCount: expect.any(Number) } },
+    });
+  });
+});
 
 describe('graphql-request', () => {
   it('reads all pages of a filter in an order', async () => {
