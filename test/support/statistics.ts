@@ -104,7 +104,8 @@ function figuresOf(sessions: readonly PlainSession[]) {
   const values = (
     name: 'percentGrade' | 'points' | 'repsMeasured' | 'durationMeasured' | 'distanceTravelled',
   ) => segments.flatMap((segment) => segment[name] ?? []);
-  const timeText = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString());
+  const timeText = (time: number | undefined) =>
+    time === undefined ? null : new Date(Math.min(Math.max(time, earliest), latest)).toISOString();
   return {
     sessionCount: sessions.length,
     passedSessionCount: sessions.filter(({ passed }) => passed === true).length,
@@ -133,9 +134,12 @@ const mean = (values: readonly number[]) =>
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The date that the clocks of a time zone show at an instant, null at one that never comes. */
+/** The times that a DateTime can hold. */
+const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
+/** The date that the clocks of a time zone show at an instant, null for one that no LocalDate can hold. */
 export function dateOf(time: number, timeZone: string): string | null {
-  if (!Number.isFinite(time)) return null;
+  if (time < earliest || time > latest) return null;
   let format = formats.get(timeZone);
   if (!format) {
     format = new Intl.DateTimeFormat('en-CA', {

@@ -51,7 +51,7 @@ export interface GroupedQuery {
  */
 export interface GroupedRow extends Readonly<Record<string, unknown>> {
   readonly isTotal: boolean;
-  /** The date that the period begins with, in days since 1970; null for rows whose time is no date. */
+  /** The date that the period begins with, in days since 1970; null for rows whose time is in no period. */
   readonly period?: number | null;
   /** When the period begins, and when the next one does. */
   readonly from?: number | null;
@@ -198,9 +198,10 @@ const steps = { day: "interval '1 day'", week: "interval '7 days'", month: "inte
 const isDated = (time: string) =>
   `${time} > timestamptz '4700-01-01Z BC' AND ${time} < timestamptz '270000-01-01Z'`;
 
-/** The date that a period begins with. */
+/** The date that a period begins with, null outside of the years 1 to 9999: four digits are all that a date of the schema has. */
 const periodOf = ({ unit }: Period, time: string, zone: string) =>
-  `CASE WHEN ${isDated(time)} THEN date_trunc('${unit}', ${time} AT TIME ZONE ${zone})::date END`;
+  `CASE WHEN ${time} >= timestamp '0001-01-01' AT TIME ZONE ${zone} AND ${time} < timestamp '10000-01-01' AT TIME ZONE ${zone}
+    THEN date_trunc('${unit}', ${time} AT TIME ZONE ${zone})::date END`;
 
 /**
  * Groups for all periods in which nothing may be, beside each of the other keys that occur: no more than it takes to know
@@ -210,7 +211,8 @@ function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fi
   const { writer, query, zone, rowKeys, partKeys, measures } = plan;
   const others = [...rowKeys, ...partKeys].filter((key) => key !== periodKey);
   const bound = (time: Date | undefined, found: 'min' | 'max') =>
-    time ? periodOf(period, `${writer.parameter(time)}::timestamptz`, zone) : `${found}(${periodKey})`;
+    // A time that is in no period bounds none.
+    `coalesce(${list(time ? [periodOf(period, `${writer.parameter(time)}::timestamptz`, zone)] : [], [`${found}(${periodKey})`])})`;
   // `HAVING` makes one row of them, also where neither is looked for.
   const ends = `SELECT (${bound(from, 'min')})::timestamp AS first, (${bound(to, 'max')})::timestamp AS last FROM by_row HAVING true`;
   const step = steps[period.unit];

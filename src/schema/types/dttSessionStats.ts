@@ -129,7 +129,8 @@ const StatsGroup = builder.objectRef<GroupRow<typeof subject>>(subject.types.gro
     period: t.expose('period', {
       type: StatsPeriod,
       nullable: true,
-      description: 'The day, week or month. Null as well for sessions whose time is infinite.',
+      description:
+        'The day, week or month. Null as well for sessions whose time is before the year 1, after the year 9999 or infinite.',
     }),
     templateId: t.exposeInt('templateId', {
       nullable: true,

@@ -6,7 +6,7 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSql, type Sql } from '../../../src/database/reader/sql.ts';
 import { createContext } from '../../../src/schema/context.ts';
 import { schema } from '../../../src/schema/schema.ts';
@@ -57,13 +57,21 @@ const segment = fc.record({
 
 const hour = 3_600_000;
 
+/** Times without a date that a LocalDate can hold: before the year 1, after the year 9999, and infinite. */
+const undated = [
+  Date.parse('-000043-03-15T12:00:00.000Z'),
+  Date.parse('+012026-05-05T12:00:00.000Z'),
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+];
+
 const scene = fc
   .tuple(fc.constantFrom(...changes), fc.nat(), fc.constantFrom(30, 24 * 20, 24 * 150))
   .chain(([[timeZone, ...days], index, hours]) => {
     const centre = Date.parse(days[index % days.length] ?? '');
     const time = fc.integer({ min: centre - hours * hour, max: centre + hours * hour });
     const session: fc.Arbitrary<PlainSession> = fc.record({
-      createdAt: fc.oneof({ weight: 30, arbitrary: time }, fc.constantFrom(Infinity, -Infinity)),
+      createdAt: fc.oneof({ weight: 10, arbitrary: time }, fc.constantFrom(...undated)),
       passed: mostly(fc.boolean()),
       trainerId: fc.integer({ min: 1, max: 3 }),
       templateId: mostly(fc.integer({ min: 1, max: 3 })),
@@ -98,9 +106,7 @@ async function write(sessions: readonly PlainSession[]): Promise<number> {
   const written = sessions.map((session, index) => ({
     ...session,
     number: index,
-    createdAt: Number.isFinite(session.createdAt)
-      ? new Date(session.createdAt).toISOString()
-      : `${session.createdAt}`.toLowerCase(),
+    createdAt: postgresTime(session.createdAt),
   }));
   await database.pool.query(
     `WITH given AS (SELECT * FROM json_to_recordset($2) AS s(number int, "createdAt" timestamptz, passed boolean, "trainerId" int, "templateId" int, segments json)),
@@ -114,6 +120,15 @@ async function write(sessions: readonly PlainSession[]): Promise<number> {
     [owner, JSON.stringify(written)],
   );
   return owner;
+}
+
+/** A time as PostgreSQL reads it: it has no year 0, and a year has no sign. */
+function postgresTime(time: number): string {
+  if (!Number.isFinite(time)) return String(time).toLowerCase();
+  const text = new Date(time).toISOString();
+  const [, sign, year, rest] = /^([+-]?)(\d+)(.*)$/.exec(text) ?? [];
+  if (sign !== '-' && Number(year) > 0) return `${year}${rest}`;
+  return `${String(Number(year) + 1).padStart(4, '0')}${rest} BC`;
 }
 
 const figures = `sessionCount passedSessionCount failedSessionCount firstSessionAt lastSessionAt segmentCount passedSegmentCount
@@ -152,6 +167,58 @@ it.each(changes.flatMap(([timeZone, ...days]) => days.map((day) => [timeZone, da
     }
   },
 );
+
+describe('a time outside of the years 1 to 9999, which no LocalDate can hold', () => {
+  const session = { passed: null, trainerId: 1, templateId: null, segments: [] };
+  const times = [
+    ...undated,
+    Date.parse('+012026-06-05T12:00:00.000Z'),
+    Date.parse('0001-01-01T00:00:00.000Z'),
+    Date.parse('2026-05-05T12:00:00.000Z'),
+    Date.parse('9999-12-31T23:59:59.999Z'),
+  ];
+  const groupsOf = async (owner: number, query: Partial<PlainQuery> & { where?: object }) => {
+    const { stats, errors } = await ask(owner, { by: ['DAY'], timeZone: 'UTC', fill: false, ...query });
+    expect(errors).toBeUndefined();
+    return (stats.groups as { period: { date: string } | null; sessionCount: number }[]).map(
+      ({ period, sessionCount }) => [period?.date ?? null, sessionCount],
+    );
+  };
+
+  it.each([
+    [['DAY'], ['0001-01-01', '2026-05-05', '9999-12-31']],
+    [['WEEK'], ['0001-01-01', '2026-05-04', '9999-12-27']],
+    [['MONTH'], ['0001-01-01', '2026-05-01', '9999-12-01']],
+  ] as const)('is in no period, by %s', async (by, dates) => {
+    const owner = await write(times.map((createdAt) => ({ ...session, createdAt })));
+    expect(await groupsOf(owner, { by })).toEqual([...dates.map((date) => [date, 1]), [null, 5]]);
+  });
+
+  it('is one whose year is another by the clocks of the time zone', async () => {
+    const owner = await write(times.map((createdAt) => ({ ...session, createdAt })));
+    expect(await groupsOf(owner, { timeZone: 'America/New_York' })).toEqual([
+      ['2026-05-05', 1],
+      ['9999-12-31', 1],
+      [null, 6],
+    ]);
+    expect(await groupsOf(owner, { timeZone: 'Asia/Tokyo' })).toEqual([
+      ['0001-01-01', 1],
+      ['2026-05-05', 1],
+      [null, 6],
+    ]);
+  });
+
+  it('bounds no periods that are filled', async () => {
+    const first = Date.parse('0001-03-05T12:00:00.000Z');
+    const owner = await write([{ ...session, createdAt: first }]);
+    const where = { createdAt: { gte: '0000-06-01T00:00:00Z', lt: '0001-06-01T00:00:00Z' } };
+    expect(await groupsOf(owner, { by: ['MONTH'], fill: true, where })).toEqual([
+      ['0001-03-01', 1],
+      ['0001-04-01', 0],
+      ['0001-05-01', 0],
+    ]);
+  });
+});
 
 it(
   'gives what counting and adding up by hand gives, in any time zone, by any keys, with gaps filled or not',
