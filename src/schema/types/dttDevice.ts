@@ -46,14 +46,14 @@ builder.prismaObjectFields(DttDevice, (t) => ({
   ),
 }));
 
+/** The field of `Query` and `User`. */
+export const dttDevices = viewerListField(
+  'DttDevice',
+  DttDevice,
+  "The viewer's trainer devices, most recently visited first, never visited last.",
+);
+
 builder.queryFields((t) => ({
   dttDevice: t.field(recordField('DttDevice', DttDevice, 'A trainer device of the viewer.')),
-  dttDevices: t.connection(
-    viewerListField(
-      'DttDevice',
-      DttDevice,
-      "The viewer's trainer devices, most recently visited first, never visited last.",
-    ),
-    DttDeviceConnection,
-  ),
+  dttDevices: t.connection(dttDevices, DttDeviceConnection),
 }));

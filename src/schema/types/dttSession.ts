@@ -65,6 +65,14 @@ builder.prismaObjectFields(DttSession, (t) => ({
   }),
 }));
 
+/** The field of `Query` and `User`. */
+export const dttSessions = viewerListField(
+  'DttSession',
+  DttSession,
+  "The viewer's training sessions, newest first.",
+);
+
+/** The field of `Query` and `User`. */
 export const latestDttSession = {
   type: DttSession,
   nullable: true,
@@ -74,9 +82,6 @@ export const latestDttSession = {
 
 builder.queryFields((t) => ({
   dttSession: t.field(recordField('DttSession', DttSession, 'A training session of the viewer.')),
-  dttSessions: t.connection(
-    viewerListField('DttSession', DttSession, "The viewer's training sessions, newest first."),
-    DttSessionConnection,
-  ),
+  dttSessions: t.connection(dttSessions, DttSessionConnection),
   latestDttSession: t.field(latestDttSession),
 }));

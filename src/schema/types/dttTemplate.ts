@@ -114,6 +114,13 @@ const DttTemplateSegment = builder.prismaNode('DttTemplateSegment', {
   }),
 });
 
+/** The field of `Query` and `User`. */
+export const dttTemplates = viewerListField(
+  'DttTemplate',
+  DttTemplate,
+  "The viewer's templates, owned and imported, newest first.",
+);
+
 const activeDttTemplate = {
   type: DttTemplate,
   nullable: true,
@@ -125,9 +132,6 @@ builder.queryFields((t) => ({
   dttTemplate: t.field(
     recordField('DttTemplate', DttTemplate, 'A template of the viewer, owned or imported.'),
   ),
-  dttTemplates: t.connection(
-    viewerListField('DttTemplate', DttTemplate, "The viewer's templates, owned and imported, newest first."),
-    DttTemplateConnection,
-  ),
+  dttTemplates: t.connection(dttTemplates, DttTemplateConnection),
   activeDttTemplate: t.field(activeDttTemplate),
 }));

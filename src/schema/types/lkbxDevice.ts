@@ -24,14 +24,14 @@ export const LkbxDeviceConnection = builder.connectionObject({
   name: 'LkbxDeviceConnection',
 });
 
+/** The field of `Query` and `User`. */
+export const lkbxDevices = viewerListField(
+  'LkbxDevice',
+  LkbxDevice,
+  "The viewer's lock devices, most recently visited first, never visited last.",
+);
+
 builder.queryFields((t) => ({
   lkbxDevice: t.field(recordField('LkbxDevice', LkbxDevice, 'A lock device of the viewer.')),
-  lkbxDevices: t.connection(
-    viewerListField(
-      'LkbxDevice',
-      LkbxDevice,
-      "The viewer's lock devices, most recently visited first, never visited last.",
-    ),
-    LkbxDeviceConnection,
-  ),
+  lkbxDevices: t.connection(lkbxDevices, LkbxDeviceConnection),
 }));

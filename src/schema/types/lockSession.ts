@@ -102,6 +102,14 @@ const LockSegment = builder.prismaNode('LockSegment', {
   }),
 });
 
+/** The field of `Query` and `User`. */
+export const lockSessions = viewerListField(
+  'LockSession',
+  LockSession,
+  "The viewer's lock sessions, newest first.",
+);
+
+/** The field of `Query` and `User`. */
 export const activeLockSession = {
   type: LockSession,
   nullable: true,
@@ -109,6 +117,7 @@ export const activeLockSession = {
   ...findVisible('LockSession', () => ({ isActive: true })),
 } as const;
 
+/** The field of `Query` and `User`. */
 export const latestLockSession = {
   type: LockSession,
   nullable: true,
@@ -118,10 +127,7 @@ export const latestLockSession = {
 
 builder.queryFields((t) => ({
   lockSession: t.field(recordField('LockSession', LockSession, 'A lock session of the viewer.')),
-  lockSessions: t.connection(
-    viewerListField('LockSession', LockSession, "The viewer's lock sessions, newest first."),
-    LockSessionConnection,
-  ),
+  lockSessions: t.connection(lockSessions, LockSessionConnection),
   latestLockSession: t.field(latestLockSession),
   activeLockSession: t.field(activeLockSession),
 }));

@@ -52,6 +52,14 @@ builder.prismaObjectFields(LockTemplate, (t) => ({
   ),
 }));
 
+/** The field of `Query` and `User`. */
+export const lockTemplates = viewerListField(
+  'LockTemplate',
+  LockTemplate,
+  "The viewer's lock templates, newest first.",
+);
+
+/** The field of `Query` and `User`. */
 export const activeLockTemplate = {
   type: LockTemplate,
   nullable: true,
@@ -62,9 +70,6 @@ export const activeLockTemplate = {
 
 builder.queryFields((t) => ({
   lockTemplate: t.field(recordField('LockTemplate', LockTemplate, 'A lock template of the viewer.')),
-  lockTemplates: t.connection(
-    viewerListField('LockTemplate', LockTemplate, "The viewer's lock templates, newest first."),
-    LockTemplateConnection,
-  ),
+  lockTemplates: t.connection(lockTemplates, LockTemplateConnection),
   activeLockTemplate: t.field(activeLockTemplate),
 }));

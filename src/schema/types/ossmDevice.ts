@@ -28,14 +28,14 @@ export const OssmDeviceConnection = builder.connectionObject({
   name: 'OssmDeviceConnection',
 });
 
+/** The field of `Query` and `User`. */
+export const ossmDevices = viewerListField(
+  'OssmDevice',
+  OssmDevice,
+  "The viewer's OSSM devices, most recently visited first, never visited last.",
+);
+
 builder.queryFields((t) => ({
   ossmDevice: t.field(recordField('OssmDevice', OssmDevice, 'An OSSM device of the viewer.')),
-  ossmDevices: t.connection(
-    viewerListField(
-      'OssmDevice',
-      OssmDevice,
-      "The viewer's OSSM devices, most recently visited first, never visited last.",
-    ),
-    OssmDeviceConnection,
-  ),
+  ossmDevices: t.connection(ossmDevices, OssmDeviceConnection),
 }));

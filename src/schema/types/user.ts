@@ -6,13 +6,13 @@ import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError, recordField, viewerListField } from '../fields.ts';
 import { readVisible, toOne } from '../loading/reads.ts';
-import { DttDevice, DttDeviceConnection } from './dttDevice.ts';
-import { DttSession, DttSessionConnection, latestDttSession } from './dttSession.ts';
-import { DttTemplate, DttTemplateConnection } from './dttTemplate.ts';
-import { LkbxDevice, LkbxDeviceConnection } from './lkbxDevice.ts';
-import { activeLockSession, LockSession, LockSessionConnection, latestLockSession } from './lockSession.ts';
-import { activeLockTemplate, LockTemplate, LockTemplateConnection } from './lockTemplate.ts';
-import { OssmDevice, OssmDeviceConnection } from './ossmDevice.ts';
+import { DttDeviceConnection, dttDevices } from './dttDevice.ts';
+import { DttSessionConnection, dttSessions, latestDttSession } from './dttSession.ts';
+import { DttTemplate, DttTemplateConnection, dttTemplates } from './dttTemplate.ts';
+import { LkbxDeviceConnection, lkbxDevices } from './lkbxDevice.ts';
+import { activeLockSession, LockSessionConnection, latestLockSession, lockSessions } from './lockSession.ts';
+import { activeLockTemplate, LockTemplateConnection, lockTemplates } from './lockTemplate.ts';
+import { OssmDeviceConnection, ossmDevices } from './ossmDevice.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
@@ -93,46 +93,13 @@ builder.prismaObjectFields(User, (t) => ({
   latestLockSession: t.field(latestLockSession),
   activeLockSession: t.field(activeLockSession),
   activeLockTemplate: t.field(activeLockTemplate),
-  dttDevices: t.connection(
-    viewerListField(
-      'DttDevice',
-      DttDevice,
-      'Trainer devices, most recently visited first, never visited last.',
-    ),
-    DttDeviceConnection,
-  ),
-  dttTemplates: t.connection(
-    viewerListField('DttTemplate', DttTemplate, 'Templates, owned and imported, newest first.'),
-    DttTemplateConnection,
-  ),
-  dttSessions: t.connection(
-    viewerListField('DttSession', DttSession, 'Training sessions, newest first.'),
-    DttSessionConnection,
-  ),
-  lkbxDevices: t.connection(
-    viewerListField(
-      'LkbxDevice',
-      LkbxDevice,
-      'Lock devices, most recently visited first, never visited last.',
-    ),
-    LkbxDeviceConnection,
-  ),
-  lockTemplates: t.connection(
-    viewerListField('LockTemplate', LockTemplate, 'Lock templates, newest first.'),
-    LockTemplateConnection,
-  ),
-  lockSessions: t.connection(
-    viewerListField('LockSession', LockSession, 'Lock sessions, newest first.'),
-    LockSessionConnection,
-  ),
-  ossmDevices: t.connection(
-    viewerListField(
-      'OssmDevice',
-      OssmDevice,
-      'OSSM devices, most recently visited first, never visited last.',
-    ),
-    OssmDeviceConnection,
-  ),
+  dttDevices: t.connection(dttDevices, DttDeviceConnection),
+  dttTemplates: t.connection(dttTemplates, DttTemplateConnection),
+  dttSessions: t.connection(dttSessions, DttSessionConnection),
+  lkbxDevices: t.connection(lkbxDevices, LkbxDeviceConnection),
+  lockTemplates: t.connection(lockTemplates, LockTemplateConnection),
+  lockSessions: t.connection(lockSessions, LockSessionConnection),
+  ossmDevices: t.connection(ossmDevices, OssmDeviceConnection),
 }));
 
 /** The viewer, for the query and the payload of the mutation. */

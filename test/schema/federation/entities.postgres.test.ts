@@ -135,6 +135,8 @@ describe('entities', () => {
 
   it.each<[what: string, representation: unknown, message: RegExp]>([
     ['is no object', 7, /must have a __typename that is an entity/],
+    ['is a list', [{ __typename: 'User', databaseId: 1 }], /must have a __typename that is an entity/],
+    ['is an empty list', [], /must have a __typename that is an entity/],
     ['has no type', { id: 'x' }, /must have a __typename that is an entity/],
     ['has a type that is no entity', { __typename: 'Query', id: 'x' }, /must have a __typename/],
     ['has the name of a property of every object', { __typename: 'constructor', id: 'x' }, /__typename/],
