@@ -2,6 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import type PrismaTypes from '../database/generated/pothos.ts';
+import type { Prisma } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { removeTemplates } from './library.ts';
@@ -20,15 +22,23 @@ export interface Forgotten {
   readonly left: number;
 }
 
-/** What an account has beside templates, by what it is called. */
-const owned = {
-  'DTT sessions': 'DttSession',
-  'DTT devices': 'DttDevice',
-  'LKBX devices': 'LkbxDevice',
-  'lock sessions': 'LockSession',
-  'lock templates': 'LockTemplate',
-  'OSSM devices': 'OssmDevice',
-} as const;
+/** The models whose rows have an owner. */
+type OwnedModel = {
+  [M in Prisma.ModelName]: 'ownerId' extends keyof PrismaTypes[M]['Shape'] ? M : never;
+}[Prisma.ModelName];
+
+/**
+ * What the rows that an account owns are called, by their table and in the order in which they are removed. Templates are
+ * removed separately, since other accounts may have imported them.
+ */
+const owned: Readonly<Record<Exclude<OwnedModel, 'DttTemplate'>, string>> = {
+  DttSession: 'DTT sessions',
+  DttDevice: 'DTT devices',
+  LkbxDevice: 'LKBX devices',
+  LockSession: 'lock sessions',
+  LockTemplate: 'lock templates',
+  OssmDevice: 'OSSM devices',
+};
 
 /** How many accounts are named to whoever has named another. */
 const named = 10;
@@ -59,7 +69,7 @@ export async function forgetAccount(pool: pg.Pool, which: WhichAccount): Promise
     const account = await findAccount(client, which);
     await acquireSharedLock(client);
     const removed: Record<string, number> = {};
-    for (const [name, table] of Object.entries(owned)) {
+    for (const [table, name] of Object.entries(owned)) {
       const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);
       removed[name] = rowCount ?? 0;
     }

@@ -12,17 +12,24 @@ import {
 } from './filterable.ts';
 import { filterRef, orderRef } from './refs.ts';
 
-const listed: readonly ListedType[] = [
-  'User',
-  'Device',
-  'DttDevice',
-  'DttTemplate',
-  'DttSession',
-  'LkbxDevice',
-  'LockTemplate',
-  'LockSession',
-  'OssmDevice',
-];
+/** Whether there are lists of a type that take `where` and `orderBy`. Segments are read with their parents. */
+const isListed: Readonly<Record<ListedType, boolean>> = {
+  User: true,
+  Device: true,
+  DttDevice: true,
+  DttTemplate: true,
+  DttTemplateSegment: false,
+  DttSession: true,
+  TrainerSegment: false,
+  LkbxDevice: true,
+  LockTemplate: true,
+  LockSession: true,
+  LockSegment: false,
+  OssmDevice: true,
+};
+
+// The keys are those of the type above.
+const listed = (Object.keys(isListed) as ListedType[]).filter((type) => isListed[type]);
 
 const direction = builder.enumType('OrderDirection', {
   description: 'Which way a list is ordered. Records without a value come last in either.',
