@@ -1,8 +1,13 @@
-/** The console with nothing to show, with very much of it, and where clocks are changed. */
+/** The console with nothing to show, with very much of it, with long words, and where clocks are changed. */
 
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { keepScreenshot, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn } from './console.ts';
@@ -45,14 +50,20 @@ const nights = [
   },
 ];
 
+/** Text without a space, as an upstream may have it anywhere. */
+const longWord = 'w'.repeat(200);
+
 const browser = useBrowser();
 let gateway: TestGateway;
-/** The tokens of who has nothing, of who has trained for ten years, and of who has trained while clocks were changed. */
-let tokens: Record<'nobody' | 'veteran' | 'traveller', string>;
+/** A token for each account: without records, with ten years of them, with long words, and with changes of clocks. */
+let tokens: Record<'nobody' | 'veteran' | 'wordy' | 'traveller', string>;
+/** The ids of the records of the account with long words. */
+let wordy: { readonly session: number; readonly template: number; readonly lock: number };
 beforeAll(async () => {
   const database = await openTestDatabase();
   await database.pool.query(`
-    INSERT INTO "User" (username, "subscriptionTier") VALUES ('nobody', 'ultra'), ('veteran', 'ultra'), ('traveller', 'ultra');
+    INSERT INTO "User" (username, "subscriptionTier")
+      VALUES ('nobody', 'ultra'), ('veteran', 'ultra'), ('wordy', 'ultra'), ('traveller', 'ultra');
     INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
       SELECT 'p' || n, u.id, 'Program ' || n, 50, 10 FROM "User" u, generate_series(1, 300) n WHERE username = 'veteran';
     INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress")
@@ -69,10 +80,12 @@ beforeAll(async () => {
       SELECT 'l' || n, 'L' || n, u.id, 'Lock ' || n, 'completed', 3600, at, at
       FROM generate_series(1, 5000) n, "User" u, LATERAL (SELECT now() - n * interval '17 hours' AS at) WHERE username = 'veteran';
     ANALYZE`);
+  wordy = await addLongWords(database);
   const of = async (username: string) => (await createToken(database.pool, username, 'test')).token;
   tokens = {
     nobody: await of('nobody'),
     veteran: await of('veteran'),
+    wordy: await of('wordy'),
     traveller: await of('traveller'),
   };
   gateway = await openTestGateway(database);
@@ -131,6 +144,31 @@ it('is as quick with 100,000 sessions', async () => {
   expect(complaints).toEqual([]);
 });
 
+it.each([1200, 700, 360])('breaks words that are longer than a page of %i pixels is wide', async (width) => {
+  const { page, complaints } = await browser.open(`${gateway.url}/console`, {
+    viewport: { width, height: 900 },
+  });
+  await signIn(page, tokens.wordy);
+  const overhangs: [path: string, pixels: number][] = [];
+  for (const [path, title] of [
+    ['/console', 'Overview'],
+    ['/console/programs', 'Programs'],
+    [`/console/programs/${wordy.template}`, longWord],
+    ['/console/history', 'History'],
+    [`/console/history/${wordy.session}`, longWord],
+    ['/console/locks', 'Locks'],
+    [`/console/locks/${wordy.lock}`, longWord],
+  ] as const) {
+    await page.goto(gateway.url + path);
+    await expectView(page, { title, shows: longWord });
+    await keepScreenshot(page, `console-words${path.replaceAll('/', '-')}-${width}`);
+    const pixels = await overhang(page);
+    if (pixels > 0) overhangs.push([path, pixels]);
+  }
+  expect(overhangs).toEqual([]);
+  expect(complaints).toEqual([]);
+});
+
 it.each(nights)(
   'has the days and hours of $timezoneId and $locale, while clocks are changed',
   async (night) => {
@@ -153,3 +191,32 @@ it.each(nights)(
     expect(complaints).toEqual([]);
   },
 );
+
+/** Gives the account one record of each kind, with a long word wherever the service may write what it likes. */
+async function addLongWords({ pool }: TestDatabase): Promise<typeof wordy> {
+  const { rows } = await pool.query<typeof wordy>(
+    `
+    WITH account AS (SELECT id AS "ownerId" FROM "User" WHERE username = 'wordy'),
+    template AS (
+      INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow")
+      SELECT $1, "ownerId", $1, 50, 10 FROM account RETURNING id),
+    trainer AS (
+      INSERT INTO "DttDevice" ("bubbleId", "ownerId", "macAddress", "serialNumber", "softwareVersion")
+      SELECT $1, "ownerId", '02:00:00:00:00:02', $1, $1 FROM account RETURNING id),
+    session AS (
+      INSERT INTO "DttSession" ("bubbleId", "ownerId", name, passed, "trainerId", "templateId")
+      SELECT $1, "ownerId", $1, true, trainer.id, template.id FROM account, trainer, template RETURNING id),
+    trained AS (
+      INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured")
+      SELECT id, $1, 0, true, 90, 50, 20 FROM session),
+    lock AS (
+      INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", name, "lockState", duration)
+      SELECT $1, $1, "ownerId", $1, $1, 3600 FROM account RETURNING id),
+    locked AS (INSERT INTO "LockSegment" ("sessionId", type, "isLocked") SELECT id, $1, true FROM lock)
+    SELECT session.id AS session, template.id AS template, lock.id AS lock FROM session, template, lock`,
+    [longWord],
+  );
+  const [ids] = rows;
+  if (!ids) throw new Error('the account with long words is not there');
+  return ids;
+}

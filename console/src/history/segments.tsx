@@ -40,7 +40,7 @@ export function Segments({ segments }: { segments: readonly Segment[] }) {
 function SegmentRow({ segment, place }: { segment: Segment; place: number }) {
   return (
     <tr>
-      <th scope="row">
+      <th scope="row" class="free-text">
         {number(place)}. {segment.rawType}
       </th>
       <td>
@@ -126,7 +126,7 @@ function MoreMeasured({ segments }: { segments: readonly Segment[] }) {
           <tbody>
             {segments.map((segment, index) => (
               <tr key={segment.id}>
-                <th scope="row">
+                <th scope="row" class="free-text">
                   {number(index + 1)}. {segment.rawType}
                 </th>
                 {more.map(([name, value]) => (

@@ -114,7 +114,7 @@ function SessionRow({ session }: { session: Session }) {
   const { databaseId, createdAt, name, passed, template, templateId, trainer, trainerId, segments } = session;
   return (
     <tr>
-      <th scope="row">
+      <th scope="row" class="free-text">
         <a href={`/console/history/${databaseId}`}>
           <Time at={createdAt} />
         </a>
@@ -123,8 +123,8 @@ function SessionRow({ session }: { session: Session }) {
       <td>
         <Passed passed={passed} />
       </td>
-      <td>{programName(template, templateId)}</td>
-      <td>{trainerName(trainer, trainerId)}</td>
+      <td class="free-text">{programName(template, templateId)}</td>
+      <td class="free-text">{trainerName(trainer, trainerId)}</td>
       <td class="number" data-label="Segments passed">
         {passedText(segments)}
       </td>

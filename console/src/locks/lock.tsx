@@ -157,7 +157,7 @@ function Events({ session: { segments }, course }: { session: Session; course: C
               <td>
                 <Time at={createdAt} />
               </td>
-              <td>
+              <td class="free-text">
                 {type} <span class="hint">{isLocked ? 'locked' : 'open'}</span>
               </td>
               <td class="number">{lengthOf(course, id)}</td>

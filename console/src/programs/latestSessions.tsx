@@ -60,7 +60,7 @@ function Row({ session }: { session: List['nodes'][number] }) {
       <td>
         <Passed passed={passed} />
       </td>
-      <td>{trainer?.serialNumber ? `Trainer ${trainer.serialNumber}` : '–'}</td>
+      <td class="free-text">{trainer?.serialNumber ? `Trainer ${trainer.serialNumber}` : '–'}</td>
       <td class="number" data-label="Segments">
         {passedText(segments)}
       </td>
