@@ -1,4 +1,4 @@
-/** The console as a whole: a form to sign in, or the views. */
+/** The root component: the form to sign in, or the views once a user has signed in. */
 
 import { Provider } from '@urql/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
@@ -9,8 +9,8 @@ import { forgetToken, readToken, storeToken } from './session.ts';
 import { SignIn } from './signIn.tsx';
 import { loadViews, Views } from './views.tsx';
 
-/** The views that the navigation leads to, by path. */
-const places = [
+/** The links of the navigation: path and name. */
+const links = [
   ['/console', 'Overview'],
   ['/console/programs', 'Programs'],
   ['/console/history', 'History'],
@@ -19,43 +19,43 @@ const places = [
 
 export function App() {
   const [token, setToken] = useState(readToken);
-  const [refusal, setRefusal] = useState<string>();
+  const [rejection, setRejection] = useState<string>();
 
-  function signIn(given: string) {
-    storeToken(given);
-    setRefusal(undefined);
-    setToken(given);
+  function signIn(newToken: string) {
+    storeToken(newToken);
+    setRejection(undefined);
+    setToken(newToken);
   }
   function signOut(reason?: string) {
     forgetToken();
-    setRefusal(reason);
+    setRejection(reason);
     setToken(undefined);
   }
   return token === undefined ? (
-    <SignIn refusal={refusal} onToken={signIn} />
+    <SignIn rejection={rejection} onToken={signIn} />
   ) : (
     <LocationProvider scope="/console">
-      <SignedIn key={token} token={token} onEnd={signOut} />
+      <SignedIn key={token} token={token} onSignOut={signOut} />
     </LocationProvider>
   );
 }
 
 interface SignedInProps {
   token: string;
-  /** @param reason why the gateway does not take the token any more; none when somebody has signed out. */
-  onEnd(reason?: string): void;
+  /** @param reason why the gateway rejects the token; undefined if the user has signed out. */
+  onSignOut(reason?: string): void;
 }
 
-function SignedIn({ token, onEnd }: SignedInProps) {
+function SignedIn({ token, onSignOut }: SignedInProps) {
   const [connection, setConnection] = useState<Connection>({ state: 'connecting' });
   const client = useMemo(
-    () => createApiClient(token, { connectionChanged: setConnection, refused: onEnd }),
+    () => createApiClient(token, { connectionChanged: setConnection, tokenRejected: onSignOut }),
     [token],
   );
   useEffect(() => client.close, [client]);
   const isOpen = connection.state === 'open';
   useEffect(() => {
-    // The first view comes first.
+    // The view that is shown first loads before the others.
     if (!isOpen) return;
     const leaving = new AbortController();
     loadViews(leaving.signal).catch(() => {});
@@ -71,7 +71,7 @@ function SignedIn({ token, onEnd }: SignedInProps) {
           Dovetail
         </a>
         <Navigation />
-        <button type="button" onClick={() => onEnd()}>
+        <button type="button" onClick={() => onSignOut()}>
           Sign out
         </button>
       </header>
@@ -87,10 +87,10 @@ function Navigation() {
   const { path } = useLocation();
   return (
     <nav aria-label="Views">
-      {places.map(([place, name]) => {
-        const isHere = place === '/console' ? path === place : path.startsWith(place);
+      {links.map(([href, name]) => {
+        const isCurrent = href === '/console' ? path === href : path.startsWith(href);
         return (
-          <a key={place} href={place} aria-current={isHere ? 'page' : undefined}>
+          <a key={href} href={href} aria-current={isCurrent ? 'page' : undefined}>
             {name}
           </a>
         );

@@ -1,9 +1,9 @@
-/** Where the console begins. */
+/** The entry point of the console. */
 
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { root } from './page.ts';
 import './style.css';
 
-// In a task of its own: on a slow telephone, to read the program takes long enough.
+// Rendering gets a task of its own: on a slow phone, parsing the scripts already takes a long one.
 setTimeout(() => render(<App />, root));

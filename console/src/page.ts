@@ -1,4 +1,4 @@
-/** What the gateway says in the page that the console runs in. */
+/** What the gateway has written into the page, and whether the user has done anything on it. */
 
 function findRoot(): HTMLElement {
   const found = document.getElementById('console');
@@ -8,17 +8,17 @@ function findRoot(): HTMLElement {
 
 export const root = findRoot();
 
-/** The token of the demo account, where the gateway may show it. */
+/** The token of the demo account; undefined unless the gateway may show it. */
 export const demoToken = root.dataset.demoToken || undefined;
 
-/** Whether there is a GraphiQL to open queries in. */
+/** Whether the gateway serves GraphiQL, in which queries can be opened. */
 export const hasGraphiql = root.dataset.graphiql === 'on';
 
-let isUsed = false;
+let hasInteracted = false;
 
-// Not `navigator.userActivation`, which also what a script evaluates from outside may set. Screen readers only click.
+// `navigator.userActivation` would not do: a script that a debugger evaluates may set it too. Screen readers send clicks alone.
 for (const kind of ['pointerdown', 'keydown', 'click'])
-  addEventListener(kind, () => (isUsed = true), { capture: true, once: true });
+  addEventListener(kind, () => (hasInteracted = true), { capture: true, once: true });
 
-/** Whether somebody has done anything since the page was loaded. */
-export const hasBeenUsed = (): boolean => isUsed;
+/** Whether the user has clicked or pressed a key since the page was loaded. */
+export const hasUserInteracted = (): boolean => hasInteracted;

@@ -1,6 +1,6 @@
 /**
- * Who is signed in in this tab: a token, in `sessionStorage` and nowhere else. It is never part of an address, and closing the
- * tab or signing out forgets it. GraphiQL reads it, opened in the same tab (`src/graphql/explorer.ts`).
+ * The token of the user who has signed in. It is stored in the tab's `sessionStorage` and nowhere else, never in a URL;
+ * signing out or closing the tab removes it. GraphiQL reads it when it is opened in the same tab (`src/graphql/explorer.ts`).
  */
 
 const key = 'dovetail-token';

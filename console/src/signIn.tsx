@@ -1,39 +1,39 @@
-/** The form that a token is given in. */
+/** The form to sign in with an API token. */
 
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { demoToken, hasBeenUsed } from './page.ts';
+import { demoToken, hasUserInteracted } from './page.ts';
 
 interface SignInProps {
-  /** What the gateway said of the token before. */
-  refusal: string | undefined;
+  /** Why the gateway rejected the previous token; undefined if it did not. */
+  rejection: string | undefined;
   onToken(token: string): void;
 }
 
-export function SignIn({ refusal, onToken }: SignInProps) {
+export function SignIn({ rejection, onToken }: SignInProps) {
   const demo = demoToken;
   const [token, setToken] = useState('');
   const [id, hint, problem] = [useId(), useId(), useId()];
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = 'Sign in · Dovetail';
-    // Somebody was signed in, and what had the focus is gone.
-    if (hasBeenUsed() || refusal !== undefined) input.current?.focus();
+    // After signing out, or after a rejected token, the element that had the focus is gone.
+    if (hasUserInteracted() || rejection !== undefined) input.current?.focus();
   }, []);
 
   function submit(event: TargetedSubmitEvent<HTMLFormElement>) {
     event.preventDefault();
-    // As it is pasted from a header.
-    const given = token.trim().replace(/^Bearer\s+/i, '');
-    if (given !== '') onToken(given);
+    // A token may be pasted as it stands in a header.
+    const entered = token.trim().replace(/^Bearer\s+/i, '');
+    if (entered !== '') onToken(entered);
   }
   return (
     <main class="sign-in">
       <h1>Dovetail</h1>
       <p>Your devices, programs, history and locks, live.</p>
-      {refusal !== undefined && (
+      {rejection !== undefined && (
         <p id={problem} class="note bad" role="alert">
-          The gateway does not take the token. It says: “{refusal}”
+          The gateway does not take the token. It says: “{rejection}”
         </p>
       )}
       <form onSubmit={submit}>
@@ -45,8 +45,8 @@ export function SignIn({ refusal, onToken }: SignInProps) {
           autoComplete="off"
           spellcheck={false}
           required
-          aria-invalid={refusal !== undefined}
-          aria-describedby={refusal === undefined ? hint : `${problem} ${hint}`}
+          aria-invalid={rejection !== undefined}
+          aria-describedby={rejection === undefined ? hint : `${problem} ${hint}`}
           value={token}
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />

@@ -1,4 +1,4 @@
-/** The views by their paths, and what is shown where there is none. */
+/** The routes: which view each path shows, and what is shown for an unknown path or a view that fails. */
 
 import type { FunctionComponent } from 'preact';
 import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
@@ -23,9 +23,9 @@ const Locks = lazy(() => loads.locks().then(({ Locks }) => Locks, unavailable));
 const Lock = lazy(() => loads.lock().then(({ Lock }) => Lock, unavailable));
 
 /**
- * Loads what the other views need, so that they are there at once, also while the gateway is not: one after the other, while
- * nothing else is to be done. What cannot be loaded now is when it is shown, or with the next connection.
- * @param signal aborted when the gateway is away.
+ * Loads the code of the other views, so that they open at once, even while the gateway is away. It loads one after the
+ * other, while the browser is idle. A view that cannot be loaded now is loaded when it is opened, or after the next connection.
+ * @param signal aborted when the connection to the gateway is lost.
  */
 export async function loadViews(signal: AbortSignal): Promise<void> {
   for (const load of Object.values(loads)) {
@@ -35,26 +35,27 @@ export async function loadViews(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** In milliseconds: what is never idle gets its views nevertheless. */
-const longestUntilIdle = 1_000;
+/** In milliseconds: after this long, a browser that is never idle loads the views all the same. */
+const maxIdleWait = 1_000;
 
 function untilIdle(): Promise<void> {
   return new Promise((resolve) => {
-    // Safari has no such callback.
+    // Safari has no `requestIdleCallback`.
     if (typeof requestIdleCallback === 'undefined') setTimeout(resolve);
-    else requestIdleCallback(() => resolve(), { timeout: longestUntilIdle });
+    else requestIdleCallback(() => resolve(), { timeout: maxIdleWait });
   });
 }
 
 export function Views() {
   const { url } = useLocation();
-  const broken = useRef<string>(undefined);
+  const failedUrl = useRef<string>(undefined);
   const [error, reset] = useErrorBoundary((problem) => {
-    broken.current = url;
+    failedUrl.current = url;
     reportError(problem);
   });
   useEffect(() => {
-    if (error && broken.current !== url) reset();
+    // At another address the error is over.
+    if (error && failedUrl.current !== url) reset();
   }, [error, url]);
   if (error) return <Broken />;
   return (
@@ -87,7 +88,7 @@ const Broken = () => (
   </View>
 );
 
-/** In place of a view that could not be loaded: the gateway is away, or another version of it has come since. */
+/** Shown when the code of a view could not be loaded: the gateway is away, or a new version of it has other files. */
 const Unavailable: FunctionComponent = () => (
   <View title="This view could not be loaded" sources={[]}>
     <p>The gateway did not give it. It may be away for a moment, or another version of it has come.</p>

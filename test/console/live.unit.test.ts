@@ -32,15 +32,15 @@ afterEach(() => {
 
 function createConsole() {
   const socket = createFakeSocket();
-  const { before, behind } = liveExchanges(socket);
+  const { beforeCache, afterCache } = liveExchanges(socket);
   let activated: object = {};
   const client = new Client({
     url: 'http://gateway.example/graphql',
     preferGetMethod: false,
     exchanges: [
-      before,
+      beforeCache,
       cacheExchange({ keys: { ActivateTemplatePayload: () => null } }),
-      behind,
+      afterCache,
       fetchExchange,
     ],
     fetch: () => Promise.resolve(Response.json({ data: activated })),

@@ -1,4 +1,4 @@
-/** The client of the gateway's GraphQL API for one token: what was read once is normalised and shared by all views. */
+/** The GraphQL client for one token. All views share its normalised cache. */
 
 import { fetchExchange, Client as UrqlClient } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
@@ -6,10 +6,10 @@ import { CloseCode, createClient as createSocket } from 'graphql-ws';
 import { liveExchanges } from './live.ts';
 import { onceExchange } from './once.ts';
 
-/** How it stands with the connection over which changes are heard. */
+/** The state of the WebSocket over which changes arrive. */
 export type Connection =
   | { readonly state: 'connecting' | 'open' | 'lost' }
-  /** The gateway is there, and takes no connection for now. */
+  /** The gateway is reachable, but takes no connection for now. */
   | { readonly state: 'postponed'; readonly reason: string };
 
 export interface ApiClient {
@@ -18,32 +18,32 @@ export interface ApiClient {
 }
 
 export interface ApiListener {
-  /** Told of every change of the connection. */
+  /** Called whenever the state of the connection changes. */
   connectionChanged(connection: Connection): void;
-  /** The token is not valid, or not any more. @param reason what the gateway says. */
-  refused(reason: string): void;
+  /** Called when the token is invalid, or has become invalid. @param reason what the gateway says. */
+  tokenRejected(reason: string): void;
 }
 
-/** In milliseconds: how long to wait before the connection is tried again. It becomes longer up to this. */
-const longestWait = 5_000;
+/** In milliseconds: the delay before the next attempt to connect doubles up to this. */
+const maxRetryDelay = 5_000;
 
-/** In milliseconds: how often the gateway is asked for a sign of life, and how long it may take to give one. */
-const heartbeat = { every: 10_000, within: 5_000 };
+/** In milliseconds: how often a ping is sent, and how long the gateway may take to respond to it. */
+const heartbeat = { interval: 10_000, timeout: 5_000 };
 
-export function createApiClient(token: string, { connectionChanged, refused }: ApiListener): ApiClient {
+export function createApiClient(token: string, { connectionChanged, tokenRejected }: ApiListener): ApiClient {
   const Authorization = `Bearer ${token}`;
   let isClosed = false;
   let wasOpen = false;
-  let untilDead: ReturnType<typeof setTimeout> | undefined;
+  let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const socket = createSocket({
     url: new URL('/graphql', location.href).href.replace(/^http/, 'ws'),
     connectionParams: { Authorization },
     lazy: false,
-    keepAlive: heartbeat.every,
+    keepAlive: heartbeat.interval,
     retryAttempts: Number.POSITIVE_INFINITY,
-    shouldRetry: (problem) => !isClosed && !isRefusal(problem),
-    retryWait: (attempts) => untilNextAttempt(Math.min(250 * 2 ** attempts, longestWait)),
-    // Whoever listens has been told by `closed`.
+    shouldRetry: (problem) => !isClosed && !isForbidden(problem),
+    retryWait: (attempts) => waitBeforeRetry(Math.min(250 * 2 ** attempts, maxRetryDelay)),
+    // The `closed` handler below has told the listener already.
     onNonLazyError: () => {},
     on: {
       connecting: (isRetry) => {
@@ -54,27 +54,28 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
         connectionChanged({ state: 'open' });
       },
       ping: (isReceived) => {
-        if (!isReceived) untilDead = setTimeout(() => socket.terminate(), heartbeat.within);
+        if (!isReceived) pongTimer = setTimeout(() => socket.terminate(), heartbeat.timeout);
       },
       pong: (isReceived) => {
-        if (isReceived) clearTimeout(untilDead);
+        if (isReceived) clearTimeout(pongTimer);
       },
       closed: (event) => {
-        clearTimeout(untilDead);
+        clearTimeout(pongTimer);
         if (isClosed) return;
-        if (isRefusal(event) || (!wasOpen && isMalformed(event))) refused(event.reason);
+        if (isForbidden(event) || (!wasOpen && isMalformed(event))) tokenRejected(event.reason);
         else connectionChanged(stateAfter(event));
       },
     },
   });
-  // What is closed would connect once more to subscribe, with a token that was forgotten.
+  // A closed client would connect again for a new subscription, with a token that the user has signed out of.
   const subscribe: typeof socket.subscribe = (payload, sink) =>
     isClosed ? () => {} : socket.subscribe(payload, sink);
-  const { before, behind } = liveExchanges({ subscribe });
+  const cache = cacheExchange({ keys: keysOfEmbeddedTypes });
+  const { beforeCache, afterCache } = liveExchanges({ subscribe });
   const urql = new UrqlClient({
     url: '/graphql',
     preferGetMethod: false,
-    exchanges: [onceExchange, before, cacheExchange({ keys: keysOfParts }), behind, fetchExchange],
+    exchanges: [onceExchange, beforeCache, cache, afterCache, fetchExchange],
     fetchOptions: { headers: { Authorization } },
   });
   return {
@@ -86,27 +87,27 @@ export function createApiClient(token: string, { connectionChanged, refused }: A
   };
 }
 
-/** Waits for so long, or until the browser has a network again. */
-function untilNextAttempt(time: number): Promise<void> {
+/** Waits for this many milliseconds, 25 % more or less, or until the browser has a network again. */
+function waitBeforeRetry(milliseconds: number): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
       removeEventListener('online', done);
       resolve();
     };
-    const timer = setTimeout(done, time * (0.75 + Math.random() / 2));
+    const timer = setTimeout(done, milliseconds * (0.75 + Math.random() / 2));
     addEventListener('online', done);
   });
 }
 
-const isRefusal = (problem: unknown): problem is CloseEvent =>
+const isForbidden = (problem: unknown): problem is CloseEvent =>
   problem instanceof CloseEvent && problem.code === CloseCode.Forbidden;
 
-/** What the gateway cannot read, such as a token that is far too long. */
+/** Whether the gateway could not read the handshake, for example because the token is far too long. */
 const isMalformed = (problem: unknown): problem is CloseEvent =>
   problem instanceof CloseEvent && problem.code === CloseCode.BadRequest;
 
-/** The code of the registry that RFC 6455 opens (section 11.7) for too many requests or connections. */
+/** "Try Again Later" in the registry of close codes (RFC 6455, section 11.7): too many requests or connections. */
 const tryAgainLater = 1013;
 
 const stateAfter = (event: unknown): Connection =>
@@ -114,10 +115,11 @@ const stateAfter = (event: unknown): Connection =>
     ? { state: 'postponed', reason: event.reason }
     : { state: 'lost' };
 
-/** What has no id of its own is a part of what it was read with. */
-const partOfParent = () => null;
+/** The cache stores an object without an id as a part of the object that it was read with. */
+const noKey = () => null;
 
-const keysOfParts = Object.fromEntries(
+/** The object types without an id. */
+const keysOfEmbeddedTypes = Object.fromEntries(
   [
     'ActivateTemplatePayload',
     'DeviceConnection',
@@ -136,5 +138,5 @@ const keysOfParts = Object.fromEntries(
     'OssmDeviceConnection',
     'PageInfo',
     'StatsPeriod',
-  ].map((name) => [name, partOfParent]),
+  ].map((name) => [name, noKey]),
 );

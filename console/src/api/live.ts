@@ -1,7 +1,8 @@
 /**
- * Keeps queries live. Every field of `Query` is a field of `Subscription` as well, which delivers how things are now and
- * after every change. So a query with one field at the top is asked as a subscription over the WebSocket, and each of its
- * results is the query's new result: views are written as queries, and what one of them hears, the cache tells all.
+ * Keeps queries live. The schema has every field of `Query` in `Subscription` too, where it delivers the current result, and
+ * another one after every change. So a query with one top-level field is sent as a subscription over the WebSocket, and each
+ * event becomes the query's new result. Views are written as queries, and the cache passes a change that one view receives
+ * on to all of them.
  */
 
 import {
@@ -16,66 +17,79 @@ import {
 import type { Client } from 'graphql-ws';
 import { filter, make, map, merge, mergeMap, pipe, share, takeUntil } from 'wonka';
 
-/** The context of an operation that is to be live. */
+/** The context of a query that is to be kept live. */
 export const live = { live: true, requestPolicy: 'cache-and-network' } as const;
 
-/** In seconds: how long to wait before what has failed for now, or has ended, is asked for again. */
-const pause = 5;
+/** In seconds: the delay before a subscription that has failed or ended is started again. */
+const retryDelay = 5;
 
-/** In seconds: whatever it says, it is asked for again after so long. */
-const longestPause = 300;
+/** In seconds: the longest delay, even if the gateway asks for more. */
+const maxRetryDelay = 300;
 
-/** The codes of errors that may pass by themselves. */
-const passing = new Set(['TOO_MANY_REQUESTS', 'SERVICE_UNAVAILABLE', 'BAD_GATEWAY', 'INTERNAL_SERVER_ERROR']);
+/** The codes of errors that may be over at the next attempt. */
+const transientCodes = new Set([
+  'TOO_MANY_REQUESTS',
+  'SERVICE_UNAVAILABLE',
+  'BAD_GATEWAY',
+  'INTERNAL_SERVER_ERROR',
+]);
 
 const isLive = ({ kind, context }: Operation): boolean => kind === 'query' && context.live === true;
 
 /**
- * Two exchanges, before and behind the cache.
- * @param socket what subscriptions go through. It connects again by itself, and then subscribes again.
+ * Creates two exchanges, one to stand before the cache and one after it.
+ * @param socket carries the subscriptions. It reconnects by itself, and then subscribes again.
  */
-export function liveExchanges(socket: Pick<Client, 'subscribe'>): { before: Exchange; behind: Exchange } {
-  /** The keys of the queries that are followed. */
-  const followed = new Set<number>();
-  return { before: readOnce(followed), behind: follow(socket, followed) };
+export function liveExchanges(socket: Pick<Client, 'subscribe'>): {
+  beforeCache: Exchange;
+  afterCache: Exchange;
+} {
+  /** The keys of the queries that have a subscription. */
+  const subscribed = new Set<number>();
+  return {
+    beforeCache: readSubscribedFromCache(subscribed),
+    afterCache: createSubscriptionExchange(socket, subscribed),
+  };
 }
 
 /**
- * What is followed already is only read from the cache, by whomever it is asked for again: by another part of a view, or by
- * the cache itself, since it holds something new. What it misses is on its way, and until then the last result stays. Asked
- * for, the cache would reserve a place for it, below what comes earlier.
+ * A query may be executed again while it has a subscription: by another part of a view, or by the cache when its data has
+ * changed. Then it is read from the cache alone. Data that the cache does not have yet will come through the subscription;
+ * until then the last result stays. If the query were forwarded, the cache would reserve a layer for its result, below the
+ * layers of results that arrive earlier.
  */
-function readOnce(followed: ReadonlySet<number>): Exchange {
+function readSubscribedFromCache(subscribed: ReadonlySet<number>): Exchange {
   return ({ forward }) =>
     (operations$) =>
       pipe(
         operations$,
         map((operation) =>
-          isLive(operation) && followed.has(operation.key)
+          isLive(operation) && subscribed.has(operation.key)
             ? makeOperation(operation.kind, operation, { ...operation.context, requestPolicy: 'cache-only' })
             : operation,
         ),
         forward,
         filter(({ operation, data, error }) => {
-          const isRead = isLive(operation) && operation.context.requestPolicy === 'cache-only';
-          return !isRead || data != null || error !== undefined;
+          const isCacheRead = isLive(operation) && operation.context.requestPolicy === 'cache-only';
+          return !isCacheRead || data != null || error !== undefined;
         }),
       );
 }
 
-function follow(socket: Pick<Client, 'subscribe'>, followed: Set<number>): Exchange {
+/** Sends live queries as subscriptions, and forwards everything else. */
+function createSubscriptionExchange(socket: Pick<Client, 'subscribe'>, subscribed: Set<number>): Exchange {
   return ({ forward }) =>
     (operations$) => {
       const shared$ = pipe(operations$, share);
       const live$ = pipe(
         shared$,
-        filter((operation) => isLive(operation) && !followed.has(operation.key)),
+        filter((operation) => isLive(operation) && !subscribed.has(operation.key)),
         mergeMap((operation) => {
           const ended$ = pipe(
             shared$,
             filter(({ kind, key }) => kind === 'teardown' && key === operation.key),
           );
-          return pipe(resultsOf(operation, socket, followed), takeUntil(ended$));
+          return pipe(subscribe(operation, socket, subscribed), takeUntil(ended$));
         }),
       );
       const others$ = pipe(
@@ -87,44 +101,47 @@ function follow(socket: Pick<Client, 'subscribe'>, followed: Set<number>): Excha
     };
 }
 
-/** They never end by themselves: as long as somebody shows a query, it is followed. */
-function resultsOf(operation: Operation, socket: Pick<Client, 'subscribe'>, followed: Set<number>) {
+/**
+ * The results of a live query. The stream never ends by itself: a subscription that fails or ends is started again until the
+ * query is torn down.
+ */
+function subscribe(operation: Operation, socket: Pick<Client, 'subscribe'>, subscribed: Set<number>) {
   return make<OperationResult>(({ next }) => {
     const payload = { query: subscriptionOf(operation), variables: { ...operation.variables } };
     let unsubscribe = () => {};
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let isOver = false;
+    let isTornDown = false;
 
-    function beginAfter(seconds: number) {
-      // A subscription is told that it is complete also when it was ended from here.
-      if (isOver) return;
+    function restartAfter(seconds: number) {
+      // graphql-ws calls `complete` also when this side has unsubscribed.
+      if (isTornDown) return;
       clearTimeout(timer);
-      timer = setTimeout(begin, Math.min(seconds, longestPause) * 1_000);
+      timer = setTimeout(start, Math.min(seconds, maxRetryDelay) * 1_000);
     }
-    function begin() {
+    function start() {
       unsubscribe = socket.subscribe(payload, {
         next: ({ data = null, errors }) => next(makeResult(operation, { data, ...(errors && { errors }) })),
         error(problem) {
           const result = resultOfFailure(operation, problem);
           next(result);
-          const wait = untilItPasses(result);
-          if (wait !== undefined) beginAfter(wait);
+          const delay = retryDelayFor(result);
+          if (delay !== undefined) restartAfter(delay);
         },
-        complete: () => beginAfter(pause),
+        complete: () => restartAfter(retryDelay),
       });
     }
-    followed.add(operation.key);
-    begin();
+    subscribed.add(operation.key);
+    start();
     return () => {
-      isOver = true;
-      followed.delete(operation.key);
+      isTornDown = true;
+      subscribed.delete(operation.key);
       clearTimeout(timer);
       unsubscribe();
     };
   });
 }
 
-/** @param problem errors of GraphQL, or why there is no connection. */
+/** @param problem the GraphQL errors, or the reason why the connection was lost. */
 function resultOfFailure(operation: Operation, problem: unknown): OperationResult {
   if (Array.isArray(problem)) return makeResult(operation, { data: null, errors: problem });
   return makeErrorResult(
@@ -133,21 +150,21 @@ function resultOfFailure(operation: Operation, problem: unknown): OperationResul
   );
 }
 
-/** In seconds, undefined for what would be refused again and again. */
-function untilItPasses({ error }: OperationResult): number | undefined {
+/** The delay before the next attempt, in seconds; undefined for an error that would come back at every attempt. */
+function retryDelayFor({ error }: OperationResult): number | undefined {
   const { graphQLErrors = [], networkError } = error ?? {};
-  if (networkError) return pause;
-  const all = graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
-    passing.has(String(code)) ? Math.max(Number(retryAfter) || 0, pause) : undefined,
+  if (networkError) return retryDelay;
+  const delays = graphQLErrors.map(({ extensions: { code, retryAfter } }) =>
+    transientCodes.has(String(code)) ? Math.max(Number(retryAfter) || 0, retryDelay) : undefined,
   );
-  return all.includes(undefined) ? undefined : Math.max(...all.map((wait) => wait ?? 0));
+  return delays.includes(undefined) ? undefined : Math.max(...delays.map((delay) => delay ?? 0));
 }
 
-/** The text of the subscription to what a query asks for. */
+/** The text of a query as a subscription. */
 export function subscriptionOf({ query }: Pick<Operation, 'query'>): string {
   const definitions = query.definitions.map((definition) =>
     definition.kind === 'OperationDefinition' ? { ...definition, operation: 'subscription' } : definition,
   );
-  // Only the word at its beginning is another.
+  // Only the keyword at the beginning differs, so the type holds.
   return stringifyDocument({ ...query, definitions } as typeof query);
 }

@@ -1,19 +1,19 @@
 /**
- * Reads what is used once and not shown: past the cache, which would keep all of it, and over HTTP, without being told of
- * changes.
+ * Queries whose results are used once and not shown, such as those of an export. They bypass the cache, which would hold on to
+ * all of the results, and go over HTTP, without live updates.
  */
 
 import { type Exchange, fetchExchange, type Operation } from '@urql/core';
 import { filter, merge, never, pipe, share } from 'wonka';
 
-/** The context of an operation whose result nobody keeps. */
+/** The context of such a query. */
 export const once = { once: true, requestPolicy: 'network-only' } as const;
 
 const isOnce = ({ context }: Operation): boolean => context.once === true;
 
-/** Stands before the cache. */
+/** An exchange to stand before the cache: it sends such queries itself, and forwards all others. */
 export const onceExchange: Exchange = (input) => {
-  // Whatever it gets is for it: nothing is left over to be handed on.
+  // It gets only queries, which it sends, so it has nothing to forward.
   const fetched = fetchExchange({ ...input, forward: () => never });
   return (operations$) => {
     const shared$ = pipe(operations$, share);

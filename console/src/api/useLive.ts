@@ -1,4 +1,4 @@
-/** What a view shows: the result of a query, now and after every change. */
+/** A hook for live queries: it gives the current result, and another one after every change. */
 
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { type AnyVariables, type CombinedError, createRequest } from '@urql/core';
@@ -7,15 +7,15 @@ import { useRef } from 'preact/hooks';
 import { live } from './live.ts';
 
 export interface LiveResult<Data> {
-  /** What was read last: for these variables, or while that is on its way for those before. */
+  /** The latest data for these variables; while they are pending, the data of the previous variables. */
   readonly data: Data | undefined;
-  /** What is wrong now, with these variables. */
+  /** The error of the latest result for these variables. */
   readonly error: CombinedError | undefined;
-  /** Whether `data` is not, or not yet, for these variables. */
+  /** Whether the result for these variables has not arrived yet. */
   readonly isPending: boolean;
 }
 
-/** @param document a query with one field at the top. */
+/** @param document a query with one top-level field. */
 export function useLive<Data, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
@@ -23,10 +23,10 @@ export function useLive<Data, Variables extends AnyVariables>(
   const [{ data, error, fetching, operation }] = useQuery({ query: document, variables, context: live });
   const { key } = createRequest(document, variables);
   const last = useRef<{ readonly key: number; readonly data: Data }>(undefined);
-  // When the variables change, the result is that of those before for one moment more.
+  // For one render after a change of the variables, `useQuery` still returns the result of the previous ones.
   const isPending = fetching || operation?.key !== key;
   if (isPending) return { data: last.current?.data, error: undefined, isPending };
   if (data != null) last.current = { key, data };
-  // What was read before an error stays: it is how things were.
+  // Data that was read before an error stays.
   return { data: last.current?.key === key ? last.current.data : undefined, error, isPending };
 }

@@ -1,4 +1,4 @@
-/** What the history shows, as it stands in the address: so that going back, loading again and links work. */
+/** What the history shows: a range of days, filters and a page. All of it is in the address, so that back, reload and links work. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { databaseIdOf } from '../parts/address.ts';
@@ -12,20 +12,20 @@ export const results = ['yes', 'no', 'unknown'] as const;
 
 export interface HistoryAddress {
   readonly range: Range;
-  /** Chosen by hand; without it the range chooses. */
+  /** Chosen by the user; otherwise it depends on the length of the range. */
   readonly by?: Period | undefined;
   readonly figure: FigureName;
   readonly trainer?: number | undefined;
   readonly program?: number | 'none' | undefined;
   readonly passed?: (typeof results)[number] | undefined;
-  /** Cursors of the list: what is behind the one, or before the other. */
+  /** Cursors of the list of sessions: the page follows `after`, or precedes `before`. */
   readonly after?: string | undefined;
   readonly before?: string | undefined;
 }
 
 export const defaults: HistoryAddress = { range: 90, figure: 'points' };
 
-/** What an address says; what cannot be meant is left out of it. */
+/** Reads the parameters of an address. Values that cannot be right are left out. */
 export function readAddress(query: Readonly<Record<string, string>>): HistoryAddress {
   const period = query.by?.toUpperCase();
   const after = readCursor(query.after);
@@ -55,7 +55,7 @@ const readCursor = (text: string | undefined): string | undefined =>
 const oneOf = <Value extends string>(values: readonly Value[], text: string | undefined): Value | undefined =>
   values.find((value) => value === text);
 
-/** Where the history shows this. */
+/** The address at which the history shows this. */
 export function hrefOf({
   range,
   by,
@@ -66,7 +66,7 @@ export function hrefOf({
   after,
   before,
 }: HistoryAddress): string {
-  const said = {
+  const parameters = {
     ...(typeof range === 'object' ? range : { last: range === defaults.range ? undefined : range }),
     by: by?.toLowerCase(),
     figure: figure === defaults.figure ? undefined : figure,
@@ -77,12 +77,14 @@ export function hrefOf({
     before,
   };
   const query = new URLSearchParams(
-    Object.entries(said).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+    Object.entries(parameters).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]],
+    ),
   );
   return query.size === 0 ? '/console/history' : `/console/history?${query}`;
 }
 
-/** The same with some of it changed. The list begins anew, since its cursors belong to what was shown before. */
+/** The address with these changes. It leads to the first page of the list, since a cursor is valid for one list only. */
 export const change = (address: HistoryAddress, changes: Partial<HistoryAddress>): HistoryAddress => ({
   ...address,
   after: undefined,
@@ -90,7 +92,7 @@ export const change = (address: HistoryAddress, changes: Partial<HistoryAddress>
   ...changes,
 });
 
-/** The condition for sessions between these days, by the clocks of the browser, and as the filters say. */
+/** The condition for sessions on these days, in the time zone of the browser, that the filters let through. */
 export function filterOf(
   { from, to }: Between,
   { trainer, program, passed }: Pick<HistoryAddress, 'trainer' | 'program' | 'passed'>,

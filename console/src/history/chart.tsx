@@ -1,6 +1,6 @@
 /**
- * Sessions over time, for the eye: what it shows stands in a table as well, for keyboards and screen readers. Its colours are
- * those of the legend, which the style sheet gives.
+ * The chart of sessions over time. A table beside it has the same numbers for keyboards and screen readers. The chart takes its
+ * colours from the elements of the legend, so that they are in the style sheet alone.
  */
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -15,23 +15,23 @@ import { periodName } from './periodName.ts';
 import type { Group } from './queries.ts';
 
 interface ChartProps {
-  /** One for each period, without gaps. */
+  /** One for each period, in order of time. */
   groups: readonly Group[];
   by: Period;
   figure: FigureName;
-  /** Somebody has dragged from the one period to the other. */
+  /** Called when the user has dragged from the one period to the other. */
   onSelect(from: Day, to: Day): void;
 }
 
 export function Chart({ groups, by, figure, onSelect }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<HTMLDivElement>(null);
   const legend = useRef<HTMLDivElement>(null);
   const [pointed, setPointed] = useState<number>();
   const select = useRef(onSelect);
   select.current = onSelect;
 
   useLayoutEffect(() => {
-    const element = place.current;
+    const element = plot.current;
     if (!element || groups.length === 0) return;
     const chart = draw(element, {
       groups,
@@ -41,7 +41,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
       onPoint: setPointed,
       onSelect: (from, to) => select.current(from, to),
     });
-    const stop = keepUp(chart, element);
+    const stop = followPage(chart, element);
     return () => {
       stop();
       chart.destroy();
@@ -59,7 +59,7 @@ export function Chart({ groups, by, figure, onSelect }: ChartProps) {
         by={by}
       />
       <div
-        ref={place}
+        ref={plot}
         class="plot"
         role="img"
         aria-label={`A chart of the sessions, by whether they were passed, and ${label.toLowerCase()}. The table below has its numbers.`}
@@ -104,23 +104,23 @@ function draw(element: HTMLElement, { groups, by, figure, colours, onPoint, onSe
   return new uPlot(options, data, element);
 }
 
-/** Has a chart follow the width of what it is in, and the colours of day and night. */
-function keepUp(chart: uPlot, element: HTMLElement): () => void {
+/** Resizes the chart with its element, and redraws it when the colour scheme changes. @returns a function that stops it. */
+function followPage(chart: uPlot, element: HTMLElement): () => void {
   const observer = new ResizeObserver(() => {
     const width = element.clientWidth;
     if (width > 0 && width !== chart.width) chart.setSize({ width, height: chartHeight });
   });
   observer.observe(element);
-  const night = matchMedia('(prefers-color-scheme: dark)');
+  const darkScheme = matchMedia('(prefers-color-scheme: dark)');
   const redraw = () => chart.redraw();
-  night.addEventListener('change', redraw);
+  darkScheme.addEventListener('change', redraw);
   return () => {
     observer.disconnect();
-    night.removeEventListener('change', redraw);
+    darkScheme.removeEventListener('change', redraw);
   };
 }
 
-/** Canvases know no variables: the colours are asked of elements that have them. */
+/** A canvas cannot use CSS variables, so the colours are read from elements of the legend. */
 function coloursOf(legend: HTMLElement | null): Colours {
   const colour = (name: string) => () => {
     const element = legend?.querySelector(`.${name}`);
@@ -140,7 +140,7 @@ function coloursOf(legend: HTMLElement | null): Colours {
 interface LegendProps {
   of: { current: HTMLDivElement | null };
   figure: FigureName;
-  /** What somebody points at. */
+  /** The period under the pointer. */
   group: Group | undefined;
   by: Period;
 }

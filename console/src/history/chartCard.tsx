@@ -1,4 +1,4 @@
-/** The chart with what it can be told, and its numbers. */
+/** The chart with its controls, its table and its export. */
 
 import { useMemo } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -13,14 +13,14 @@ import { isPossible } from './range.ts';
 import type { Stats } from './stats.ts';
 
 interface ChartCardProps {
-  /** Without groups as long as they are not known. */
+  /** Without groups until they have arrived. */
   stats: Pick<Stats, 'groups' | 'by'>;
   address: HistoryAddress;
   /** How many days are shown. */
   length: number;
-  /** Without its ending. */
+  /** Without the extension. */
   fileName: string;
-  /** Whether the statistics are not, or not yet, those of the address. */
+  /** Whether the statistics of the address have not arrived yet. */
   isPending: boolean;
 }
 
@@ -28,7 +28,7 @@ const periodNames = { DAY: 'Day', WEEK: 'Week', MONTH: 'Month' } as const;
 
 export function ChartCard({ stats: { groups, by }, address, length, fileName, isPending }: ChartCardProps) {
   const { route } = useLocation();
-  // Sessions whose time is infinite have no place in the chart.
+  // Sessions with an infinite time belong to no period, and are not in the chart.
   const dated = useMemo(() => groups.filter(({ period }) => period), [groups]);
   return (
     <section class="card history-card" aria-labelledby="over-time">

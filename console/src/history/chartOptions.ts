@@ -1,10 +1,10 @@
-/** How the chart is drawn. Its places are the numbers of the periods, not times: each period is as wide as any other. */
+/** The options of the chart. Its x values are the indexes of the periods and not times, so that all periods are equally wide. */
 
 import uPlot from 'uplot';
 import type { Day, Period } from './calendar.ts';
 import { type Figure, number } from './figures.ts';
 import { dotted, hatched } from './fills.ts';
-import { markName } from './periodName.ts';
+import { axisLabel } from './periodName.ts';
 
 type Colour = () => string;
 export type Colours = Readonly<
@@ -15,12 +15,13 @@ interface ChartParts {
   dates: readonly Day[];
   by: Period;
   figure: Figure;
-  /** Whether anything was measured of it. */
+  /** Whether any period has a value of the figure. */
   hasFigures: boolean;
   width: number;
   colours: Colours;
-  /** Somebody points at a period, or at none any more. */
+  /** Called when the pointer is over another period, or over none. */
   onPoint(index: number | undefined): void;
+  /** Called when the user has dragged over the periods from the first to the last of these indexes. */
   onSelect(first: number, last: number): void;
 }
 
@@ -29,8 +30,8 @@ export const chartHeight = 280;
 
 const font = '12px system-ui, sans-serif';
 
-/** So far apart, in pixels, that the marks of periods can be read. */
-const spaceOfMark = 64;
+/** In pixels: the least distance between two labels of the x axis. */
+const minLabelDistance = 64;
 
 export function chartOptions({
   dates,
@@ -49,8 +50,8 @@ export function chartOptions({
     legend: { show: false },
     scales: {
       x: { time: false, range: () => [-0.5, dates.length - 0.5] },
-      sessions: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] },
-      figure: { range: (_, __, most) => [0, Math.max(most, figure.reaches ?? 0) * 1.05 || 1] },
+      sessions: { range: (_, __, max) => [0, Math.max(max, 1) * 1.05] },
+      figure: { range: (_, __, max) => [0, Math.max(max, figure.minTop ?? 0) * 1.05 || 1] },
     },
     series: seriesOf(dates.length, width, colours),
     axes: [
@@ -77,10 +78,10 @@ export function chartOptions({
   };
 }
 
-/** In pixels: a period that is narrower has a bar that no pattern can be seen in. */
-const leastForPatterns = 14;
+/** In pixels: the bar of a narrower period has no room for a pattern. */
+const minWidthOfPattern = 14;
 
-/** Of the bars each is drawn over the one before: all sessions, those that are known, those that were passed. */
+/** Each bar is drawn over the previous one: all sessions, those with a known result, those that were passed. */
 function seriesOf(
   count: number,
   width: number,
@@ -90,9 +91,9 @@ function seriesOf(
   const ofSessions = { scale: 'sessions', width: 0, points: { show: false }, ...(bars && { paths: bars }) };
   const filled = (pattern: typeof hatched, colour: Colour) => ({
     ...ofSessions,
-    fill: (chart: uPlot) => (chart.width / count < leastForPatterns ? colour() : pattern(colour(), card())),
+    fill: (chart: uPlot) => (chart.width / count < minWidthOfPattern ? colour() : pattern(colour(), card())),
   });
-  const size = width / count < 14 ? 4 : 7;
+  const size = width / count < minWidthOfPattern ? 4 : 7;
   return [
     {},
     filled(dotted, unknown),
@@ -115,23 +116,28 @@ function periodAxis(dates: readonly Day[], by: Period, { text, line }: Colours):
     grid: { show: false },
     ticks: { stroke: line, size: 5 },
     splits: ({ bbox }) => {
-      return placesOfMarks(dates, by, Math.max(Math.floor(bbox.width / uPlot.pxRatio / spaceOfMark), 1));
+      return indexesOfLabels(
+        dates,
+        by,
+        Math.max(Math.floor(bbox.width / uPlot.pxRatio / minLabelDistance), 1),
+      );
     },
     values: (_, splits) =>
       splits.map((index, place) => {
-        const [date, before] = [dates[index], dates[splits[place - 1] ?? -1]];
-        return date === undefined ? '' : markName(date, by, before);
+        const [date, previous] = [dates[index], dates[splits[place - 1] ?? -1]];
+        return date === undefined ? '' : axisLabel(date, by, previous);
       }),
   };
 }
 
-/** Which periods have a mark: every so many of them, and of months those that divide a year, or whole years. */
-function placesOfMarks(dates: readonly Day[], by: Period, room: number): number[] {
-  const least = Math.ceil(dates.length / room);
-  const every = by === 'MONTH' ? ([1, 2, 3, 6, 12, 24, 60].find((months) => months >= least) ?? 120) : least;
+/** The indexes of the periods with a label: at equal distances, which for months divide a year or are whole years. */
+function indexesOfLabels(dates: readonly Day[], by: Period, maxLabels: number): number[] {
+  const minStep = Math.ceil(dates.length / maxLabels);
+  const step =
+    by === 'MONTH' ? ([1, 2, 3, 6, 12, 24, 60].find((months) => months >= minStep) ?? 120) : minStep;
   return dates.flatMap((date, index) => {
     const [year = 0, month = 0] = date.split('-').map(Number);
-    return (by === 'MONTH' ? year * 12 + month - 1 : index) % every === 0 ? index : [];
+    return (by === 'MONTH' ? year * 12 + month - 1 : index) % step === 0 ? index : [];
   });
 }
 
@@ -140,7 +146,7 @@ function countAxis({ text, line }: Colours): uPlot.Axis {
     scale: 'sessions',
     stroke: text,
     font,
-    size: (_, values) => widthOf(values),
+    size: (_, values) => axisWidth(values),
     incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000],
     values: (_, splits) => splits.map(number),
     grid: { stroke: line, width: 1 },
@@ -154,7 +160,7 @@ function figureAxis({ format, steps }: Figure, { figure }: Colours): uPlot.Axis 
     side: 1,
     stroke: figure,
     font,
-    size: (_, values) => widthOf(values),
+    size: (_, values) => axisWidth(values),
     ...(steps && { incrs: steps }),
     values: (_, splits) => splits.map(format),
     grid: { show: false },
@@ -162,6 +168,6 @@ function figureAxis({ format, steps }: Figure, { figure }: Colours): uPlot.Axis 
   };
 }
 
-/** Room for the longest of these, in pixels. There are none before the first drawing. */
-const widthOf = (values: readonly string[] | null): number =>
+/** The width of an axis with these labels, in pixels. There are none before the first drawing. */
+const axisWidth = (values: readonly string[] | null): number =>
   Math.max(28, ...(values ?? []).map((value) => value.length * 7 + 12));

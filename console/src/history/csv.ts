@@ -1,14 +1,14 @@
-/** Comma-separated values, as RFC 4180 has them. */
+/** Comma-separated values (RFC 4180). */
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** What a file begins with, so that spreadsheets read it as UTF-8. */
+/** The first character of a file, by which spreadsheets recognise UTF-8. */
 export const byteOrderMark = '\uFEFF';
 
-/** A line, with what ends it. */
+/** A line, with its line break. */
 export const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
 
-/** Text that a spreadsheet would take for a formula, and run. */
+/** The beginning of a text that a spreadsheet would run as a formula. */
 const formula = /^[=+\-@\t\r]/;
 
 function csvCell(cell: Cell): string {

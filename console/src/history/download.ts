@@ -1,4 +1,4 @@
-/** Gives a file to whoever looks: made here, and sent nowhere. */
+/** Saves a file with the browser's download. It is made in the page and not sent anywhere. */
 
 export function download(name: string, parts: readonly string[]): void {
   const url = URL.createObjectURL(new Blob([...parts], { type: 'text/csv;charset=utf-8' }));
@@ -6,6 +6,6 @@ export function download(name: string, parts: readonly string[]): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has begun to read it by then.
+  // By then the browser has begun to read it.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -1,4 +1,4 @@
-/** What is shown, as comma-separated values. The columns are named like the fields of the schema, and sums as those would be. */
+/** The exports as comma-separated values. Columns have the names of the schema's fields; a sum has the name of what it adds up. */
 
 import { averageGradeOf, passedCountOf, pointsOf, sumOf, unknownCountOf } from '../parts/sums.ts';
 import { byteOrderMark, type Cell, csvLine } from './csv.ts';

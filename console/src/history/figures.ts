@@ -1,4 +1,4 @@
-/** The figures that the chart can show beside the sessions, one at a time, and how numbers are written. */
+/** The figures of which the chart shows one beside the sessions, and the formats of numbers. */
 
 import { duration } from '../parts/time.tsx';
 import type { FigureName } from './address.ts';
@@ -8,10 +8,10 @@ export interface Figure {
   readonly label: string;
   of(group: Group): number | null | undefined;
   format(value: number): string;
-  /** How far the marks of its axis may be apart, where that is not a power of ten. */
+  /** The possible distances between two labels of its axis, if they are not powers of ten and their multiples. */
   readonly steps?: number[];
-  /** What its axis always reaches, at least. */
-  readonly reaches?: number;
+  /** The value up to which its axis goes at least. */
+  readonly minTop?: number;
 }
 
 const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
@@ -20,14 +20,14 @@ const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFrac
 export const number = (value: number): string => decimal.format(value);
 export const share = (part: number, whole: number): string => percent.format(part / whole);
 export const asPercent = (value: number): string => percent.format(value / 100);
-/** Metres, or kilometres where there are many. */
+/** Writes metres, as kilometres from 10,000 metres. */
 export const asDistance = (value: number): string =>
   value < 10_000 ? `${number(value)}\u00a0m` : `${number(value / 1_000)}\u00a0km`;
 
-/** What stands where nothing was measured. */
+/** The text in place of a value that was not measured. */
 export const nothing = '–';
 
-/** A number as it is written, that there is none, or that it is not known yet. */
+/** Writes a value: `–` if it was not measured (null), `…` while it is not loaded (undefined). */
 export function orNothing(value: number | null | undefined, format: (value: number) => string): string {
   if (value === undefined) return '…';
   return value === null ? nothing : format(value);
@@ -39,7 +39,7 @@ export const figures: Readonly<Record<FigureName, Figure>> = {
     label: 'Average grade',
     of: ({ averageGradePercent }) => averageGradePercent,
     format: asPercent,
-    reaches: 100,
+    minTop: 100,
   },
   reps: { label: 'Repetitions', of: ({ totalRepsMeasured }) => totalRepsMeasured, format: number },
   duration: {

@@ -1,10 +1,10 @@
-/** What bars are filled with, so that their parts can be told apart without colours: solid, hatched, dotted. */
+/** Patterns of the chart's bars, so that the parts can be told apart without colours. */
 
 import uPlot from 'uplot';
 
 type Fill = string | CanvasPattern;
 
-/** How wide a tile of a pattern is, in pixels of the page. */
+/** In CSS pixels: the width and height of a pattern's tile. */
 const sizeOfTile = 6;
 
 export function hatched(colour: string, ground: string): Fill {
@@ -25,7 +25,7 @@ export function dotted(colour: string, ground: string): Fill {
   });
 }
 
-/** The colour alone where the browser has no patterns. */
+/** The pattern, or the plain colour if the browser cannot draw one. */
 function patternOf(colour: string, ground: string, draw: (context: CanvasRenderingContext2D) => void): Fill {
   const tile = document.createElement('canvas');
   tile.width = tile.height = Math.round(sizeOfTile * uPlot.pxRatio);

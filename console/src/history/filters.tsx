@@ -1,9 +1,10 @@
-/** Which sessions are shown. Whatever is chosen becomes the address. */
+/** The range and the filters of the history. Every choice becomes a part of the address. */
 
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import type { HistoryProgramsQuery, HistoryTrainersQuery } from '../../generated/graphql.ts';
 import { databaseIdOf } from '../parts/address.ts';
+import { FilterSelect } from '../parts/filterSelect.tsx';
 import { change, type HistoryAddress, hrefOf, results } from './address.ts';
 import { parseDay } from './calendar.ts';
 import { number } from './figures.ts';
@@ -27,7 +28,7 @@ export function Filters({ address, days, programs, trainers }: FiltersProps) {
         <Presets address={address} />
         <Dates address={address} days={days} />
       </div>
-      <Choice
+      <FilterSelect
         label="Trainer"
         chosen={address.trainer}
         options={(trainers?.dttSessionStats?.groups ?? []).flatMap(({ trainerId, trainer, sessionCount }) =>
@@ -35,27 +36,27 @@ export function Filters({ address, days, programs, trainers }: FiltersProps) {
             ? []
             : [[trainerId, `${trainerName(trainer, trainerId)} (${number(sessionCount)})`]],
         )}
-        unknown={(id) => `Trainer #${id}`}
+        nameUnlisted={(id) => `Trainer #${id}`}
         onChoose={(trainer) => show({ trainer: databaseIdOf(trainer) })}
       />
-      <Choice
+      <FilterSelect
         label="Program"
         chosen={address.program}
         options={(programs?.dttSessionStats?.groups ?? []).map(({ templateId, template, sessionCount }) => [
           templateId ?? 'none',
           `${programName(template, templateId)} (${number(sessionCount)})`,
         ])}
-        unknown={(id) => (id === 'none' ? 'No program' : `Program #${id}`)}
+        nameUnlisted={(id) => (id === 'none' ? 'No program' : `Program #${id}`)}
         onChoose={(program) => show({ program: program === 'none' ? 'none' : databaseIdOf(program) })}
       />
-      <Choice
+      <FilterSelect
         label="Result"
         chosen={address.passed}
         options={results.map((result) => [
           result,
           resultName(result === 'unknown' ? undefined : result === 'yes'),
         ])}
-        unknown={(result) => result}
+        nameUnlisted={(result) => result}
         onChoose={(chosen) => show({ passed: results.find((result) => result === chosen) })}
       />
     </div>
@@ -82,9 +83,10 @@ function Presets({ address }: { address: HistoryAddress }) {
 
 function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
   const { route } = useLocation();
-  // While a date is typed it becomes several: one step back leads to what was shown before it was begun.
-  const isBegun = useRef(false);
-  // What cannot be shown stays as it was typed, until it can.
+  // Typing a date passes through several valid dates. Only the first is a new entry of the browser's history, so that one step
+  // back leads to what was shown before.
+  const hasEntry = useRef(false);
+  // Dates that cannot be shown stay as they were typed until they can be.
   const [typed, setTyped] = useState<Between>();
   useEffect(() => setTyped(undefined), [days.from, days.to]);
   const problem = useId();
@@ -99,7 +101,7 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
         aria-invalid={typed !== undefined}
         aria-describedby={typed && problem}
         onFocus={() => {
-          isBegun.current = false;
+          hasEntry.current = false;
         }}
         onChange={({ currentTarget: { value } }) => {
           const day = parseDay(value);
@@ -109,8 +111,8 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
           setTyped(isBackwards ? range : undefined);
           if (isBackwards) return;
           const isOpen = range.from === undefined && range.to === undefined;
-          route(hrefOf(change(address, { range: isOpen ? 'all' : range })), isBegun.current);
-          isBegun.current = true;
+          route(hrefOf(change(address, { range: isOpen ? 'all' : range })), hasEntry.current);
+          hasEntry.current = true;
         }}
       />
     </label>
@@ -123,41 +125,5 @@ function Dates({ address, days }: Pick<FiltersProps, 'address' | 'days'>) {
         {typed && 'From is after To.'}
       </p>
     </fieldset>
-  );
-}
-
-interface ChoiceProps<Value extends string | number> {
-  label: string;
-  chosen: Value | undefined;
-  options: readonly (readonly [value: Value, name: string])[];
-  /** What is chosen, where the options do not have it. */
-  unknown(chosen: Value): string;
-  onChoose(value: string | undefined): void;
-}
-
-function Choice<Value extends string | number>({
-  label,
-  chosen,
-  options,
-  unknown,
-  onChoose,
-}: ChoiceProps<Value>) {
-  const isKnown = chosen === undefined || options.some(([value]) => value === chosen);
-  return (
-    <label>
-      {label}{' '}
-      <select
-        value={chosen ?? ''}
-        onChange={({ currentTarget: { value } }) => onChoose(value === '' ? undefined : value)}
-      >
-        <option value="">All</option>
-        {!isKnown && <option value={chosen}>{unknown(chosen)}</option>}
-        {options.map(([value, name]) => (
-          <option key={value} value={value}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

@@ -1,4 +1,4 @@
-/** The numbers of the chart as a table. Its periods lead closer, as dragging over the chart does. */
+/** The numbers of the chart as a table. Each period links to the history of its days, as dragging over the chart does. */
 
 import { useState } from 'preact/hooks';
 import { unknownCountOf } from '../parts/sums.ts';
@@ -21,7 +21,7 @@ export function GroupsTable(props: GroupsTableProps) {
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>The numbers of the chart as a table</summary>
-      {/* Hundreds of rows take their time, also where nobody sees them. */}
+      {/* Hundreds of rows take long to render, so this waits until the table is opened. */}
       {isOpen && <Table {...props} />}
     </details>
   );

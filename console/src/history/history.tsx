@@ -1,4 +1,4 @@
-/** Sessions over time, and the sessions themselves. */
+/** The view of the history: statistics of the sessions over time, and the list of sessions. */
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -18,7 +18,7 @@ import {
 } from './queries.ts';
 import { choosePeriod, daysOf, lengthOf } from './range.ts';
 import { pageVariables } from './sessionList.tsx';
-import { Shown } from './shown.tsx';
+import { SessionsShown } from './sessionsShown.tsx';
 import { statsVariables } from './stats.ts';
 import './history.css';
 
@@ -26,7 +26,7 @@ export function History() {
   const { path, query } = useLocation();
   const today = useToday();
   const address = useMemo(() => readAddress(query), [query]);
-  // Gone already, it is drawn once more with the address of what comes after it.
+  // On the way to another view, this one is rendered once more, with the address of the other.
   useEffect(() => {
     if (path === '/console/history') remember(address);
   }, [path, address]);
@@ -34,7 +34,7 @@ export function History() {
   const trainers = useLive(historyTrainers, {});
   const extent = programs.data?.dttSessionStats?.total;
   const days = daysOf(address.range, today);
-  // How long a range is that is open is known when it is known from when to when there are sessions.
+  // The length of an open range is known once the times of the first and the last session are.
   const length = lengthOf(days, extent ?? {}) ?? (programs.isPending ? undefined : 1);
   const where = filterOf(days, address);
   const by = length === undefined ? undefined : choosePeriod(length, address.by);
@@ -64,7 +64,7 @@ export function History() {
           {length === undefined || by === undefined ? (
             <p class="hint history-wait">Loading…</p>
           ) : (
-            <Shown
+            <SessionsShown
               address={address}
               days={days}
               length={length}
@@ -86,11 +86,11 @@ const NoSessionsYet = () => (
   </Empty>
 );
 
-/** The day that it is, also when it is another one later. */
+/** The current day, which changes at midnight. */
 function useToday(): Day {
   const [today, setToday] = useState(() => dayOf(new Date()) ?? '');
   useEffect(() => {
-    const timer = setInterval(() => setToday((before) => dayOf(new Date()) ?? before), 10_000);
+    const timer = setInterval(() => setToday((current) => dayOf(new Date()) ?? current), 10_000);
     return () => clearInterval(timer);
   }, []);
   return today;

@@ -1,4 +1,4 @@
-/** How the history was shown last, so that one comes back to it from a session. */
+/** The address of the history that was shown last, to which a session links back. */
 
 import { defaults, type HistoryAddress, hrefOf } from './address.ts';
 

@@ -1,4 +1,4 @@
-/** What things are called that may have no name, or be no longer the viewer's. */
+/** Names of trainers, programs and results, also of records that have no name or that the viewer cannot see any more. */
 
 export const trainerName = (
   trainer: { readonly serialNumber?: string | null } | null | undefined,

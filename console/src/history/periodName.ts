@@ -1,12 +1,12 @@
-/** Periods as people say them. Their dates are days of the calendar, which no time zone moves: so they are written in UTC. */
+/** Periods as text. Their dates are calendar days, which no time zone may shift, so they are handled and written in UTC. */
 
 import { language } from '../parts/language.ts';
 import { addDays, type Day, type Period } from './calendar.ts';
 
-/** A format that is made when it is first needed, for which a slow telephone takes its time. */
+/** Creates a format when it is first needed: creating one takes noticeable time on a slow phone. */
 function lazily(options: Intl.DateTimeFormatOptions) {
-  let made: Intl.DateTimeFormat | undefined;
-  return () => (made ??= new Intl.DateTimeFormat(language, options));
+  let created: Intl.DateTimeFormat | undefined;
+  return () => (created ??= new Intl.DateTimeFormat(language, options));
 }
 
 const format = (options: Intl.DateTimeFormatOptions) => lazily({ ...options, timeZone: 'UTC' });
@@ -31,21 +31,21 @@ export function periodName(date: Day, period: Period): string {
     : day().formatRange(timeOf(date), timeOf(addDays(date, 6)));
 }
 
-/** As it stands below the chart, with the year where it is another than that of the mark before. */
-export function markName(date: Day, period: Period, before: Day | undefined): string {
+/** The label of a period on the x axis. The year is added if it differs from that of the previous label. */
+export function axisLabel(date: Day, period: Period, previous: Day | undefined): string {
   const name = (period === 'MONTH' ? monthOfYear : dayOfYear)().format(timeOf(date));
-  return before?.slice(0, 4) === date.slice(0, 4) ? name : `${name}\n${year().format(timeOf(date))}`;
+  return previous?.slice(0, 4) === date.slice(0, 4) ? name : `${name}\n${year().format(timeOf(date))}`;
 }
 
 const dayAndHour = lazily({ dateStyle: 'medium', timeStyle: 'short' });
 
-/** An instant by the clocks of the browser; what is none as it is. */
+/** An instant in the time zone of the browser. A text that is no instant is returned as it is. */
 export function timeName(instant: string): string {
   const time = new Date(instant);
   return Number.isNaN(time.getTime()) ? instant : dayAndHour().format(time);
 }
 
-/** The days between which something is shown. */
+/** A range of days, of which either end may be open. */
 export function rangeName(from: Day | undefined, to: Day | undefined): string {
   if (from !== undefined && to !== undefined) return day().formatRange(timeOf(from), timeOf(to));
   if (from !== undefined) return `Since ${dayName(from)}`;

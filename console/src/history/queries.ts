@@ -1,4 +1,4 @@
-/** What the history asks. */
+/** The queries of the history. */
 
 import type {
   HistoryCountsQuery,
@@ -7,7 +7,7 @@ import type {
 } from '../../generated/graphql.ts';
 import { graphql } from '../api/graphql.ts';
 
-/** How many sessions there are in each period. */
+/** Counts the sessions of each period. */
 export const historyCounts = graphql(`
   query HistoryCounts($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
     dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill, maxGroups: 1000) {
@@ -31,7 +31,7 @@ export const historyCounts = graphql(`
   }
 `);
 
-/** What was measured in each period. Of very many sessions it takes longer than how many they are, so it is asked by itself. */
+/** The measured figures of each period. With very many sessions they take longer than the counts, so they are a query of their own. */
 export const historyFigures = graphql(`
   query HistoryFigures($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean) {
     dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill, maxGroups: 1000) {
@@ -56,7 +56,7 @@ export const historyFigures = graphql(`
   }
 `);
 
-/** A page of the sessions. */
+/** A page of the list of sessions. */
 export const historySessions = graphql(`
   query HistorySessions($where: DttSessionFilter, $first: Int, $after: String, $last: Int, $before: String) {
     dttSessions(where: $where, first: $first, after: $after, last: $last, before: $before) {
@@ -97,7 +97,7 @@ export const historySessions = graphql(`
   }
 `);
 
-/** Which programs there are sessions of, and from when to when. */
+/** The programs that sessions used, and the times of the first and the last session. */
 export const historyPrograms = graphql(`
   query HistoryPrograms {
     dttSessionStats(by: [TEMPLATE], maxGroups: 1000) {
@@ -118,7 +118,7 @@ export const historyPrograms = graphql(`
   }
 `);
 
-/** Which trainers there are sessions of. */
+/** The trainers of the sessions. */
 export const historyTrainers = graphql(`
   query HistoryTrainers {
     dttSessionStats(by: [TRAINER], maxGroups: 1000) {
@@ -134,12 +134,12 @@ export const historyTrainers = graphql(`
   }
 `);
 
-export type CountsOf = NonNullable<HistoryCountsQuery['dttSessionStats']>;
-export type FiguresOf = NonNullable<HistoryFiguresQuery['dttSessionStats']>;
+export type StatsCounts = NonNullable<HistoryCountsQuery['dttSessionStats']>;
+export type StatsFigures = NonNullable<HistoryFiguresQuery['dttSessionStats']>;
 
-/** Of what was measured nothing is known at first. */
-export type Total = CountsOf['total'] & Partial<FiguresOf['total']>;
-export type Group = CountsOf['groups'][number] & Partial<FiguresOf['groups'][number]>;
+/** The measured figures are missing until their query has its result. */
+export type Total = StatsCounts['total'] & Partial<StatsFigures['total']>;
+export type Group = StatsCounts['groups'][number] & Partial<StatsFigures['groups'][number]>;
 
 export type SessionPage = NonNullable<HistorySessionsQuery['dttSessions']>;
 export type Session = SessionPage['nodes'][number];

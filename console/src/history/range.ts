@@ -1,8 +1,8 @@
-/** From which day to which, and in which periods. */
+/** The range of days that the history shows, and the length of the periods that it is divided into. */
 
 import { addDays, countDays, type Day, dayOf, type Period } from './calendar.ts';
 
-/** So many days until today, all there is, or between two days, of which one may be open. */
+/** The number of days until today, everything, or the days between two, of which one may be open. */
 export type Range = Preset | Between;
 export type Preset = (typeof presets)[number];
 
@@ -13,19 +13,19 @@ export interface Between {
 
 export const presets = [30, 90, 365, 'all'] as const;
 
-/** The days between which sessions are shown, both counted. */
+/** The first and the last day of a range. */
 export function daysOf(range: Range, today: Day): Between {
   if (range === 'all') return { from: undefined, to: undefined };
   return typeof range === 'number' ? { from: addDays(today, 1 - range), to: today } : range;
 }
 
-/** When the first and the last of all sessions took place. */
+/** The times of the first and the last of all sessions. */
 export interface Extent {
   readonly firstSessionAt?: string | null;
   readonly lastSessionAt?: string | null;
 }
 
-/** How many days there are to show, where an open side ends with the first or the last session; none if that is not known. */
+/** The number of days in a range. An open end is that of the first or last session; undefined if that is unknown. */
 export function lengthOf(
   { from, to }: Between,
   { firstSessionAt, lastSessionAt }: Extent,
@@ -35,28 +35,28 @@ export function lengthOf(
   return first === beyond || last === beyond ? Number.POSITIVE_INFINITY : Math.max(countDays(first, last), 1);
 }
 
-/** What no calendar has, such as a time that is infinite. */
+/** Stands for the day of an infinite time. */
 const beyond = 'beyond';
 
 const dayAt = (time: string | null | undefined): Day | undefined =>
   time == null ? undefined : (dayOf(new Date(time)) ?? beyond);
 
-/** How many periods there are at most in a chart that has all of them. */
-const mostGroups = 366;
+/** The most periods of a chart that has a bar for each. */
+const maxGroups = 366;
 
-/** In days: a month more begins and ends outside. */
-const mostMonths = (mostGroups - 1) * 30;
+/** In days: ranges up to this have at most `maxGroups` months, one of which may begin before and end after the range. */
+const maxFilledDays = (maxGroups - 1) * 30;
 
-/** Whether the periods without sessions are shown as well: not where a clock was wrong, and there are centuries of them. */
-export const isFilled = (days: number): boolean => days <= mostMonths;
+/** Whether periods without sessions are shown too. They are not for a range of centuries, as a device with a wrong clock makes it. */
+export const isFilled = (days: number): boolean => days <= maxFilledDays;
 
-/** Whether so many days are few enough for a chart by these periods. A week or a month more begins and ends outside. */
+/** Whether a chart of this many days can be by these periods. A range may begin and end within a week, which makes one week more. */
 export function isPossible(period: Period, days: number): boolean {
   if (period === 'MONTH') return true;
-  return period === 'DAY' ? days <= mostGroups : days <= (mostGroups - 1) * 7;
+  return period === 'DAY' ? days <= maxGroups : days <= (maxGroups - 1) * 7;
 }
 
-/** By day, week or month, as was chosen by hand if that is possible, or else by how many days there are. */
+/** The period that the user has chosen, if it is possible; otherwise one that suits the number of days. */
 export function choosePeriod(days: number, chosen: Period | undefined): Period {
   if (chosen !== undefined && isPossible(chosen, days)) return chosen;
   if (days <= 45) return 'DAY';

@@ -1,4 +1,4 @@
-/** Segments with what was measured beside what was to be reached. */
+/** The segments of a session: measured values beside their targets. */
 
 import type { SessionQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
@@ -28,20 +28,20 @@ export function Segments({ segments }: { segments: readonly Segment[] }) {
         </thead>
         <tbody>
           {segments.map((segment, index) => (
-            <SegmentRow key={segment.id} segment={segment} place={index + 1} />
+            <SegmentRow key={segment.id} segment={segment} position={index + 1} />
           ))}
         </tbody>
       </table>
-      <MoreMeasured segments={segments} />
+      <OtherMeasurements segments={segments} />
     </>
   );
 }
 
-function SegmentRow({ segment, place }: { segment: Segment; place: number }) {
+function SegmentRow({ segment, position }: { segment: Segment; position: number }) {
   return (
     <tr>
       <th scope="row" class="free-text">
-        {number(place)}. {segment.rawType}
+        {number(position)}. {segment.rawType}
       </th>
       <td>
         <Passed passed={segment.passed} />
@@ -53,33 +53,33 @@ function SegmentRow({ segment, place }: { segment: Segment; place: number }) {
         {orNothing(segment.points, number)}
       </td>
       <td data-label="Duration">
-        <Against
+        <MeasuredBar
           measured={segment.durationMeasuredSeconds}
           target={segment.durationTargetSeconds}
           format={duration}
         />
       </td>
       <td data-label="Repetitions">
-        <Against measured={segment.repsMeasured} target={segment.repsTarget} format={number} />
+        <MeasuredBar measured={segment.repsMeasured} target={segment.repsTarget} format={number} />
       </td>
       <td data-label="Speed">
-        <Against measured={segment.speedMeasured} target={segment.speedTarget} format={number} />
+        <MeasuredBar measured={segment.speedMeasured} target={segment.speedTarget} format={number} />
       </td>
     </tr>
   );
 }
 
-interface AgainstProps {
+interface MeasuredBarProps {
   measured: number | null | undefined;
   target: number | null | undefined;
   format(value: number): string;
 }
 
-/** A bar of what was measured, with a line where the target is. */
-function Against({ measured, target, format }: AgainstProps) {
+/** The measured value as a bar, with a line at the target. */
+function MeasuredBar({ measured, target, format }: MeasuredBarProps) {
   if (measured == null && target == null) return <>{nothing}</>;
-  const whole = Math.max(measured ?? 0, target ?? 0) || 1;
-  const part = (value: number) => `${(Math.max(value, 0) / whole) * 100}%`;
+  const fullWidth = Math.max(measured ?? 0, target ?? 0) || 1;
+  const widthOf = (value: number) => `${(Math.max(value, 0) / fullWidth) * 100}%`;
   return (
     <div class="history-against">
       <span>
@@ -87,14 +87,14 @@ function Against({ measured, target, format }: AgainstProps) {
         {target == null ? <span class="hint"> without a target</span> : ` of ${format(target)}`}
       </span>
       <span class="bar" aria-hidden="true">
-        <span class="measured" style={{ width: part(measured ?? 0) }} />
-        {target != null && <span class="target" style={{ insetInlineStart: part(target) }} />}
+        <span class="measured" style={{ width: widthOf(measured ?? 0) }} />
+        {target != null && <span class="target" style={{ insetInlineStart: widthOf(target) }} />}
       </span>
     </div>
   );
 }
 
-const more: readonly (readonly [name: string, value: (segment: Segment) => string])[] = [
+const otherMeasurements: readonly (readonly [name: string, value: (segment: Segment) => string])[] = [
   ['Distance', ({ distanceTravelledMetres }) => orNothing(distanceTravelledMetres, asDistance)],
   ['Stroke length', ({ strokeLength }) => orNothing(strokeLength, number)],
   ['Target depth', ({ targetDepth }) => orNothing(targetDepth, number)],
@@ -106,7 +106,7 @@ const more: readonly (readonly [name: string, value: (segment: Segment) => strin
   ],
 ];
 
-function MoreMeasured({ segments }: { segments: readonly Segment[] }) {
+function OtherMeasurements({ segments }: { segments: readonly Segment[] }) {
   return (
     <details>
       <summary>What else was measured</summary>
@@ -116,7 +116,7 @@ function MoreMeasured({ segments }: { segments: readonly Segment[] }) {
           <thead>
             <tr>
               <th scope="col">Segment</th>
-              {more.map(([name]) => (
+              {otherMeasurements.map(([name]) => (
                 <th key={name} scope="col" class="number">
                   {name}
                 </th>
@@ -129,7 +129,7 @@ function MoreMeasured({ segments }: { segments: readonly Segment[] }) {
                 <th scope="row" class="free-text">
                   {number(index + 1)}. {segment.rawType}
                 </th>
-                {more.map(([name, value]) => (
+                {otherMeasurements.map(([name, value]) => (
                   <td key={name} class="number">
                     {value(segment)}
                   </td>

@@ -1,4 +1,4 @@
-/** One session: how each of its segments went, against what was to be reached. */
+/** The view of one session: its facts, and its segments with measured values and targets. */
 
 import { useRoute } from 'preact-iso';
 import type { SessionQuery } from '../../generated/graphql.ts';
@@ -65,14 +65,14 @@ export function Session() {
   return databaseId === undefined ? (
     <Missing what="session" href={lastHref()} />
   ) : (
-    <KnownSession databaseId={databaseId} />
+    <SessionById databaseId={databaseId} />
   );
 }
 
-function KnownSession({ databaseId }: { databaseId: number }) {
+function SessionById({ databaseId }: { databaseId: number }) {
   const variables = { databaseId };
   const result = useLive(session, variables);
-  // What was read last may be of another session.
+  // While this session is pending, the data is of the previous one.
   const found = result.data?.dttSession?.databaseId === databaseId ? result.data.dttSession : undefined;
   if (!found && !result.isPending && !result.error) return <Missing what="session" href={lastHref()} />;
   return (
@@ -97,9 +97,9 @@ function KnownSession({ databaseId }: { databaseId: number }) {
   );
 }
 
-type Found = NonNullable<SessionQuery['dttSession']>;
+type FoundSession = NonNullable<SessionQuery['dttSession']>;
 
-function SessionFacts({ session }: { session: Found }) {
+function SessionFacts({ session }: { session: FoundSession }) {
   const { createdAt, passed, template, templateId, trainer, trainerId, segments } = session;
   return (
     <>

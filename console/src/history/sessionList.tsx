@@ -1,4 +1,4 @@
-/** The sessions themselves, a page at a time. */
+/** The list of sessions, a page at a time. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
@@ -14,7 +14,7 @@ import { programName, trainerName } from './names.ts';
 import { historySessions, type Session } from './queries.ts';
 import { SessionsCsv } from './sessionsCsv.tsx';
 
-/** What a page is asked with. */
+/** The variables of a page of the list. */
 export const pageVariables = (where: DttSessionFilter, { after, before }: HistoryAddress) => ({
   where,
   ...pageOf({ ...(after !== undefined && { after }), ...(before !== undefined && { before }) }),
@@ -23,22 +23,22 @@ export const pageVariables = (where: DttSessionFilter, { after, before }: Histor
 interface SessionListProps {
   address: HistoryAddress;
   where: DttSessionFilter;
-  /** The days that are shown, for the name of a file. */
+  /** The name of an exported file, without the extension. */
   fileName: string;
 }
 
 export function SessionList({ address, where, fileName }: SessionListProps) {
   const result = useLive(historySessions, pageVariables(where, address));
   const heading = useRef<HTMLHeadingElement>(null);
-  const isBehind = (address.after ?? address.before) !== undefined;
-  const isReplaced = useFirstPageInstead(address, result.error);
+  const isLaterPage = (address.after ?? address.before) !== undefined;
+  const wasReplaced = useFirstPageInstead(address, result.error);
   return (
     <section class="card history-card" aria-labelledby="sessions">
       <h2 id="sessions" ref={heading} tabIndex={-1}>
         Sessions
       </h2>
-      <p role="status" class={isReplaced ? 'note' : 'hidden'}>
-        {isReplaced &&
+      <p role="status" class={wasReplaced ? 'note' : 'hidden'}>
+        {wasReplaced &&
           'The page of the address was one of other days, or of another time zone: this is the first one.'}
       </p>
       <Loaded result={result}>
@@ -46,7 +46,7 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
           dttSessions && (
             <div aria-busy={result.isPending}>
               {dttSessions.nodes.length === 0 ? (
-                <Empty>There are no sessions {isBehind ? 'further on' : 'to list'}.</Empty>
+                <Empty>There are no sessions {isLaterPage ? 'further on' : 'to list'}.</Empty>
               ) : (
                 <SessionTable sessions={dttSessions.nodes} />
               )}
@@ -66,21 +66,22 @@ export function SessionList({ address, where, fileName }: SessionListProps) {
 }
 
 /**
- * Leads to the first page from one that the list does not have: days that end today, or begin by other clocks, make another
- * list, and a cursor belongs to one. Gives whether that was done for what is shown.
+ * Goes to the first page if the cursor in the address is of another list. A range such as "90 days" is another list on the next
+ * day and in another time zone, and a cursor is valid for one list only.
+ * @returns whether the page that is shown was reached in this way.
  */
 function useFirstPageInstead(address: HistoryAddress, error: LiveResult<unknown>['error']): boolean {
   const { route } = useLocation();
   const first = hrefOf(change(address, {}));
   const [replaced, setReplaced] = useState<string>();
-  const isForeign = error?.graphQLErrors.some(({ extensions: { argument } }) =>
+  const isOfOtherList = error?.graphQLErrors.some(({ extensions: { argument } }) =>
     ['after', 'before'].includes(String(argument)),
   );
   useEffect(() => {
-    if (!isForeign) return;
+    if (!isOfOtherList) return;
     setReplaced(first);
     route(first, true);
-  }, [isForeign, first]);
+  }, [isOfOtherList, first]);
   return hrefOf(address) === replaced;
 }
 

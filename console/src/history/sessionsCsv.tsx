@@ -1,4 +1,4 @@
-/** Sessions as comma-separated values: those of the page, or all of the range, which are read page by page. */
+/** Exports sessions as comma-separated values: those of the page, or all of the range, which are read page by page. */
 
 import { useClient } from '@urql/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -14,14 +14,14 @@ import { historySessions, type SessionPage } from './queries.ts';
 interface SessionsCsvProps {
   where: DttSessionFilter;
   page: SessionPage;
-  /** Without its ending. */
+  /** Without the extension. */
   fileName: string;
-  /** Whether the page is not, or not yet, the one that is asked for. */
+  /** Whether the page of the address has not arrived yet. */
   isPending: boolean;
 }
 
-/** As many as the gateway gives at once. */
-const most = 100;
+/** The largest page that the gateway gives. */
+const pageSize = 100;
 
 interface Progress {
   readonly read: number;
@@ -40,7 +40,7 @@ export function SessionsCsv({ where, page: { nodes, totalCount }, fileName, isPe
       >
         Save this page as CSV ({number(nodes.length)})
       </button>
-      {/* One button for both, so that who has pressed it with a keyboard is still there. */}
+      {/* One button serves for both, so that the keyboard focus stays on it. */}
       {(totalCount > nodes.length || progress) && (
         <button type="button" disabled={isPending && !progress} onClick={progress ? stop : start}>
           {progress ? 'Stop' : `Save all as CSV (${number(totalCount)})`}
@@ -67,21 +67,21 @@ function useExport(where: DttSessionFilter, fileName: string) {
   useEffect(() => () => running.current?.abort(), []);
 
   async function start() {
-    const ended = new AbortController();
-    running.current = ended;
+    const stopping = new AbortController();
+    running.current = stopping;
     setProgress({ read: 0, of: 0 });
-    const parts = [sessionsAsCsv.head];
+    const texts = [sessionsAsCsv.head];
     let read = 0;
     try {
-      for await (const page of pagesOf(client, where)) {
-        if (ended.signal.aborted) break;
-        parts.push(sessionsAsCsv.lines(page.nodes));
+      for await (const page of readPages(client, where)) {
+        if (stopping.signal.aborted) break;
+        texts.push(sessionsAsCsv.lines(page.nodes));
         read += page.nodes.length;
         setProgress({ read, of: page.totalCount });
       }
-      if (!ended.signal.aborted) download(`${fileName}.csv`, parts);
+      if (!stopping.signal.aborted) download(`${fileName}.csv`, texts);
       setOutcome(
-        ended.signal.aborted ? 'Stopped: nothing was saved.' : `Saved: ${counted(read, 'session')}.`,
+        stopping.signal.aborted ? 'Stopped: nothing was saved.' : `Saved: ${counted(read, 'session')}.`,
       );
     } catch (error) {
       setOutcome(`Nothing was saved: ${error instanceof Error ? error.message : String(error)}`);
@@ -91,14 +91,14 @@ function useExport(where: DttSessionFilter, fileName: string) {
   return { progress, outcome, start, stop: () => running.current?.abort() };
 }
 
-/** @throws what the gateway says when it does not give a page. */
-async function* pagesOf(
+/** Reads all pages. @throws an error with the gateway's message if it does not give a page. */
+async function* readPages(
   client: ReturnType<typeof useClient>,
   where: DttSessionFilter,
 ): AsyncGenerator<SessionPage> {
   let after: string | null | undefined;
   do {
-    const variables = { where, first: most, ...(after != null && { after }) };
+    const variables = { where, first: pageSize, ...(after != null && { after }) };
     const { data, error } = await client.query(historySessions, variables, once).toPromise();
     const page = data?.dttSessions;
     if (!page) throw new Error(error ? messageOf(error) : 'The gateway gave no sessions.');

@@ -1,4 +1,4 @@
-/** The figures of all sessions that are shown. They have their places before they are known, so that nothing moves. */
+/** The totals of the sessions that are shown. Their places are there before the values arrive, so that nothing moves. */
 
 import { counted } from '../parts/counted.ts';
 import { Figures } from '../parts/facts.tsx';
@@ -32,7 +32,7 @@ export function Totals({ total }: { total: Total | undefined }) {
   );
 }
 
-/** Of those of which it is known: `29 of 31, 93.5%`. */
+/** The share of the sessions with a known result that were passed: `29 of 31, 93.5%`. */
 function passedShare({ passedSessionCount, failedSessionCount }: Total): string {
   const known = passedSessionCount + failedSessionCount;
   return known === 0

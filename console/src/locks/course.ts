@@ -1,12 +1,12 @@
 /**
- * The course of a lock session: the events of its history as stretches of time. An event says how things are from then on,
- * so it lasts until the next one, and the last one until the session ends.
+ * The course of a lock session: its events as stretches of time. An event says whether the device is locked from then on, so
+ * its stretch lasts until the next event, and that of the last event until the end of the session.
  */
 
 export type StretchKind = 'locked' | 'break' | 'open' | 'ahead' | 'unknown';
 
 export interface Stretch {
-  /** The id of the event that it began with, or what it is otherwise. */
+  /** The id of the event that began the stretch, or a word if no event did. */
   readonly key: string;
   readonly kind: StretchKind;
   /** In milliseconds since 1970, as all times here. */
@@ -17,7 +17,7 @@ export interface Stretch {
 export interface Course {
   readonly from: number;
   readonly to: number;
-  /** One after the other, each longer than nothing. */
+  /** In order of time. None is empty. */
   readonly stretches: readonly Stretch[];
 }
 
@@ -35,8 +35,8 @@ export interface LockHistory {
 }
 
 /**
- * @param now of an active session, everything behind it is yet to come.
- * @returns undefined where nothing is to be seen: the device was never locked, or when is not known.
+ * @param now the current time: of an active session, what comes after it is shown as ahead.
+ * @returns undefined if there is nothing to draw, since the device was never locked, or no event has a valid time.
  */
 export function courseOf(session: LockHistory, now: number): Course | undefined {
   const events = session.segments
@@ -68,7 +68,7 @@ function kindOf(isLocked: boolean, type: string): StretchKind {
   return type === 'break' ? 'break' : 'open';
 }
 
-/** Until when it is known how things were, and what is to be shown of the time behind. */
+/** Until when the last event is known to hold (`known`), where the course ends (`shown`), and what lies between the two. */
 function endOf({ startedAt, endsAt, durationSeconds, isActive }: LockHistory, last: number, now: number) {
   const due = endsAt == null ? Number.NaN : Date.parse(endsAt);
   if (isActive) {
@@ -79,16 +79,16 @@ function endOf({ startedAt, endsAt, durationSeconds, isActive }: LockHistory, la
     const known = Math.max(Math.min(due, now), last);
     return { known, shown: known, thenKind: 'unknown' as const };
   }
-  // Nobody said when it ended: its duration shows how long it was meant to be.
-  const meant = Date.parse(startedAt) + durationSeconds * 1_000;
-  return { known: last, shown: meant > last ? meant : last, thenKind: 'unknown' as const };
+  // Its end is not recorded: the course goes on for as long as the session was meant to last.
+  const plannedEnd = Date.parse(startedAt) + durationSeconds * 1_000;
+  return { known: last, shown: plannedEnd > last ? plannedEnd : last, thenKind: 'unknown' as const };
 }
 
-/** How long the stretches of a kind are together, in seconds, and how many there are. */
+/** The total duration of the stretches of a kind, in seconds, and their number. */
 export function sumOf({ stretches }: Course, kind: StretchKind) {
-  const those = stretches.filter((stretch) => stretch.kind === kind);
+  const ofKind = stretches.filter((stretch) => stretch.kind === kind);
   return {
-    count: those.length,
-    seconds: those.reduce((sum, { from, to }) => sum + (to - from) / 1_000, 0),
+    count: ofKind.length,
+    seconds: ofKind.reduce((sum, { from, to }) => sum + (to - from) / 1_000, 0),
   };
 }

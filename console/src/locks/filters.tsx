@@ -1,15 +1,16 @@
-/** What the list of lock sessions is narrowed to, in the address. */
+/** The filters of the list of lock sessions. They are parameters of the address. */
 
 import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';
 import type { LiveResult } from '../api/useLive.ts';
 import { type Address, databaseIdOf, useAddress } from '../parts/address.ts';
+import { FilterSelect } from '../parts/filterSelect.tsx';
 import { messageOf } from '../parts/loaded.tsx';
 import { numberText } from '../parts/number.ts';
 import { firstPage } from '../parts/paging.tsx';
 
-/** How many sessions there are of which state and template. */
-export const choices = graphql(`
+/** How many sessions have which state and template. */
+export const filterCounts = graphql(`
   query LockSessionChoices {
     lockSessionStats(by: [STATE, TEMPLATE], maxGroups: 1000) {
       groups {
@@ -25,44 +26,57 @@ export const choices = graphql(`
   }
 `);
 
-/** In an address, of sessions without a template. */
-const none = 'none';
+/** Stands in an address for sessions without a template. */
+const noTemplate = 'none';
 
 const activities = { yes: 'Under way', no: 'Not under way' };
 
-/** The conditions that the address names; what it cannot mean is left out. */
+/** The condition that the address stands for. Values that cannot be right are left out. */
 export function whereOf({ state, template, active }: Address['query']) {
   const templateId = databaseIdOf(template);
   return {
     ...(state && { lockState: { eq: state } }),
-    ...(template === none && { templateId: { isNull: true } }),
+    ...(template === noTemplate && { templateId: { isNull: true } }),
     ...(templateId !== undefined && { templateId: { eq: templateId } }),
     ...((active === 'yes' || active === 'no') && { isActive: { eq: active === 'yes' } }),
   };
 }
 
-export function Filters({ result: { data, error } }: { result: LiveResult<ResultOf<typeof choices>> }) {
+export function Filters({ result: { data, error } }: { result: LiveResult<ResultOf<typeof filterCounts>> }) {
   const { query, hrefWith, change } = useAddress();
   const groups = data?.lockSessionStats?.groups ?? [];
-  const states = count(groups, ({ lockState }) => [lockState ?? '', lockState ?? 'no state']);
-  const templates = count(groups, ({ templateId, template }) => [
-    String(templateId ?? none),
+  const states = countSessions(groups, ({ lockState }) => [lockState ?? '', lockState ?? 'no state']);
+  const templates = countSessions(groups, ({ templateId, template }) => [
+    String(templateId ?? noTemplate),
     template?.name ?? (templateId == null ? 'No template' : `Template ${templateId}`),
   ]);
-  const set = (name: string) => (value: string) => change({ ...firstPage, [name]: value });
-  const isNarrowed = Object.keys(whereOf(query)).length > 0;
-  if (data?.lockSessionStats && states.length === 0 && !isNarrowed) return null;
+  const set = (name: string) => (value: string | undefined) => change({ ...firstPage, [name]: value });
+  const isFiltered = Object.keys(whereOf(query)).length > 0;
+  if (data?.lockSessionStats && states.length === 0 && !isFiltered) return null;
   return (
     <search class="filters lock-filters" aria-label="Lock sessions">
-      <Choice name="State" value={query.state} options={states} onChange={set('state')} />
-      <Choice name="Template" value={query.template} options={templates} onChange={set('template')} />
-      <Choice
-        name="Activity"
-        value={query.active}
-        options={Object.entries(activities).map(([value, text]) => ({ value, text }))}
-        onChange={set('active')}
+      <FilterSelect
+        label="State"
+        chosen={query.state || undefined}
+        options={states.filter(([value]) => value !== '')}
+        nameUnlisted={(state) => state}
+        onChoose={set('state')}
       />
-      {isNarrowed && (
+      <FilterSelect
+        label="Template"
+        chosen={query.template || undefined}
+        options={templates}
+        nameUnlisted={(template) => template}
+        onChoose={set('template')}
+      />
+      <FilterSelect
+        label="Activity"
+        chosen={query.active || undefined}
+        options={Object.entries(activities)}
+        nameUnlisted={(activity) => activity}
+        onChoose={set('active')}
+      />
+      {isFiltered && (
         <a href={hrefWith({ ...firstPage, state: undefined, template: undefined, active: undefined })}>
           Clear filters
         </a>
@@ -72,53 +86,16 @@ export function Filters({ result: { data, error } }: { result: LiveResult<Result
   );
 }
 
-interface Option {
-  readonly value: string;
-  readonly text: string;
-}
-
-interface ChoiceProps {
-  name: string;
-  value: string | undefined;
-  options: readonly Option[];
-  onChange(value: string): void;
-}
-
-function Choice({ name, value = '', options, onChange }: ChoiceProps) {
-  // Of what the address names there may be none (any more), and it is chosen all the same.
-  const all = options.some((option) => option.value === value)
-    ? options
-    : [...options, { value, text: value }];
-  return (
-    <label>
-      {name}
-      <select value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
-        <option value="">All</option>
-        {all
-          .filter((option) => option.value !== '')
-          .map((option) => (
-            <option key={option.value} value={option.value}>
-              {option.text}
-            </option>
-          ))}
-      </select>
-    </label>
-  );
-}
-
-/** What there is, with how many sessions there are of it. */
-function count<Group extends { readonly sessionCount: number }>(
+/** The values that occur, each with its name and how many sessions have it. */
+function countSessions<Group extends { readonly sessionCount: number }>(
   groups: readonly Group[],
-  nameOf: (group: Group) => readonly [value: string, text: string],
-): Option[] {
-  const counts = new Map<string, { text: string; sessions: number }>();
+  nameOf: (group: Group) => readonly [value: string, name: string],
+): [value: string, name: string][] {
+  const counts = new Map<string, { name: string; sessions: number }>();
   for (const group of groups) {
-    const [value, text] = nameOf(group);
+    const [value, name] = nameOf(group);
     const sessions = (counts.get(value)?.sessions ?? 0) + group.sessionCount;
-    counts.set(value, { text, sessions });
+    counts.set(value, { name, sessions });
   }
-  return [...counts].map(([value, { text, sessions }]) => ({
-    value,
-    text: `${text} (${numberText(sessions)})`,
-  }));
+  return [...counts].map(([value, { name, sessions }]) => [value, `${name} (${numberText(sessions)})`]);
 }

@@ -1,4 +1,4 @@
-/** One lock session: its course as a bar with a scale of time, and behind it as a table. */
+/** The view of one lock session: its facts, its course as a bar with a time scale, and its events as a table. */
 
 import { useRoute } from 'preact-iso';
 import { graphql } from '../api/graphql.ts';
@@ -11,7 +11,7 @@ import { Missing } from '../parts/missing.tsx';
 import { duration, Time, useNow } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
 import { type Course, courseOf } from './course.ts';
-import { describe, Legend, LockBar } from './lockBar.tsx';
+import { describeCourse, Legend, LockBar } from './lockBar.tsx';
 import { nameOf, neverLocked, type Session, State } from './sessionCard.tsx';
 import { LockTemplateFacts } from './templates.tsx';
 import './locks.css';
@@ -55,10 +55,10 @@ export function Lock() {
   const { id } = useRoute().params;
   const databaseId = databaseIdOf(id);
   if (databaseId === undefined) return <Missing what="lock session" href="/console/locks" />;
-  return <LockOf key={databaseId} databaseId={databaseId} />;
+  return <LockById key={databaseId} databaseId={databaseId} />;
 }
 
-function LockOf({ databaseId }: { databaseId: number }) {
+function LockById({ databaseId }: { databaseId: number }) {
   const result = useLive(lockSession, { databaseId });
   const session = result.data?.lockSession;
   if (session === null && !result.isPending && !result.error)
@@ -122,7 +122,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
         <h2>Course</h2>
         {course ? (
           <>
-            <p>{describe(course)}</p>
+            <p>{describeCourse(course)}</p>
             <Legend />
             <LockBar course={course} />
           </>
@@ -135,7 +135,7 @@ function SessionDetails({ session }: SessionDetailsProps) {
   );
 }
 
-/** Every event, also what the bar cannot show. */
+/** All events, including those that the bar cannot show. */
 function Events({ session: { segments }, course }: { session: Session; course: Course | undefined }) {
   if (segments.length === 0) return <Empty>Its history has no events so far.</Empty>;
   return (
@@ -160,7 +160,7 @@ function Events({ session: { segments }, course }: { session: Session; course: C
               <td class="free-text">
                 {type} <span class="hint">{isLocked ? 'locked' : 'open'}</span>
               </td>
-              <td class="number">{lengthOf(course, id)}</td>
+              <td class="number">{durationText(course, id)}</td>
             </tr>
           ))}
         </tbody>
@@ -169,7 +169,7 @@ function Events({ session: { segments }, course }: { session: Session; course: C
   );
 }
 
-function lengthOf(course: Course | undefined, key: string): string {
+function durationText(course: Course | undefined, key: string): string {
   const stretch = course?.stretches.find((each) => each.key === key);
   return stretch ? duration((stretch.to - stretch.from) / 1_000) : '–';
 }

@@ -1,4 +1,4 @@
-/** The course of a lock session as a bar, as wide as there is room. */
+/** The course of a lock session as a bar across the available width. */
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { language } from '../parts/language.ts';
@@ -7,7 +7,7 @@ import { type Course, type StretchKind, sumOf } from './course.ts';
 import { marksBetween } from './scale.ts';
 import './locks.css';
 
-const words: Record<StretchKind, string> = {
+const kindNames: Record<StretchKind, string> = {
   locked: 'Locked',
   break: 'Break',
   open: 'Open',
@@ -17,7 +17,7 @@ const words: Record<StretchKind, string> = {
 
 export const Legend = () => (
   <ul class="lock-legend" aria-label="What the bars show">
-    {Object.entries(words).map(([kind, word]) => (
+    {Object.entries(kindNames).map(([kind, word]) => (
       <li key={kind}>
         <span class={`stretch ${kind}`} /> {word}
       </li>
@@ -25,8 +25,8 @@ export const Legend = () => (
   </ul>
 );
 
-/** For how long which, in words. */
-export function describe(course: Course): string {
+/** How long the session was locked, on a break and open, in words. */
+export function describeCourse(course: Course): string {
   const [locked, breaks, open] = [sumOf(course, 'locked'), sumOf(course, 'break'), sumOf(course, 'open')];
   return [
     locked.count > 0 ? `Locked for ${duration(locked.seconds)}` : 'Not locked',
@@ -43,8 +43,8 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
   const [bar, width] = useWidth();
   const place = (time: number) => (time - from) / (to - from);
   const percent = (time: number) => `${place(time) * 100}%`;
-  const marks = marksBetween(from, to, Math.min(Math.floor(width / markWidth), mostMarks));
-  // What it shows is said in words beside it.
+  const marks = marksBetween(from, to, Math.min(Math.floor(width / markWidth), maxMarks));
+  // The bar is hidden from screen readers: the text of `describeCourse` stands beside it.
   return (
     <div class="lock-bar" aria-hidden="true" ref={bar}>
       <div class="stretches">
@@ -52,7 +52,7 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
           <span
             key={key}
             class={`stretch ${kind}`}
-            title={`${words[kind]}: ${range.formatRange(from, to)} (${duration((to - from) / 1_000)})`}
+            title={`${kindNames[kind]}: ${range.formatRange(from, to)} (${duration((to - from) / 1_000)})`}
             style={{ left: percent(from), right: `calc(100% - ${percent(to)})` }}
           />
         ))}
@@ -70,11 +70,11 @@ export function LockBar({ course: { from, to, stretches } }: { course: Course })
   );
 }
 
-/** In pixels: how wide a time is when it is written below a bar. */
+/** In pixels: the width of a time below the bar. */
 const markWidth = 70;
-const mostMarks = 8;
+const maxMarks = 8;
 
-/** How wide an element is, in pixels, and 0 before that is known. */
+/** The width of an element in pixels; 0 before it is known. */
 function useWidth() {
   const element = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);

@@ -1,4 +1,4 @@
-/** Lock sessions, with their course as bars, and the templates that they are started from. */
+/** The view of all lock sessions, each as a bar of time, and of the lock templates. */
 
 import type { ResultOf } from '@graphql-typed-document-node/core';
 import { useRef } from 'preact/hooks';
@@ -11,7 +11,7 @@ import { Empty, Loaded, messageOf } from '../parts/loaded.tsx';
 import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { duration } from '../parts/time.tsx';
 import { View } from '../parts/view.tsx';
-import { choices, Filters, whereOf } from './filters.tsx';
+import { Filters, filterCounts, whereOf } from './filters.tsx';
 import { Legend } from './lockBar.tsx';
 import { SessionCard } from './sessionCard.tsx';
 import { LockTemplates, lockTemplates } from './templates.tsx';
@@ -67,17 +67,17 @@ export function Locks() {
   const sessions = useLive(lockSessions, page);
   const stats = useLive(totals, { where });
   const templates = useLive(lockTemplates, {});
-  // The last, since it takes longest.
-  const options = useLive(choices, {});
+  // This query comes last, since it takes longest.
+  const counts = useLive(filterCounts, {});
   const sources = [
     { document: lockSessions, variables: page },
     { document: totals, variables: { where } },
-    { document: choices, variables: {} },
+    { document: filterCounts, variables: {} },
     { document: lockTemplates, variables: {} },
   ];
   return (
     <View title="Locks" sources={sources}>
-      <Filters result={options} />
+      <Filters result={counts} />
       {stats.error && (
         <p class="note bad" role="alert">
           {messageOf(stats.error)}
@@ -85,8 +85,8 @@ export function Locks() {
       )}
       <Totals total={stats.data?.lockSessionStats?.total} />
       <div class="locks">
-        <Sessions result={sessions} isNarrowed={Object.keys(where).length > 0} />
-        {/* Not before what stands above it where the page is narrow: it would be pushed down. */}
+        <Sessions result={sessions} isFiltered={Object.keys(where).length > 0} />
+        {/* In a narrow page the sessions are above the templates, and would push them down when they arrive. */}
         {(sessions.data ?? sessions.error) !== undefined && (
           <section aria-labelledby="lock-templates">
             <h2 id="lock-templates">Templates</h2>
@@ -100,7 +100,7 @@ export function Locks() {
 
 type Total = NonNullable<ResultOf<typeof totals>['lockSessionStats']>['total'];
 
-/** @param total undefined where it is not known, or not yet: what it is of has its place all the same. */
+/** @param total undefined while it is unknown; the names of the figures are shown all the same, so that nothing moves. */
 function Totals({ total }: { total: Total | undefined }) {
   return (
     <Figures
@@ -121,10 +121,10 @@ const asDuration = (seconds: number | null | undefined) => (seconds == null ? no
 
 interface SessionsProps {
   result: LiveResult<ResultOf<typeof lockSessions>>;
-  isNarrowed: boolean;
+  isFiltered: boolean;
 }
 
-function Sessions({ result, isNarrowed }: SessionsProps) {
+function Sessions({ result, isFiltered }: SessionsProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { query, hrefWith } = useAddress();
   const found = result.data?.lockSessions;
@@ -140,7 +140,7 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
         {({ lockSessions }) =>
           lockSessions &&
           (lockSessions.totalCount === 0 ? (
-            <Empty>{isNarrowed ? narrowed : empty}</Empty>
+            <Empty>{isFiltered ? noMatch : noSessions}</Empty>
           ) : (
             <div aria-busy={result.isPending}>
               <Legend />
@@ -165,5 +165,5 @@ function Sessions({ result, isNarrowed }: SessionsProps) {
   );
 }
 
-const empty = 'No lock session yet. Each is here as a bar of time, newest first, as soon as it begins.';
-const narrowed = 'No lock session is like this. Choose other filters above, or clear them.';
+const noSessions = 'No lock session yet. Each is here as a bar of time, newest first, as soon as it begins.';
+const noMatch = 'No lock session is like this. Choose other filters above, or clear them.';

@@ -1,20 +1,20 @@
-/** A scale of time by the clocks of the browser. */
+/** The marks of a time scale, in the time zone of the browser. */
 
 const minute = 60_000;
 const day = 86_400_000;
 
-/** How far apart marks may be, in minutes of a clock; beyond that they are whole days apart. */
+/** The possible distances between two marks, in minutes. Marks that are further apart are whole days apart. */
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
 
 /**
- * Times at which clocks show something round, in milliseconds since 1970, at most so many.
- * On a day on which clocks are changed the distance from one to the next is another, and the round time stays.
+ * Up to `maxMarks` marks at round times of day, in milliseconds since 1970. They stay round on a day on which the clocks change:
+ * the distance between two of them differs there.
  */
-export function marksBetween(from: number, to: number, most: number): number[] {
-  if (most < 1) return [];
-  const least = (to - from) / most;
-  const minutes = steps.find((step) => step * minute >= least);
-  const days = minutes === undefined ? Math.ceil(least / day) : 0;
+export function marksBetween(from: number, to: number, maxMarks: number): number[] {
+  if (maxMarks < 1) return [];
+  const minDistance = (to - from) / maxMarks;
+  const minutes = steps.find((step) => step * minute >= minDistance);
+  const days = minutes === undefined ? Math.ceil(minDistance / day) : 0;
   const start = new Date(from);
   const marks: number[] = [];
   for (let count = 0; ; count++) {
@@ -25,7 +25,7 @@ export function marksBetween(from: number, to: number, most: number): number[] {
       0,
       count * (minutes ?? 0),
     ).getTime();
-    // An end that no date can be is passed by none.
+    // A mark beyond the range of dates is NaN, for which `mark <= to` is false.
     if (!(mark <= to)) return marks;
     if (mark >= from && mark !== marks.at(-1)) marks.push(mark);
   }

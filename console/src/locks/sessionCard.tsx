@@ -3,7 +3,7 @@
 import { Badge } from '../parts/badge.tsx';
 import { duration, Time, useNow } from '../parts/time.tsx';
 import { courseOf, type LockHistory } from './course.ts';
-import { describe, LockBar } from './lockBar.tsx';
+import { describeCourse, LockBar } from './lockBar.tsx';
 
 export interface Session extends LockHistory {
   readonly databaseId: number;
@@ -36,12 +36,12 @@ export function SessionCard({ session }: { session: Session }) {
         {` · meant to last ${duration(session.durationSeconds)}`}
       </p>
       {course && <LockBar course={course} />}
-      <p>{course ? describe(course) : neverLocked}</p>
+      <p>{course ? describeCourse(course) : neverLocked}</p>
     </article>
   );
 }
 
-/** Where there is no course to show. */
+/** The text in place of a course. */
 export const neverLocked = 'No locked time is recorded.';
 
 export const State = ({ session: { isActive, lockState } }: { session: Session }) => (

@@ -1,4 +1,4 @@
-/** Lock templates, from which lock sessions are started. */
+/** The lock templates, from which lock sessions are started. */
 
 import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';

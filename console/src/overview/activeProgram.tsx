@@ -1,4 +1,4 @@
-/** The program that the trainer runs next. */
+/** The active program, which the trainer runs next. */
 
 import { Empty } from '../parts/loaded.tsx';
 import { programDuration, timelineParts } from '../parts/programSegments.ts';

@@ -1,4 +1,4 @@
-/** Devices of all three kinds, those seen last first. */
+/** The devices of all three kinds, each list in the order in which they were last seen. */
 
 import type { ComponentChildren } from 'preact';
 import { Badge } from '../parts/badge.tsx';
@@ -11,7 +11,7 @@ export const Trainers = ({ devices }: { devices: Viewer['dttDevices'] }) => (
   <Devices devices={devices} kind="trainer">
     {({ serialNumber, softwareVersion }) => ({
       name: serialNumber ? `Trainer ${serialNumber}` : 'Trainer without a serial number',
-      more: softwareVersion && `Software ${softwareVersion}`,
+      details: softwareVersion && `Software ${softwareVersion}`,
     })}
   </Devices>
 );
@@ -20,7 +20,7 @@ export const LockDevices = ({ devices }: { devices: Viewer['lkbxDevices'] }) => 
   <Devices devices={devices} kind="lock device">
     {({ macAddress, bubbleId, locked }) => ({
       name: macAddress || bubbleId,
-      more: <Badge kind={locked ? 'accent' : 'plain'}>{locked ? 'Locked' : 'Open'}</Badge>,
+      details: <Badge kind={locked ? 'accent' : 'plain'}>{locked ? 'Locked' : 'Open'}</Badge>,
     })}
   </Devices>
 );
@@ -29,7 +29,7 @@ export const Ossms = ({ devices }: { devices: Viewer['ossmDevices'] }) => (
   <Devices devices={devices} kind="OSSM">
     {({ macAddress, bubbleId, chip, ...pairing }) => ({
       name: macAddress || bubbleId,
-      more: (
+      details: (
         <>
           {`Chip ${chip}`}
           <Pairing {...pairing} />
@@ -60,20 +60,20 @@ function Pairing({ pairingCode, pairingExpiresAt }: PairingProps) {
 }
 
 interface DevicesProps<Device> {
-  /** Null where the gateway does not say. */
+  /** Null if the gateway could not read them. */
   devices: { readonly totalCount: number; readonly nodes: readonly Device[] } | null | undefined;
-  /** What one of them is. */
+  /** What one device of the list is. */
   kind: string;
-  /** What one of them is called, and what else is known of it. */
-  children(device: Device): { name: string; more: ComponentChildren };
+  /** Gives the name of a device, and what is shown below it. */
+  children(device: Device): { name: string; details: ComponentChildren };
 }
 
-interface Seen {
+interface ListedDevice {
   readonly id: string;
   readonly lastVisitedAt?: string | null | undefined;
 }
 
-function Devices<Device extends Seen>({ devices, kind, children: describe }: DevicesProps<Device>) {
+function Devices<Device extends ListedDevice>({ devices, kind, children: describe }: DevicesProps<Device>) {
   if (!devices) return <Empty>Which there are is not known.</Empty>;
   const { nodes, totalCount } = devices;
   if (nodes.length === 0)
@@ -82,11 +82,11 @@ function Devices<Device extends Seen>({ devices, kind, children: describe }: Dev
     <>
       <ul class="devices">
         {nodes.map((device) => {
-          const { name, more } = describe(device);
+          const { name, details } = describe(device);
           return (
             <li key={device.id}>
               <p class="lead">{name}</p>
-              <p>{more}</p>
+              <p>{details}</p>
               <p class="hint">
                 <LastSeen at={device.lastVisitedAt} />
               </p>
@@ -99,7 +99,7 @@ function Devices<Device extends Seen>({ devices, kind, children: describe }: Dev
   );
 }
 
-function LastSeen({ at }: { at: Seen['lastVisitedAt'] }) {
+function LastSeen({ at }: { at: ListedDevice['lastVisitedAt'] }) {
   if (at == null) return 'Never seen so far';
   return (
     <>

@@ -1,4 +1,4 @@
-/** The first view: what there is, and what goes on. */
+/** The first view: figures, devices, the active program, the latest session and the running lock. */
 
 import { useLive } from '../api/useLive.ts';
 import { Figures } from '../parts/facts.tsx';
@@ -16,7 +16,7 @@ const sources = [{ document: overview, variables: {} }];
 
 export function Overview() {
   const result = useLive(overview, {});
-  // What is null may be none, or what the gateway failed to read.
+  // A field that is null has no value, unless an error says that the gateway failed to read it.
   const isKnown = (field: keyof Viewer) =>
     result.data?.viewer?.[field] != null ||
     !result.error?.graphQLErrors.some(({ path }) => path?.[1] === field);

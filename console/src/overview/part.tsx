@@ -6,9 +6,9 @@ import { Empty } from '../parts/loaded.tsx';
 
 interface PartProps {
   name: string;
-  /** How much room it takes where there is much. */
+  /** The width of the card in a wide window. */
   kind?: 'wide' | 'half' | 'third';
-  /** Whether the gateway could say what belongs here. */
+  /** Whether the gateway could read the content. */
   isKnown: boolean;
   children: ComponentChildren;
 }

@@ -1,4 +1,4 @@
-/** What the overview shows, in one query. */
+/** The query of the overview. */
 
 import type { ResultOf } from '@graphql-typed-document-node/core';
 import { graphql } from '../api/graphql.ts';

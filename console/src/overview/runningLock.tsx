@@ -1,4 +1,4 @@
-/** The lock session that is under way. */
+/** The active lock session. */
 
 import { Badge } from '../parts/badge.tsx';
 import { Countdown } from '../parts/countdown.tsx';

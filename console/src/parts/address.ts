@@ -1,5 +1,5 @@
 /**
- * What a view is narrowed to stands in its address, such as `?state=locked`, so that back, forward, reload and links work.
+ * The filters of a view are parameters of its address, such as `?state=locked`, so that back, forward, reload and links work.
  */
 
 import { useLocation } from 'preact-iso';
@@ -7,11 +7,11 @@ import { useLocation } from 'preact-iso';
 type Changes = Readonly<Record<string, string | undefined>>;
 
 export interface Address {
-  /** What the address says. Somebody may have typed it: it may be anything. */
+  /** The parameters of the address. A user may have typed them, so they may be anything. */
   readonly query: Readonly<Partial<Record<string, string>>>;
-  /** The address of this view with these values; `undefined` takes one out. */
+  /** The address of this view with these changes; `undefined` removes a parameter. */
   hrefWith(changes: Changes): string;
-  /** Goes there. @param replace whether going back leads to what was before this address. */
+  /** Goes to that address. @param replace whether it replaces the current entry of the browser's history. */
   change(changes: Changes, replace?: boolean): void;
 }
 
@@ -26,7 +26,7 @@ export function useAddress(): Address {
   return { query, hrefWith, change: (changes, replace) => route(hrefWith(changes), replace) };
 }
 
-/** The integer that names a record, as it stands in an address; undefined where it can name none. */
+/** The database id that a part of an address stands for; undefined if it cannot be one. */
 export function databaseIdOf(text: string | undefined): number | undefined {
   const number = Number(text);
   return text !== undefined && /^[1-9]\d*$/.test(text) && number < 2 ** 31 ? number : undefined;

@@ -1,9 +1,9 @@
-/** A word on how something is. */
+/** A word or two in a frame that say what state something is in. */
 
 import type { ComponentChildren } from 'preact';
 
 interface BadgeProps {
-  /** What it stands out by, besides its words. */
+  /** Decides the colour. */
   kind?: 'plain' | 'accent' | 'good' | 'bad';
   children: ComponentChildren;
 }
@@ -12,7 +12,7 @@ export const Badge = ({ kind = 'plain', children }: BadgeProps) => (
   <span class={`badge ${kind}`}>{children}</span>
 );
 
-/** Whether a session or a segment was passed, which may not be known. */
+/** The result of a session or a segment, which may be unknown. */
 export function Passed({ passed }: { passed: boolean | null | undefined }) {
   if (passed == null) return <Badge>– Not known</Badge>;
   return passed ? <Badge kind="good">✓ Passed</Badge> : <Badge kind="bad">✗ Not passed</Badge>;

@@ -1,10 +1,10 @@
-/** Says when changes are not heard of, and when they are again. */
+/** A note that says when the connection for live updates is lost, and when it is back. */
 
 import { useEffect, useState } from 'preact/hooks';
 import type { Connection } from '../api/client.ts';
 
-/** In milliseconds: how long it is said that all is well again. */
-const relief = 6_000;
+/** In milliseconds: how long the note says that the connection is back. */
+const reconnectedNoteTime = 6_000;
 
 export function ConnectionNote({ connection }: { connection: Connection }) {
   const { state } = connection;
@@ -12,7 +12,7 @@ export function ConnectionNote({ connection }: { connection: Connection }) {
   useEffect(() => {
     if (state === 'lost' || state === 'postponed') setWasLost(true);
     if (state !== 'open') return;
-    const timer = setTimeout(() => setWasLost(false), relief);
+    const timer = setTimeout(() => setWasLost(false), reconnectedNoteTime);
     return () => clearTimeout(timer);
   }, [state]);
   return (

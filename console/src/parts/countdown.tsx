@@ -1,4 +1,4 @@
-/** How long a lock session that is under way still lasts. */
+/** The time that is left of an active lock session. */
 
 import { Time, TimeAgo, useNow } from './time.tsx';
 
@@ -20,7 +20,7 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
   const passed = Math.min(Math.max((now - start) / (end - start), 0), 1) || 0;
   return (
     <div class="countdown">
-      {/* Its own role, so that it can be asked for and is not read out every second. */}
+      {/* Screen readers read a timer when the user asks for it, and not every second. */}
       <p role="timer" aria-label="Remaining time" class="remaining">
         {partsOf(left).map(([count, unit]) => (
           <span key={unit}>
@@ -51,7 +51,7 @@ export function Countdown({ startedAt, endsAt }: CountdownProps) {
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent' });
 
-/** Days, hours, minutes and seconds, without those at the beginning that are none. */
+/** Days, hours, minutes and seconds, without those that are zero at the beginning. */
 function partsOf(seconds: number) {
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],

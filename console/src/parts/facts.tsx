@@ -1,11 +1,12 @@
-/** Names and values: figures to be seen at a glance, and facts to be read. What nobody knows is left out. */
+/** Lists of names and values: figures in large type, and facts. A value that is null or undefined is left out. */
 
 import type { ComponentChildren } from 'preact';
 import { numberText } from './number.ts';
 
-type Named = readonly (readonly [name: string, value: ComponentChildren])[];
+type NamedValues = readonly (readonly [name: string, value: ComponentChildren])[];
 
-const known = (all: Named) => all.filter(([, value]) => value !== null && value !== undefined);
+const withoutUnknown = (values: NamedValues) =>
+  values.filter(([, value]) => value !== null && value !== undefined);
 
 interface FiguresProps {
   label: string;
@@ -13,7 +14,7 @@ interface FiguresProps {
 }
 
 export function Figures({ label, of }: FiguresProps) {
-  const shown = known(of);
+  const shown = withoutUnknown(of);
   if (shown.length === 0) return null;
   return (
     <section aria-label={label}>
@@ -29,9 +30,9 @@ export function Figures({ label, of }: FiguresProps) {
   );
 }
 
-export const Facts = ({ of }: { of: Named }) => (
+export const Facts = ({ of }: { of: NamedValues }) => (
   <dl class="facts">
-    {known(of).map(([name, value]) => (
+    {withoutUnknown(of).map(([name, value]) => (
       <div key={name}>
         <dt>{name}</dt>
         <dd>{value}</dd>

@@ -1,11 +1,12 @@
 /**
- * The console speaks English, so dates have English words as well. Their order and the hours, 12 or 24, are those of the
- * browser where it speaks English too; otherwise a date is as most of the world has it, and the hours are the browser's.
+ * The locale of dates and times. The console is in English, so the names of months and days are too. A browser whose language
+ * is a variety of English decides the order of a date; for any other, it is the British order. Hours count to 12 or to 24 as
+ * the browser has them either way.
  */
 
 const { locale, hourCycle } = new Intl.DateTimeFormat(undefined, { hour: 'numeric' }).resolvedOptions();
 
-/** For everything that is written with words; numbers alone are written as the browser writes them. */
+/** The locale for text with words. Plain numbers are in the locale of the browser. */
 export const language = new Intl.Locale(/^en\b/.test(locale) ? locale : 'en-GB', {
   ...(hourCycle && { hourCycle }),
 });

@@ -1,11 +1,11 @@
-/** What is shown of a result: what was read, or why there is nothing. */
+/** Shows the result of a query: its data, its error, or that it is loading. */
 
 import type { ComponentChildren } from 'preact';
 import type { LiveResult } from '../api/useLive.ts';
 
 interface LoadedProps<Data> {
   result: LiveResult<Data>;
-  /** What is shown of the data. */
+  /** Renders the data. */
   children(data: Data): ComponentChildren;
 }
 
@@ -22,15 +22,15 @@ export function Loaded<Data>({ result: { data, error, isPending }, children }: L
   );
 }
 
-/** What the gateway says, without the words that urql puts before it. */
-export function messageOf({ graphQLErrors, networkError }: LiveError): string {
+/** The message of the gateway, without the prefix that urql adds. */
+export function messageOf({ graphQLErrors, networkError }: QueryError): string {
   if (graphQLErrors.length > 0) return [...new Set(graphQLErrors.map(({ message }) => message))].join(' ');
-  // As browsers tell of a request without a response, each in other words.
+  // `fetch` throws a TypeError for a request without a response, with a different text in each browser.
   if (networkError instanceof TypeError) return 'The gateway cannot be reached.';
   return networkError?.message || 'Something went wrong.';
 }
 
-type LiveError = NonNullable<LiveResult<unknown>['error']>;
+type QueryError = NonNullable<LiveResult<unknown>['error']>;
 
-/** Where there is nothing to show, and what would be there. */
+/** Stands where there is nothing to show, and says what would be there. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;

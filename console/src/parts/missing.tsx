@@ -1,11 +1,11 @@
-/** Where an address names what is not there. */
+/** The view for the address of a record that does not exist. */
 
 import { View } from './view.tsx';
 
 interface MissingProps {
-  /** What it would be, such as `session`. */
+  /** The kind of the record, such as `session`. */
   what: string;
-  /** Where all of them are. */
+  /** The address of the list of all such records. */
   href: string;
 }
 

@@ -1,6 +1,6 @@
-/** Numbers as the browser writes them: 1,234.5 or 1.234,5. */
+/** Numbers in the locale of the browser: 1,234.5 or 1.234,5. */
 
 const upToThreeDigits = new Intl.NumberFormat();
 
-/** With up to three digits behind the point. For each one, `toLocaleString` would look for how that is done. */
+/** Writes a number with up to three decimals. `toLocaleString` would be slower: it looks up the format for each number. */
 export const numberText = (value: number): string => upToThreeDigits.format(value);

@@ -1,4 +1,4 @@
-/** The pages of a list by cursors, which stand in the address. */
+/** The pages of a list. Their cursors are parameters of the address. */
 
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -7,10 +7,10 @@ import { counted } from './counted.ts';
 
 const pageSize = 20;
 
-/** What leads to the first page: to be changed together with any filter, since cursors belong to a list. */
+/** The changes of the address that lead to the first page. Any change of a filter includes them: a cursor is of one list. */
 export const firstPage = { after: undefined, before: undefined } as const;
 
-/** The arguments of a list for the page that the address names. */
+/** The arguments of the list's field for the page that the address names. */
 export function pageOf({ after, before }: Address['query']) {
   return before === undefined ? { first: pageSize, after } : { last: pageSize, before };
 }
@@ -25,11 +25,11 @@ interface PagingProps {
       readonly endCursor?: string | null | undefined;
     };
   };
-  /** What one of the list is, such as `session`. */
+  /** What an entry of the list is, such as `session`. */
   what: string;
-  /** The heading of the list (with a `tabIndex` of -1), at which one goes on after turning a page. */
+  /** The heading of the list (with a `tabIndex` of -1), which gets the focus when the user turns a page. */
   heading: RefObject<HTMLElement | null>;
-  /** Whether it is not yet the page that the address names. */
+  /** Whether the page that the address names has not arrived yet. */
   isPending: boolean;
 }
 
@@ -38,28 +38,36 @@ export function Paging({ of: { totalCount, pageInfo }, what, heading, isPending 
   const { after, before } = query;
   const isFirst = after === undefined && before === undefined;
 
-  // Who has come back to the newest stays with them, whatever is added.
-  const isBack = before !== undefined && !pageInfo.hasPreviousPage && !isPending;
+  // A user who has paged back to the newest entries goes on seeing the newest, without a cursor in the address.
+  const isBackAtFirst = before !== undefined && !pageInfo.hasPreviousPage && !isPending;
   useEffect(() => {
-    if (isBack) change(firstPage, true);
-  }, [isBack]);
+    if (isBackAtFirst) change(firstPage, true);
+  }, [isBackAtFirst]);
 
-  const goOn = () => heading.current?.focus();
+  const focusHeading = () => heading.current?.focus();
   if (isFirst && !pageInfo.hasNextPage) return null;
   return (
     <nav class="paging" aria-label={`Pages of ${what}s`}>
       {!isFirst && (
-        <a href={hrefWith(firstPage)} onClick={goOn}>
+        <a href={hrefWith(firstPage)} onClick={focusHeading}>
           First page
         </a>
       )}
       {pageInfo.hasPreviousPage && pageInfo.startCursor != null && (
-        <a rel="prev" href={hrefWith({ after: undefined, before: pageInfo.startCursor })} onClick={goOn}>
+        <a
+          rel="prev"
+          href={hrefWith({ after: undefined, before: pageInfo.startCursor })}
+          onClick={focusHeading}
+        >
           ← Previous
         </a>
       )}
       {pageInfo.hasNextPage && pageInfo.endCursor != null && (
-        <a rel="next" href={hrefWith({ before: undefined, after: pageInfo.endCursor })} onClick={goOn}>
+        <a
+          rel="next"
+          href={hrefWith({ before: undefined, after: pageInfo.endCursor })}
+          onClick={focusHeading}
+        >
           Next →
         </a>
       )}

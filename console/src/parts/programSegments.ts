@@ -1,4 +1,4 @@
-/** What the segments of a program come to. */
+/** The segments of a program together: their duration, their number, and their parts of a timeline. */
 
 import { duration } from './time.tsx';
 import type { TimelinePart } from './timeline.tsx';
@@ -7,7 +7,7 @@ export interface ProgramSegment {
   readonly id: string;
   readonly type: string;
   readonly durationSeconds: number;
-  /** Null where a mirror was not told how often it is done. */
+  /** How often the segment is done; null where a mirror does not know it yet. */
   readonly repeat?: number | null | undefined;
 }
 
@@ -20,7 +20,7 @@ export const timelineParts = (segments: readonly ProgramSegment[]): TimelinePart
     kind: type,
   }));
 
-/** How long a program takes, or at least takes, in words. */
+/** How long a program takes, as text. It begins with "At least" if a number of repeats is unknown. */
 export function programDuration(segments: readonly ProgramSegment[]): string {
   const seconds = segments.reduce(
     (sum, { durationSeconds, repeat }) => sum + durationSeconds * (repeat ?? 1),
@@ -30,6 +30,6 @@ export function programDuration(segments: readonly ProgramSegment[]): string {
   return `${isKnown ? '' : 'At least '}${duration(seconds)}`;
 }
 
-/** How many parts it has, each segment as often as it is done. */
+/** How many parts a program has, if each segment counts as often as it is done. */
 export const countParts = (segments: readonly ProgramSegment[]): number =>
   segments.reduce((sum, { repeat }) => sum + Math.max(repeat ?? 1, 1), 0);

@@ -1,4 +1,4 @@
-/** What training sessions, and the segments of one, come to together. */
+/** Sums over training sessions, and over the segments of a session. */
 
 import { numberText } from './number.ts';
 
@@ -8,7 +8,7 @@ interface Segment {
   readonly gradePercent?: number | null | undefined;
 }
 
-/** What stands where nothing is known. */
+/** The text in place of an unknown value. */
 const nothing = '–';
 
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
@@ -19,14 +19,14 @@ interface Counts {
   readonly failedSessionCount: number;
 }
 
-/** Of how many sessions it is not known whether they were passed. */
+/** How many sessions have no known result. */
 export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSessionCount }: Counts): number =>
   sessionCount - passedSessionCount - failedSessionCount;
 
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
 
-/** How many were passed, and of how many that is not known, such as `2 of 4, 1 not known`. */
+/** How many segments were passed, and how many have no known result, such as `2 of 4, 1 not known`. */
 export function passedText(segments: readonly Segment[]): string {
   if (segments.length === 0) return nothing;
   const unknown = segments.filter(({ passed }) => passed == null).length;
@@ -34,7 +34,7 @@ export function passedText(segments: readonly Segment[]): string {
   return unknown === 0 ? text : `${text}, ${numberText(unknown)} not known`;
 }
 
-/** The points of all; null where none has any. */
+/** The points of all segments; null if no segment has any. */
 export const pointsOf = (segments: readonly Segment[]): number | null =>
   sumOf(segments, ({ points }) => points);
 
@@ -43,7 +43,7 @@ export function pointsText(segments: readonly Segment[]): string {
   return points === null ? nothing : numberText(points);
 }
 
-/** The average of the grades that are known; null where none is. */
+/** The average of the known grades; null if none is known. */
 export function averageGradeOf(segments: readonly Segment[]): number | null {
   const sum = sumOf(segments, ({ gradePercent }) => gradePercent);
   const count = segments.filter(({ gradePercent }) => gradePercent != null).length;
@@ -55,7 +55,7 @@ export function gradeText(segments: readonly Segment[]): string {
   return average === null ? nothing : percent.format(average / 100);
 }
 
-/** The sum of what is known; null where nothing is. */
+/** The sum of the known values; null if none is known. */
 export function sumOf<Part>(
   parts: readonly Part[],
   valueIn: (part: Part) => number | null | undefined,

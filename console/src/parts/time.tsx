@@ -1,4 +1,4 @@
-/** Times and durations as people say them, by the clocks of the browser. */
+/** Times and durations as text, in the time zone of the browser. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { language } from './language.ts';
@@ -7,7 +7,7 @@ import { numberText } from './number.ts';
 /** The time zone of the browser, such as `Europe/Berlin`. */
 export const timeZone = knownZone(Intl.DateTimeFormat().resolvedOptions());
 
-/** A browser whose system names no zone says `Etc/Unknown`, which no statistics are by. */
+/** A browser on a system without a time zone reports `Etc/Unknown`, which the gateway does not take for statistics. */
 function knownZone({ timeZone }: Pick<Intl.ResolvedDateTimeFormatOptions, 'timeZone'>): string {
   return timeZone === 'Etc/Unknown' ? 'UTC' : timeZone;
 }
@@ -16,25 +16,25 @@ const full = new Intl.DateTimeFormat(language, { dateStyle: 'full', timeStyle: '
 const short = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
 
-/** The largest first, in seconds. */
+/** In seconds, the largest first. */
 const units = [
   ['day', 86_400],
   ['hour', 3_600],
   ['minute', 60],
 ] as const;
 
-/** Beyond so many days a date says more. */
-const longAgo = 30;
+/** In days: a time that is further away is shown as a date. */
+const maxRelativeDays = 30;
 
-/** A time as a date and the hour, with all there is to know of it as its title. */
+/** A time as date and hour. Its title has the weekday, the seconds and the time zone as well. */
 export function Time({ at }: { at: string | null | undefined }) {
   return <TimeElement at={at} text={(time) => short.format(time)} />;
 }
 
-/** A time as how long it is ago or ahead, which goes on while one looks. */
+/** A time relative to now, such as `5 minutes ago`, which is updated while it is shown. */
 export function TimeAgo({ at }: { at: string | null | undefined }) {
   const now = useNow(30_000);
-  return <TimeElement at={at} text={(time) => asDistance(time.getTime() - now) ?? short.format(time)} />;
+  return <TimeElement at={at} text={(time) => relativeText(time.getTime() - now) ?? short.format(time)} />;
 }
 
 function TimeElement({ at, text }: { at: string | null | undefined; text(time: Date): string }) {
@@ -47,27 +47,27 @@ function TimeElement({ at, text }: { at: string | null | undefined; text(time: D
   );
 }
 
-function asDistance(milliseconds: number): string | undefined {
+function relativeText(milliseconds: number): string | undefined {
   const seconds = milliseconds / 1_000;
   for (const [unit, length] of units) {
     const count = Math.trunc(seconds / length);
-    if (unit === 'day' && Math.abs(count) > longAgo) return undefined;
+    if (unit === 'day' && Math.abs(count) > maxRelativeDays) return undefined;
     if (count !== 0) return relative.format(count, unit);
   }
   return 'just now';
 }
 
-/** The time now, in milliseconds, again after every so many of them. */
-export function useNow(every: number): number {
+/** The current time, updated at an interval. Both are in milliseconds. */
+export function useNow(interval: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), every);
+    const timer = setInterval(() => setNow(Date.now()), interval);
     return () => clearInterval(timer);
-  }, [every]);
+  }, [interval]);
   return now;
 }
 
-/** Seconds as, for example, `1 h 5 min`, `3 min 20 s` or `45 s`: the two largest parts that there are. */
+/** Seconds as text in at most two units, such as `1 h 5 min`, `3 min 20 s` or `45 s`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds);
   const parts = [

@@ -1,27 +1,27 @@
-/** Segments one after the other: a bar on which each is as long as it lasts, and below it what they are. */
+/** A sequence of segments as a bar, on which the width of each is in proportion to its duration, with a list below it. */
 
 import { numberText } from './number.ts';
 import { duration } from './time.tsx';
 
 export interface TimelinePart {
   readonly key: string;
-  /** What it is, such as `warmup`. */
+  /** The text in the list, such as `warmup`. */
   readonly name: string;
   readonly seconds: number;
-  /** How often it comes, one after the other, where it is more than once. */
+  /** How often the segment is repeated; null or undefined if that is unknown. */
   readonly times?: number | null;
-  /** Which of the colours it has: parts of one kind have the same. */
+  /** Decides the colour. */
   readonly kind: string;
 }
 
 interface TimelineProps {
-  /** What it shows, for those who do not see it. */
+  /** The name of the list for screen readers. */
   label: string;
   parts: readonly TimelinePart[];
 }
 
-/** Beyond so many a part is drawn as a whole: they would be too narrow to be told apart. */
-const mostDrawn = 24;
+/** A segment with more repeats than this is drawn as one block: its repeats would be too narrow to be told apart. */
+const maxRepeatsDrawn = 24;
 
 export function Timeline({ label, parts }: TimelineProps) {
   return (
@@ -35,7 +35,7 @@ export function Timeline({ label, parts }: TimelineProps) {
               style={{ flexGrow: Math.max(seconds * count, 1) }}
               title={duration(seconds * count)}
             >
-              {Array.from({ length: count > mostDrawn ? 1 : count }, (_, index) => (
+              {Array.from({ length: count > maxRepeatsDrawn ? 1 : count }, (_, index) => (
                 <i key={index} data-kind={kind} />
               ))}
             </span>

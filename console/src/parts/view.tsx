@@ -1,13 +1,13 @@
-/** The frame of every view: its heading, and the queries behind it. */
+/** The frame of every view: its heading, and at the end the queries that it is made of. */
 
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { textOf } from '../api/graphql.ts';
 import { subscriptionOf } from '../api/live.ts';
-import { hasBeenUsed, hasGraphiql } from '../page.ts';
+import { hasGraphiql, hasUserInteracted } from '../page.ts';
 
-/** A query with the variables that the view asks it with. */
+/** A query with the variables that the view sends. */
 export interface Source {
   readonly document: TypedDocumentNode<unknown, never>;
   readonly variables: Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export interface Source {
 
 interface ViewProps {
   title: string;
-  /** What the view is made of, for developers. */
+  /** The queries of the view, which are shown to developers. */
   sources: readonly Source[];
   children: ComponentChildren;
 }
@@ -25,9 +25,9 @@ export function View({ title, sources, children }: ViewProps) {
   useEffect(() => {
     document.title = `${title} · Dovetail`;
   }, [title]);
-  // Who follows a link, or has signed in, goes on at the beginning of the new view. A page that was just loaded is left alone.
+  // After a link or signing in, the focus goes to the heading of the new view. After the load of a page it stays where it is.
   useEffect(() => {
-    if (hasBeenUsed()) heading.current?.focus();
+    if (hasUserInteracted()) heading.current?.focus();
   }, []);
   return (
     <>

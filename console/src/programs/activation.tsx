@@ -1,4 +1,4 @@
-/** Makes a program the active one, once it was said what that means. */
+/** Makes a program the active one, after a dialog that says what changes. */
 
 import { useMutation } from '@urql/preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
@@ -21,7 +21,7 @@ export const nowActive = graphql(`
   }
 `);
 
-/** It asks for all that changes, so that everything that shows it is right at once. */
+/** Selects everything that changes, so that the cache, and with it every view, is right at once. */
 export const activate = graphql(`
   mutation Activate($template: DttTemplateReference!) {
     activateTemplate(template: $template) {
@@ -63,7 +63,7 @@ interface ActivateButtonProps {
   onClick(): void;
 }
 
-/** The same element before and after, so that the focus stays where it is. */
+/** One element before and after the activation, so that the focus stays on it. */
 export function ActivateButton({ program, onClick }: ActivateButtonProps) {
   const { name, isActive, viewerCanActivate } = program;
   if (!viewerCanActivate && !isActive) return <span class="hint">Only its owner can activate it.</span>;
@@ -80,54 +80,54 @@ export function ActivateButton({ program, onClick }: ActivateButtonProps) {
   );
 }
 
-/** That a program was activated. */
-export interface Done {
+/** A program that was activated. */
+export interface Activated {
   readonly id: string;
-  /** What has happened, for people. */
+  /** Says what has changed. */
   readonly text: string;
 }
 
-/** Says it, as long as it is true: another tab may have activated another one since. */
-export function Said({ done }: { done: Done | undefined }) {
+/** Says that a program was activated, for as long as it is the active one: another tab may activate another. */
+export function ActivatedNote({ activated }: { activated: Activated | undefined }) {
   const { data } = useLive(nowActive, {});
-  const isTrue = done !== undefined && data?.viewer?.activeDttTemplate?.id === done.id;
+  const isStillActive = activated !== undefined && data?.viewer?.activeDttTemplate?.id === activated.id;
   return (
     <p role="status" class="said">
-      {isTrue && done.text}
+      {isStillActive && activated.text}
     </p>
   );
 }
 
-interface ActivationProps {
-  /** What is to be activated. */
+interface ActivationDialogProps {
+  /** The program to activate. */
   program: Activatable;
-  /** @param done undefined when nothing was. */
-  onEnd(done: Done | undefined): void;
+  /** Called when the dialog closes. @param activated undefined if nothing was activated. */
+  onClose(activated: Activated | undefined): void;
 }
 
-export function Activation({ program, onEnd }: ActivationProps) {
+export function ActivationDialog({ program, onClose }: ActivationDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
-  const done = useRef<Done>(undefined);
-  const [{ fetching, error }, run] = useMutation(activate);
+  const result = useRef<Activated>(undefined);
+  const [{ fetching, error }, runMutation] = useMutation(activate);
   useEffect(() => {
-    // Opened by script, as only that keeps the rest of the page out of reach.
+    // Only `showModal` makes the rest of the page inert.
     dialog.current?.showModal();
   }, []);
 
   async function confirm() {
     if (fetching) return;
-    const { data } = await run({ template: { databaseId: program.databaseId } });
-    const activated = data?.activateTemplate;
-    if (!activated) return;
-    const { template, previousTemplate, scheduleTypeChanged } = activated;
+    const { data } = await runMutation({ template: { databaseId: program.databaseId } });
+    const payload = data?.activateTemplate;
+    if (!payload) return;
+    const { template, previousTemplate, scheduleTypeChanged } = payload;
     const text = [
       `${template?.name ?? program.name} is the active program now`,
       previousTemplate && `, in place of ${previousTemplate.name}`,
       scheduleTypeChanged ? '. Your schedule is single now.' : '.',
     ].join('');
-    done.current = { id: program.id, text };
-    // It gives the focus back to where it was.
+    result.current = { id: program.id, text };
+    // Closing gives the focus back to the element that had it.
     dialog.current?.close();
   }
   return (
@@ -135,8 +135,8 @@ export function Activation({ program, onEnd }: ActivationProps) {
       ref={dialog}
       class="activation"
       aria-labelledby={title}
-      // Also by Escape.
-      onClose={() => onEnd(done.current)}
+      // Escape closes the dialog too.
+      onClose={() => onClose(result.current)}
     >
       <h2 id={title}>Activate {program.name}?</h2>
       <Consequences of={program} />
@@ -157,7 +157,7 @@ export function Activation({ program, onEnd }: ActivationProps) {
   );
 }
 
-/** What an activation does, from how things are now. */
+/** Says what an activation would change now. */
 function Consequences({ of: { id } }: { of: Activatable }) {
   const { data } = useLive(nowActive, {});
   const { activeDttTemplate: active, scheduleType } = data?.viewer ?? {};

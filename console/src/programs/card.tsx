@@ -1,4 +1,4 @@
-/** A program in the list. */
+/** A program in the list, and the parts of it that the view of one program shows too. */
 
 import type { ProgramFieldsFragment } from '../../generated/graphql.ts';
 import { Badge } from '../parts/badge.tsx';
@@ -38,13 +38,13 @@ export const Badges = ({ of: { isPublic, isImported } }: { of: ProgramFieldsFrag
 
 export function Length({ segments }: Pick<ProgramFieldsFragment, 'segments'>) {
   if (segments.length === 0) return <p class="hint">It has no segments.</p>;
-  const [count, inAll] = [segments.length, countParts(segments)];
+  const [count, parts] = [segments.length, countParts(segments)];
   return (
     <p class="hint">
       {programDuration(segments)} in{' '}
-      {inAll === count
+      {parts === count
         ? counted(count, 'segment')
-        : `${counted(inAll, 'part')} of ${counted(count, 'segment')}`}
+        : `${counted(parts, 'part')} of ${counted(count, 'segment')}`}
     </p>
   );
 }

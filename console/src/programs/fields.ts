@@ -1,4 +1,4 @@
-/** What both views read of a program. */
+/** The fields of a program that both views read. */
 
 import { graphql } from '../api/graphql.ts';
 

@@ -1,4 +1,4 @@
-/** How it went with a program the last times. */
+/** The latest sessions with a program. */
 
 import type { ProgramQuery } from '../../generated/graphql.ts';
 import { Passed } from '../parts/badge.tsx';
@@ -6,11 +6,11 @@ import { numberText } from '../parts/number.ts';
 import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
 
-type List = NonNullable<NonNullable<ProgramQuery['dttTemplate']>['sessions']>;
+type SessionList = NonNullable<NonNullable<ProgramQuery['dttTemplate']>['sessions']>;
 
 interface LatestSessionsProps {
-  list: List;
-  /** Of the program. */
+  list: SessionList;
+  /** The id of the program. */
   databaseId: number;
 }
 
@@ -48,7 +48,7 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
   );
 }
 
-function Row({ session }: { session: List['nodes'][number] }) {
+function Row({ session }: { session: SessionList['nodes'][number] }) {
   const { databaseId, createdAt, passed, trainer, segments } = session;
   return (
     <tr>

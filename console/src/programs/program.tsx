@@ -1,4 +1,4 @@
-/** One program: all that there is to know of it, and how it went the last times. */
+/** The view of one program: everything about it, and its latest sessions. */
 
 import { useState } from 'preact/hooks';
 import type { ProgramQuery } from '../../generated/graphql.ts';
@@ -8,16 +8,23 @@ import { databaseIdOf } from '../parts/address.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Missing } from '../parts/missing.tsx';
+import { numberText } from '../parts/number.ts';
 import { timelineParts } from '../parts/programSegments.ts';
 import { Time } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { View } from '../parts/view.tsx';
-import { ActivateButton, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
+import {
+  ActivateButton,
+  type Activated,
+  ActivatedNote,
+  ActivationDialog,
+  activate,
+  nowActive,
+} from './activation.tsx';
 import { Badges, Length } from './card.tsx';
 import './fields.ts';
 import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
-import { numberText } from '../parts/number.ts';
 
 const program = graphql(`
   query Program($databaseId: Int!) {
@@ -53,9 +60,9 @@ const program = graphql(`
   }
 `);
 
-type Found = NonNullable<ProgramQuery['dttTemplate']>;
+type FoundProgram = NonNullable<ProgramQuery['dttTemplate']>;
 
-/** @param params the program, as the address names it. */
+/** @param params the parameters of the route. */
 export function Program({ params: { id } }: { params: { id: string } }) {
   const databaseId = databaseIdOf(id);
   if (databaseId === undefined) return <Missing what="program" href="/console/programs" />;
@@ -79,15 +86,17 @@ function ProgramById({ databaseId }: { databaseId: number }) {
       <p>
         <a href="/console/programs">All programs</a>
       </p>
-      <Loaded result={result}>{({ dttTemplate }) => dttTemplate && <Whole program={dttTemplate} />}</Loaded>
+      <Loaded result={result}>
+        {({ dttTemplate }) => dttTemplate && <ProgramDetails program={dttTemplate} />}
+      </Loaded>
     </View>
   );
 }
 
-function Whole({ program }: { program: Found }) {
+function ProgramDetails({ program }: { program: FoundProgram }) {
   const { id, name, databaseId, tagline, description, message, segments, sessions } = program;
   const [isAsking, setIsAsking] = useState(false);
-  const [done, setDone] = useState<Done>();
+  const [activated, setActivated] = useState<Activated>();
   return (
     <>
       <div class="card program">
@@ -95,7 +104,7 @@ function Whole({ program }: { program: Found }) {
           <Badges of={program} />
           <ActivateButton program={program} onClick={() => setIsAsking(true)} />
         </div>
-        <Said done={done} />
+        <ActivatedNote activated={activated} />
         {tagline != null && <p class="tagline">{tagline}</p>}
         {description != null && <p class="prose">{description}</p>}
         <Length segments={segments} />
@@ -117,11 +126,11 @@ function Whole({ program }: { program: Found }) {
         )}
       </section>
       {isAsking && (
-        <Activation
+        <ActivationDialog
           key={id}
           program={program}
-          onEnd={(ended) => {
-            setDone(ended);
+          onClose={(result) => {
+            setActivated(result);
             setIsAsking(false);
           }}
         />
@@ -130,7 +139,7 @@ function Whole({ program }: { program: Found }) {
   );
 }
 
-const factsOf = ({ handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt }: Found) =>
+const factsOf = ({ handsFreeMode, targetDepth, targetWindow, toyId, createdAt, updatedAt }: FoundProgram) =>
   [
     ['Hands-free', handsFreeMode ? 'Yes' : 'No'],
     ['Target depth', `${numberText(targetDepth)} ± ${numberText(targetWindow)}`],

@@ -1,4 +1,4 @@
-/** All programs: to look through, to search and to activate. */
+/** The view of all programs: to search, to filter and to activate them. */
 
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -10,7 +10,14 @@ import { counted } from '../parts/counted.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { firstPage, Paging, pageOf } from '../parts/paging.tsx';
 import { View } from '../parts/view.tsx';
-import { type Activatable, Activation, activate, type Done, nowActive, Said } from './activation.tsx';
+import {
+  type Activatable,
+  type Activated,
+  ActivatedNote,
+  ActivationDialog,
+  activate,
+  nowActive,
+} from './activation.tsx';
 import { ProgramCard } from './card.tsx';
 import { argumentsFor, type Filters, filtersOf } from './filters.ts';
 import { Toolbar } from './toolbar.tsx';
@@ -55,10 +62,10 @@ export function Programs() {
   const result = useLive(programs, variables);
   const heading = useRef<HTMLHeadingElement>(null);
   const [chosen, setChosen] = useState<Activatable>();
-  const [done, setDone] = useState<Done>();
-  // What was done is said until one looks for something else.
+  const [activated, setActivated] = useState<Activated>();
+  // The note about an activation goes when the user searches, filters or turns a page.
   const address = hrefWith({});
-  useEffect(() => setDone(undefined), [address]);
+  useEffect(() => setActivated(undefined), [address]);
   const count = result.data?.dttTemplates?.totalCount;
 
   return (
@@ -72,7 +79,7 @@ export function Programs() {
     >
       <Toolbar filters={filters} />
       <NowActive />
-      <Said done={done} />
+      <ActivatedNote activated={activated} />
       <h2 ref={heading} tabIndex={-1} class="count" aria-live="polite">
         {result.isPending || count === undefined ? 'Programs' : counted(count, 'program')}
       </h2>
@@ -80,7 +87,7 @@ export function Programs() {
         <Loaded result={result}>
           {({ dttTemplates }) =>
             dttTemplates && (
-              <List
+              <ProgramList
                 list={dttTemplates}
                 filters={filters}
                 heading={heading}
@@ -97,10 +104,10 @@ export function Programs() {
         </p>
       )}
       {chosen && (
-        <Activation
+        <ActivationDialog
           program={chosen}
-          onEnd={(done) => {
-            setDone(done);
+          onClose={(result) => {
+            setActivated(result);
             setChosen(undefined);
           }}
         />
@@ -127,7 +134,7 @@ function NowActive() {
   );
 }
 
-interface ListProps {
+interface ProgramListProps {
   list: NonNullable<ProgramsQuery['dttTemplates']>;
   filters: Filters;
   heading: RefObject<HTMLElement | null>;
@@ -135,8 +142,8 @@ interface ListProps {
   onActivate(program: Activatable): void;
 }
 
-function List({ list, filters, heading, isPending, onActivate }: ListProps) {
-  if (list.nodes.length === 0) return <Nothing filters={filters} />;
+function ProgramList({ list, filters, heading, isPending, onActivate }: ProgramListProps) {
+  if (list.nodes.length === 0) return <NoPrograms filters={filters} />;
   return (
     <>
       <ul class="cards programs">
@@ -149,12 +156,12 @@ function List({ list, filters, heading, isPending, onActivate }: ListProps) {
   );
 }
 
-function noneOf(show: string, search: string): string {
+function noneText(show: string, search: string): string {
   const kind = show === 'all' ? 'program' : `${show} program`;
   return search === '' ? `There is no ${kind}.` : `No ${kind}’s name has “${search}” in it.`;
 }
 
-function Nothing({ filters: { show, search } }: { filters: Filters }) {
+function NoPrograms({ filters: { show, search } }: { filters: Filters }) {
   if (show === 'all' && search === '')
     return (
       <Empty>
@@ -166,7 +173,7 @@ function Nothing({ filters: { show, search } }: { filters: Filters }) {
     <Empty>
       {show === 'active' && search === ''
         ? 'No program is active. Activate one, and it appears here.'
-        : noneOf(show, search)}{' '}
+        : noneText(show, search)}{' '}
       <a href="/console/programs">Show all programs</a>
     </Empty>
   );

@@ -1,12 +1,12 @@
-/** The controls above the list of programs. All of them write into the address. */
+/** The search, the filter and the order above the list of programs. All of them are parameters of the address. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useAddress } from '../parts/address.ts';
 import { firstPage } from '../parts/paging.tsx';
 import { type Filters, orders, shows } from './filters.ts';
 
-/** In milliseconds: how long nothing is typed until it is searched for. */
-const pause = 350;
+/** In milliseconds: the search begins when nothing was typed for this long. */
+const debounceTime = 350;
 
 export function Toolbar({ filters }: { filters: Filters }) {
   const { change } = useAddress();
@@ -14,15 +14,15 @@ export function Toolbar({ filters }: { filters: Filters }) {
   return (
     <search class="filters programs-filters">
       <Search searched={filters.search} />
-      <Choice
+      <SelectWithDefault
         label="Show"
-        choices={shows}
+        options={shows}
         chosen={show}
         onChoose={(name) => change({ ...firstPage, show: name })}
       />
-      <Choice
+      <SelectWithDefault
         label="Order"
-        choices={orders}
+        options={orders}
         chosen={order}
         onChoose={(name) => change({ ...firstPage, order: name })}
       />
@@ -32,23 +32,23 @@ export function Toolbar({ filters }: { filters: Filters }) {
 
 function Search({ searched }: { searched: string }) {
   const { change } = useAddress();
-  /** As it is when the time comes: the address may have changed since the last key. */
+  /** The address may change between the last key and the search, so the search uses the `change` of the latest render. */
   const latestChange = useRef(change);
   latestChange.current = change;
   const [typed, setTyped] = useState(searched);
-  /** What is searched for as far as is known here: any other search was gone to by a link, back or forward. */
-  const known = useRef(searched);
+  /** The search that this field has set or taken over. Any other one in the address comes from a link, back or forward. */
+  const ownSearch = useRef(searched);
   useEffect(() => {
-    if (searched !== known.current) setTyped(searched);
-    known.current = searched;
+    if (searched !== ownSearch.current) setTyped(searched);
+    ownSearch.current = searched;
   }, [searched]);
   useEffect(() => {
     const search = typed.trim();
-    if (search === known.current) return;
+    if (search === ownSearch.current) return;
     const timer = setTimeout(() => {
-      known.current = search;
+      ownSearch.current = search;
       latestChange.current({ ...firstPage, search: search || undefined }, true);
-    }, pause);
+    }, debounceTime);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
@@ -64,26 +64,26 @@ function Search({ searched }: { searched: string }) {
   );
 }
 
-interface ChoiceProps {
+interface SelectWithDefaultProps {
   label: string;
-  choices: Readonly<Record<string, { readonly label: string }>>;
+  options: Readonly<Record<string, { readonly label: string }>>;
   chosen: string;
-  /** @param name undefined for the first, which the address leaves out. */
+  /** @param name undefined for the first option, the default. */
   onChoose(name: string | undefined): void;
 }
 
-function Choice({ label, choices, chosen, onChoose }: ChoiceProps) {
-  const [usual] = Object.keys(choices);
+function SelectWithDefault({ label, options, chosen, onChoose }: SelectWithDefaultProps) {
+  const [defaultName] = Object.keys(options);
   return (
     <label>
       {label}
       <select
         value={chosen}
-        onChange={({ currentTarget: { value } }) => onChoose(value === usual ? undefined : value)}
+        onChange={({ currentTarget: { value } }) => onChoose(value === defaultName ? undefined : value)}
       >
-        {Object.entries(choices).map(([name, choice]) => (
+        {Object.entries(options).map(([name, option]) => (
           <option key={name} value={name}>
-            {choice.label}
+            {option.label}
           </option>
         ))}
       </select>

@@ -1,4 +1,4 @@
-/** What there is of the days and filters that are chosen. */
+/** The statistics and the list of the sessions that are shown, or why there are none. */
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { counted } from '../parts/counted.ts';
@@ -16,18 +16,18 @@ import { SessionList } from './sessionList.tsx';
 import { useStats } from './stats.ts';
 import { Totals } from './totals.tsx';
 
-interface ShownProps {
+interface SessionsShownProps {
   address: HistoryAddress;
   days: Between;
-  /** How many days that is. */
+  /** The number of days. */
   length: number;
   by: Period;
   where: DttSessionFilter;
-  /** When the latest of all sessions took place. */
+  /** The time of the latest of all sessions. */
   latest: string | null | undefined;
 }
 
-export function Shown({ address, days, length, by, where, latest }: ShownProps) {
+export function SessionsShown({ address, days, length, by, where, latest }: SessionsShownProps) {
   const result = useStats(where, by, length);
   const total = result.data?.total;
   const count = total?.sessionCount;
@@ -36,14 +36,14 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
     <>
       <p role="status" class="history-said">
         {result.isPending && 'Loading…'}
-        {total && !result.isPending && `${rangeName(days.from, days.to)}: ${saidOf(total)}.`}
+        {total && !result.isPending && `${rangeName(days.from, days.to)}: ${summaryOf(total)}.`}
       </p>
       {result.error && (
         <p class="note bad" role="alert">
           {messageOf(result.error)}
         </p>
       )}
-      {count === 0 && <NothingShown address={address} latest={latest} />}
+      {count === 0 && <NoSessionsShown address={address} latest={latest} />}
       {count !== 0 && (result.data || result.isPending) && (
         <div aria-busy={result.isPending}>
           <Totals total={total} />
@@ -62,7 +62,7 @@ export function Shown({ address, days, length, by, where, latest }: ShownProps) 
 }
 
 /** For example `34 sessions, 29 passed, 2 not passed, 3 not known`. */
-function saidOf(total: Total): string {
+function summaryOf(total: Total): string {
   const { sessionCount, passedSessionCount, failedSessionCount } = total;
   const unknown = unknownCountOf(total);
   const parts = [
@@ -75,7 +75,7 @@ function saidOf(total: Total): string {
   return parts.join(', ');
 }
 
-function NothingShown({ address, latest }: Pick<ShownProps, 'address' | 'latest'>) {
+function NoSessionsShown({ address, latest }: Pick<SessionsShownProps, 'address' | 'latest'>) {
   const { trainer, program, passed } = address;
   const isFiltered = (trainer ?? program ?? passed) !== undefined;
   const all = change(address, { trainer: undefined, program: undefined, passed: undefined });
