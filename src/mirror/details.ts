@@ -72,9 +72,10 @@ async function fetchOne(
  */
 export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
   const { pool, accountId } = options;
-  // Written though its details are pending: whoever has asked for them before has what is outdated.
+  // Also if its details are pending already, so that the row gets another version: details that were asked for before are outdated.
+  // What the list said before says nothing of the session as it is now.
   const { rowCount } = await pool.query(
-    'UPDATE "DttSession" SET "detailsPending" = true WHERE id = $1 AND "ownerId" = $2',
+    `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = '' WHERE id = $1 AND "ownerId" = $2`,
     [id, accountId],
   );
   if (rowCount === 0) return;

@@ -8,10 +8,10 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { holderOf, holdLease, type LeaseOptions, type Purpose, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
+import { findNewInList, storeDigests } from './listed.ts';
 import { noteDenied, notePending, type PendingQuery, readPending, readStillPending } from './pending.ts';
 import type { WriteCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
-import { keepExactValues } from './rounding.ts';
 import { findDiffering, upsert } from './rows.ts';
 import { acquireSharedLock } from './sharedLock.ts';
 import { userNullUntilKnown } from './user.ts';
@@ -29,8 +29,12 @@ export interface Mirror {
   /** Whether the mirror is known to have every session behind its newest. */
   readonly sessionsComplete: boolean;
   writeUser(user: Row): Promise<WriteCounts>;
-  /** The ids of those records that the mirror does not have, or has otherwise, and not just more exactly, in the fields that they have. */
+  /** The ids of those records that the mirror does not have, or has with another value in a field that the record has. */
   differing(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
+  /** The ids of those records of which a list says something new. What is less exact there than by the id is not new. */
+  newInList(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
+  /** Remembers what a list says of records of which it says nothing new, for the next time that they are compared. */
+  rememberListed(kind: Kind, records: readonly MirrorRecord[]): Promise<void>;
   /** The versions of the rows of records that are to be asked for, by which `write` knows what is outdated. */
   versions(kind: Kind, ids: readonly number[]): Promise<Versions>;
   /**
@@ -98,7 +102,10 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
   return {
     sessionsComplete: opened.sessionsComplete,
     writeUser: (user) => transaction((client) => writeUser(client, user, opened.isNew)),
-    differing: (kind, records) => findDifferingOrAll(pool, kind, records, account.id),
+    differing: (kind, records) =>
+      orAll(records, async () => findDiffering(pool, kind, await asWritten(pool, kind, records, account.id))),
+    newInList: (kind, records) => orAll(records, () => readNewInList(pool, kind, records, account.id)),
+    rememberListed: (kind, records) => storeDigests(pool, transaction, kind, records),
     versions: (kind, ids) => readVersions(pool, kind, ids),
     write: (kind, records, onRejected, asked) =>
       writeRecords(transaction, kind, records, account.id, onRejected, asked),
@@ -237,25 +244,30 @@ async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<v
   );
 }
 
-/** The ids of all records, if the database finds fault with any: writing each finds out which one it was. */
-async function findDifferingOrAll(
+async function readNewInList(
   pool: pg.Pool,
   kind: Kind,
   records: readonly MirrorRecord[],
   accountId: number,
 ): Promise<Set<number>> {
+  const written = await asWritten(pool, kind, records, accountId);
+  // Of a record that has no details, the list says all there is.
+  if (!kind.summary) return findDiffering(pool, kind, written);
+  const isNew = await findNewInList(pool, kind, records, written);
+  if (kind.table !== 'DttTemplate') return isNew;
+  // A template that is here, since another account has it, and not in this account's library.
+  const ids = records.map(({ row }) => row.id);
+  const known = await inLibrary(pool, ids, accountId);
+  return new Set(ids.filter((id) => isNew.has(id) || !known.has(id)));
+}
+
+/** The ids that a comparison finds, or those of all records if the database rejects a value: writing finds out which. */
+async function orAll(
+  records: readonly MirrorRecord[],
+  compare: () => Promise<Set<number>>,
+): Promise<Set<number>> {
   try {
-    const written = await asWritten(pool, kind, records, accountId);
-    const otherwise = await findDiffering(pool, kind, written);
-    // Of a record that has no details, the list says all there is.
-    if (!kind.summary) return otherwise;
-    const doubtful = written.filter(({ row }) => otherwise.has(row.id));
-    const differing = await findDiffering(pool, kind, await keepExactValues(pool, kind, doubtful));
-    if (kind.table !== 'DttTemplate') return differing;
-    // A template that is here, since another account has it, and not in this account's library.
-    const ids = records.map(({ row }) => row.id);
-    const known = await inLibrary(pool, ids, accountId);
-    return new Set(ids.filter((id) => differing.has(id) || !known.has(id)));
+    return await compare();
   } catch (error) {
     if (!isAboutData(error)) throw error;
     return new Set(records.map(({ row }) => row.id));

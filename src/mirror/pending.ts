@@ -4,15 +4,19 @@
  */
 
 import type pg from 'pg';
+import { listedDigest } from './listed.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 
 /** A record that a list has told of, as it is written until its details come. */
-export const pendingRecord = ({ row, children, ...others }: MirrorRecord): MirrorRecord => ({
-  ...others,
-  row: { ...row, detailsPending: true },
-  // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
-  ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
-});
+export function pendingRecord(record: MirrorRecord): MirrorRecord {
+  const { row, children, ...others } = record;
+  return {
+    ...others,
+    row: { ...row, detailsPending: true, listedDigest: listedDigest(record) },
+    // Of the segments of a session a list says neither the place nor the time. Those of a template it leaves out whole.
+    ...(children && { children: children.map((child, order) => ({ ...child, order, createdAt: null })) }),
+  };
+}
 
 /** A record with its details, as far as it can be compared with one of which they are pending. */
 export const withoutNote = (record: MirrorRecord): MirrorRecord => ({

@@ -130,16 +130,18 @@ async function sortPage(
   const { readable, incomplete } = readPage(current, page);
   const unclear = await findUnclear(current, incomplete);
   for (const record of readable) current.onListed?.(record);
-  const differing = await mirror.differing(kind, readable);
-  const changed = readable.filter(({ row }) => differing.has(row.id));
-  const stale = readable.filter(({ row }) => full && kind.summary && !differing.has(row.id));
+  const isNew = await mirror.newInList(kind, readable);
+  const changed = readable.filter(({ row }) => isNew.has(row.id));
+  const same = readable.filter(({ row }) => !isNew.has(row.id));
+  if (kind.summary) await mirror.rememberListed(kind, same);
+  const stale = full && kind.summary ? same : [];
   if (stale.length > 0)
     await mirror.notePending(
       kind,
       stale.map(({ row }) => row.id),
     );
   // Those of which details are to be fetched are counted when these come.
-  const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...differing]);
+  const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...isNew]);
   const settled = readable.filter(({ row }) => !awaited.has(row.id)).length;
   counts.fetched += settled;
   counts.unchanged += settled;

@@ -1,22 +1,24 @@
-/**
- * What a list says less exactly than the record by its id: numbers that are rounded, and times without fractions of a
- * second. Of such a record the list says nothing new.
- */
+/** Compares values of which one may be less exact than the other: a number with fewer decimals, a time without its fraction. */
 
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
 const decimalsOf = (value: number) => String(value).split('.')[1]?.length ?? 0;
 
-/** Whether one of the two is the other with fewer decimals: a record may also be less exact than its list. */
-function isRounded(one: number, other: number): boolean {
+/**
+ * Whether one of the two may be the other with fewer decimals: a record may also be less exact than its list.
+ * @param tolerance the greatest difference, in units of the last decimal of the less exact: 0.5 if it is rounded, 1 if the
+ * decimals are cut off.
+ */
+function hasFewerDecimals(one: number, other: number, tolerance: number): boolean {
   const [fewer = 0, more = 0] = [decimalsOf(one), decimalsOf(other)].sort((a, b) => a - b);
   // A half is not exactly a half in binary.
-  return fewer < more && Math.abs(one - other) <= 0.5 * 10 ** -fewer + 1e-9;
+  return fewer < more && Math.abs(one - other) <= tolerance * 10 ** -fewer + 1e-9;
 }
 
-const isInstant = (value: unknown): value is string =>
-  typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/.test(value);
+/** Whether a value is a time, as `instant` in fields.ts or PostgreSQL's JSON writes it, and not a text that begins like one. */
+export const isInstant = (value: unknown): value is string =>
+  typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d(:\d\d)*)$/.test(value);
 
 /** Whether one of the two is the other without its fraction of a second. */
 function isSameSecond(one: string, other: string): boolean {
@@ -24,37 +26,47 @@ function isSameSecond(one: string, other: string): boolean {
   return earlier % 1_000 === 0 && later - earlier < 1_000;
 }
 
-function isLessExact(given: unknown, held: unknown): boolean {
-  if (typeof given === 'number' && typeof held === 'number') return isRounded(given, held);
+function isInexact(given: unknown, held: unknown, tolerance: number): boolean {
+  if (typeof given === 'number' && typeof held === 'number') return hasFewerDecimals(given, held, tolerance);
   return isInstant(given) && isInstant(held) && isSameSecond(given, held);
 }
 
-const exactly = (given: Row, held: Row | undefined): Row =>
+const withExactValues = (given: Row, held: Row | undefined, tolerance: number): Row =>
   held
     ? {
         ...given,
         ...Object.fromEntries(
-          Object.entries(held).filter(([name, value]) => isLessExact(given[name], value)),
+          Object.entries(held).filter(([name, value]) => isInexact(given[name], value, tolerance)),
         ),
       }
     : given;
 
-/** The records with what is here in the place of what they say of it less exactly. */
+/**
+ * The records with the values of the mirror in place of values that differ by their exactness alone.
+ * @param toleranceOf the tolerance for a record, as in `hasFewerDecimals`.
+ */
 export async function keepExactValues(
   pool: pg.Pool,
   { table, children }: Kind,
   records: readonly MirrorRecord[],
+  toleranceOf: (row: Row) => number,
 ): Promise<readonly MirrorRecord[]> {
   if (records.length === 0) return records;
   const rows = await read(pool, table, 'id', records);
   const parts = children
     ? await read(pool, children.table, children.parent, records)
     : new Map<number, Row>();
-  return records.map((record) => ({
-    ...record,
-    row: exactly(record.row, rows.get(record.row.id)),
-    ...(record.children && { children: record.children.map((child) => exactly(child, parts.get(child.id))) }),
-  }));
+  return records.map((record) => {
+    const { row, children: given } = record;
+    const tolerance = toleranceOf(row);
+    return {
+      ...record,
+      row: withExactValues(row, rows.get(row.id), tolerance),
+      ...(given && {
+        children: given.map((child) => withExactValues(child, parts.get(child.id), tolerance)),
+      }),
+    };
+  });
 }
 
 /** The rows of a table whose column has the ids of these records. */

@@ -6,6 +6,9 @@ import type { Kind, MirrorRecord, Row } from './records.ts';
 /** The column that says that only a list has told of the record so far. */
 const pending = 'detailsPending';
 
+/** Columns about what was read of a record, and not about the record. */
+const uncompared = new Set([pending, 'listedDigest']);
+
 type Compared = Pick<MirrorRecord, 'row' | 'children'>;
 
 /**
@@ -32,7 +35,7 @@ async function findDifferingRows(
 ): Promise<Set<number>> {
   const differing = new Set<number>();
   for (const [columns, group] of groupByColumns(rows)) {
-    const compared = columns.filter((column) => column !== pending);
+    const compared = columns.filter((column) => !uncompared.has(column));
     // Details that are here do not make what a list says of the record another.
     const orPending = columns.includes(pending) ? `OR held."${pending}" AND NOT given."${pending}"` : '';
     const { rows: found } = await client.query<{ id: number }>(

@@ -1,7 +1,7 @@
 /** Which version of a record a run leaves in the mirror, where what the upstream says of it does not go forward. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createDetails } from '../../src/mirror/details.ts';
+import { createDetails, readAgain } from '../../src/mirror/details.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
@@ -160,6 +160,8 @@ describe('a record of which its list says something less exactly than its id doe
     // A half, which is a little more in binary.
     [87.4, 87.35],
     [87.46, 87],
+    // Decimals that are cut off.
+    [87, 87.9],
   ])('does not change by that: a grade of %d and %d', async (listed, exact) => {
     world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
     await pull(1, { rewrite: grades(listed, exact) });
@@ -167,6 +169,63 @@ describe('a record of which its list says something less exactly than its id doe
     expect(await grade()).toBe(exact);
     expect(await again(grades(listed - 1, exact - 1))).toBe(1);
     expect(await grade()).toBe(exact - 1);
+  });
+
+  it.each([
+    [87.5, 88],
+    [88, 87.6],
+  ])(
+    'changes by less than rounding may, where the list rounds nothing: from %d to %d',
+    async (before, now) => {
+      world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+      await pull(1, { rewrite: grades(before, before) });
+      expect(await again(grades(now, now))).toBe(1);
+      expect(await grade()).toBe(now);
+    },
+  );
+
+  it('changes by that from when a list was first compared, where what it said before is not remembered', async () => {
+    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    await pull(1, { rewrite: grades(87.5, 87.5) });
+    await database.pool.query('UPDATE "DttSession" SET "listedDigest" = NULL');
+    expect(await again(grades(88, 87.5))).toBe(0);
+    expect(await again(grades(88, 87.5))).toBe(0);
+    expect(await again(grades(87.6, 87.6))).toBe(1);
+    expect(await grade()).toBe(87.6);
+  });
+
+  it('is the template of two accounts, whose lists say the same of it', async () => {
+    world.users.get(2)?.imports.add(7);
+    const rounded = saying({
+      kind: '/dtt/templates',
+      listed: { targetDepth: 5 },
+      exact: { targetDepth: 5.25 },
+    });
+    for (const id of [1, 2, 1, 2]) await pull(id, { rewrite: rounded });
+    const asked: string[] = [];
+    const meanwhile = async (path: string) => void asked.push(path);
+    for (const id of [1, 2]) await pull(id, { rewrite: rounded, meanwhile });
+    expect(asked.filter((path) => path.startsWith('/dtt/templates/'))).toEqual([]);
+    expect(await template()).toMatchObject({ targetDepth: 5.25 });
+  });
+
+  it('is read again once after a client has written it upstream, where the list rounds', async () => {
+    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    await pull(1, { rewrite: grades(87, 87.4) });
+    const upstream = upstreamOf(world, 1);
+    const get = async (path: string) => grades(87, 86.9)(path, await upstream.get(path));
+    await readAgain({ pool: database.pool, upstream: { ...upstream, get }, accountId: 1 }, 1, false);
+    expect(await grade()).toBe(86.9);
+    expect(await again(grades(87, 87.1))).toBe(1);
+    expect(await grade()).toBe(87.1);
+    expect(await again(grades(87, 87.2))).toBe(0);
+  });
+
+  it('changes by its name, though that begins with a time', async () => {
+    world.dttSessions.set(1, { version: 1, ownerId: 1, trainerId: 1, templateId: null });
+    const named = (name: string) => saying({ kind: '/dtt/sessions', listed: { name }, exact: { name } });
+    await pull(1, { rewrite: named('2026-01-01T10:00:00 (morning)') });
+    expect(await again(named('2026-01-01T10:00:00 (evening)'))).toBe(1);
   });
 
   it.each([

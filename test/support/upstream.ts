@@ -226,10 +226,12 @@ export async function contents({ client }: TestDatabase): Promise<readonly unkno
     client.user.findMany({ orderBy: { id: 'asc' } }),
     client.dttDevice.findMany({ orderBy: { id: 'asc' } }),
     client.dttTemplate.findMany({
+      omit: { listedDigest: true },
       orderBy: { id: 'asc' },
       include: { segments: true, libraryEntries: true },
     }),
     client.dttSession.findMany({
+      omit: { listedDigest: true },
       orderBy: { id: 'asc' },
       include: { segments: { orderBy: { id: 'asc' } } },
     }),
