@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import type { Account, Named } from './account.ts';
 import { recordId } from './fields.ts';
+import { readPages } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import { type PullContext, type PullOptions, pull, pullPending } from './pull.ts';
 import { addWriteCounts, emptyRecordCounts, type RecordCounts } from './recordCounts.ts';
@@ -206,20 +207,39 @@ async function pullUser({ context, account, listener, countsOf }: Run): Promise<
   listener?.finished?.('user', counts);
 }
 
-/** Templates, and which of them is the active one. */
+/** Pulls templates, and finds out which of them is the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { mirror } = run.context;
   const before = await mirror.version();
-  const active = new Set<number>();
+  const listed = new Set<number>();
+  let pages = 0;
   const isWhole = await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
-      if (isActive) active.add(row.id);
+      if (isActive) listed.add(row.id);
+    },
+    async onPage() {
+      pages++;
+      return false;
     },
   });
-  // Two are active only if one was activated while the list was read. The next run will tell.
-  const [id = null] = active;
-  if (active.size > 1 || (id === null && !isWhole)) return;
+  // A template may have been activated after its page was read, and before the page of the active one was.
+  const mayBeMissed = listed.size === 0 && pages > 1 && (await mirror.activeTemplate()) !== null;
+  const [id = null, ...others] = mayBeMissed ? await readActiveTemplates(run) : listed;
+  // Two are active only if one was activated while the list was read. The next run reads which one.
+  if (others.length > 0 || (id === null && !isWhole)) return;
   if (await mirror.setActiveTemplate(id, before)) countChange(run, run.kinds.dttTemplates);
+}
+
+/** Reads the list of templates for the ids of the active ones alone. */
+async function readActiveTemplates({ context, kinds }: Run): Promise<Set<number>> {
+  const { list, summary } = kinds.dttTemplates;
+  const active = new Set<number>();
+  for await (const { items } of readPages(context.upstream, list, context.signal))
+    for (const { item } of items) {
+      const record = summary?.safeParse(item).data;
+      if (record?.isActive) active.add(record.row.id);
+    }
+  return active;
 }
 
 /** Lock templates and sessions, and which template the active session was started from. */
