@@ -29,8 +29,8 @@ export const tables = Object.entries(isAnnounced).flatMap(([table, announced]) =
 export interface SilentTrigger {
   readonly table: string;
   readonly trigger: string;
-  /** Missing as after a table was made anew, or there and told not to fire, at least in some sessions. */
-  readonly state: 'missing' | 'disabled';
+  /** Missing, as after a table was made anew; disabled; or enabled for some sessions alone, as after a restore. */
+  readonly state: 'missing' | 'disabled' | 'sometimes';
   /** Whether it announces changes, or keeps a rule that no constraint can say. */
   readonly does: 'announce' | 'keep';
 }
@@ -39,7 +39,7 @@ export interface SilentTrigger {
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
   // A new ApiToken concerns no response that was sent. Tables that others begin to see rows of have one more.
   const { rows } = await client.query<SilentTrigger>(
-    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' ELSE 'disabled' END AS state, does
+    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' WHEN tgenabled = 'D' THEN 'disabled' ELSE 'sometimes' END AS state, does
      FROM (
        SELECT name, event, 'announce' AS does
        FROM unnest($1::text[]) AS name

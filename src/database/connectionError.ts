@@ -25,10 +25,17 @@ const superuser = 'postgres';
 
 type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
 
-/** How a database is made that a role of the server is to own. */
-export function createDatabase({ host, port, user }: Address, name: string): string {
+/**
+ * How a database is made that a role of the server is to own.
+ * @param options of `createdb`, beside those that name the server and the roles.
+ */
+export function createDatabase(
+  { host, port, user }: Address,
+  name: string,
+  options: readonly string[] = [],
+): string {
   const create = (...roles: string[]) =>
-    ['createdb', '-h', host, '-p', String(port), ...roles, name].map(shellWord).join(' ');
+    ['createdb', '-h', host, '-p', String(port), ...roles, ...options, name].map(shellWord).join(' ');
   const own = `Make it: ${create('-U', user ?? '')}`;
   return user === superuser
     ? own

@@ -8,7 +8,7 @@ import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
 import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
-import { lackOfSchema } from './rights.ts';
+import { lackOfSchema, lackOfUsage } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
@@ -48,13 +48,15 @@ export async function migrate(
   listener: MigrationListener = {},
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
-  const { client, close } = createSession(connection);
+  const { client, connect, close } = createSession(connection);
   let pending: Migration[] = [];
   try {
-    await client.connect();
+    await connect();
     if (connection.connectionString !== undefined) await rejectForeignTables(client, migrations);
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
+    const lack = pending.length === migrations.length ? await lackOfUsage(client) : undefined;
+    if (lack) throw new SetupError(`DATABASE_URL cannot be used: ${lack.says}. ${lack.advice}`);
     listener.pending?.(
       pending.map(({ name }) => name),
       pending.length === migrations.length,

@@ -5,6 +5,7 @@
 
 import type pg from 'pg';
 import { SetupError } from '../errors.ts';
+import type { ServerConfig } from './connection/client.ts';
 
 /** Whether a pooler stands in between: it tells each client a process id of its own making. */
 export async function isPooled(client: pg.Client): Promise<boolean> {
@@ -57,10 +58,23 @@ const reliedOn: Readonly<Record<string, Setting>> = {
   default_transaction_read_only: { value: 'off', accepted: /^off$/ },
 };
 
-/** Makes the settings of a session that nobody else uses. */
+/**
+ * The statements that make the settings of a session that nobody else uses. The server never ends it for being idle: the
+ * gateway listens in it, or has it in its pool. Not everything that speaks for a server knows that setting.
+ */
 export function sessionSettings(more: Readonly<Record<string, string>> = {}): string {
   const values = Object.entries(reliedOn).map(([name, { value }]) => [name, value] as const);
-  return [...values, ...Object.entries(more)].map(([name, value]) => `SET ${name} = '${value}'`).join('; ');
+  return [
+    ...[...values, ...Object.entries(more)].map(([name, value]) => `SET ${name} = '${value}'`),
+    `SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'`,
+  ].join('; ');
+}
+
+/** Makes those settings on a connection to a server, unless a pooler gives its session to other clients as well. */
+export async function makeSessionSettings(client: pg.Client, server: ServerConfig): Promise<void> {
+  // The embedded engine has no defaults but its own.
+  if (server.connectionString === undefined || (await isPooled(client))) return;
+  await client.query(sessionSettings());
 }
 
 /**

@@ -28,10 +28,48 @@ export async function findMissingRights(client: pg.ClientBase): Promise<MissingR
   return rows;
 }
 
+/**
+ * The tables with row-level security that applies to the role, and no policy that shows it all rows: it finds nothing in them
+ * and is told of no error.
+ */
+export async function findHiddenTables(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ table: string }>(
+    `SELECT name AS table
+     FROM unnest($1::text[]) AS name, to_regclass(quote_ident(name)) AS relation
+     WHERE row_security_active(relation) AND NOT EXISTS (
+       SELECT FROM pg_policy
+       WHERE polrelid = relation AND polpermissive AND polcmd IN ('r', '*') AND pg_get_expr(polqual, polrelid) = 'true'
+         AND EXISTS (SELECT FROM unnest(polroles) AS role WHERE CASE role WHEN 0 THEN true ELSE pg_has_role(role, 'USAGE') END))
+     ORDER BY name`,
+    [readable],
+  );
+  return rows.map(({ table }) => table);
+}
+
+/** What is said where there are tables in a schema that the role may not use: to it they are as good as missing. */
+export async function lackOfUsage(client: pg.ClientBase): Promise<Lack | undefined> {
+  const { rows } = await client.query<{ role: string; path: string }>(
+    `SELECT current_user AS role, current_setting('search_path') AS path WHERE current_schema() IS NULL`,
+  );
+  const [found] = rows;
+  if (!found) return undefined;
+  const schema = firstOf(found.path, found.role);
+  const { hasTables, quoted, grantee } = await lookUp(client, schema, found.role);
+  if (!hasTables) return undefined;
+  return {
+    says: `the role ${JSON.stringify(found.role)} may not use the schema ${JSON.stringify(schema)}, which has the tables`,
+    advice: `As the owner of the schema: GRANT USAGE ON SCHEMA ${quoted} TO ${grantee};`,
+  };
+}
+
+/** What is lacking, and what to do about it. */
+export interface Lack {
+  readonly says: string;
+  readonly advice: string;
+}
+
 /** What is said where the tables of a database without any cannot be made; undefined where they can. */
-export async function lackOfSchema(
-  client: pg.ClientBase,
-): Promise<{ says: string; advice: string } | undefined> {
+export async function lackOfSchema(client: pg.ClientBase): Promise<Lack | undefined> {
   const { rows } = await client.query<{ role: string; schema: string | null; path: string; may: boolean }>(
     `SELECT current_user AS role, current_schema() AS schema, current_setting('search_path') AS path,
        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may`,
@@ -65,10 +103,17 @@ function firstOf(path: string, role: string): string {
 }
 
 async function lookUp(client: pg.ClientBase, schema: string, role: string) {
-  const { rows } = await client.query<{ exists: boolean; quoted: string; grantee: string }>(
-    `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS exists, quote_ident($1) AS quoted,
-       quote_ident($2) AS grantee`,
+  const { rows } = await client.query<{
+    exists: boolean;
+    hasTables: boolean;
+    quoted: string;
+    grantee: string;
+  }>(
+    `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS exists,
+       EXISTS (SELECT FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
+               WHERE nspname = $1 AND relname = '_prisma_migrations') AS "hasTables",
+       quote_ident($1) AS quoted, quote_ident($2) AS grantee`,
     [schema, role],
   );
-  return rows[0] ?? { exists: true, quoted: schema, grantee: role };
+  return rows[0] ?? { exists: true, hasTables: false, quoted: schema, grantee: role };
 }

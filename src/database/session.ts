@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { createClient, type ServerConfig } from './connection/client.ts';
+import { makeSessionSettings } from './pooler.ts';
 
 /** How long, in milliseconds, it is waited for a connection. */
 export const longestConnecting = 5_000;
@@ -15,8 +16,10 @@ export const longestLook = 15_000;
 const longestGoodbye = 1_000;
 
 export interface Session {
-  /** To be connected by the caller. */
+  /** Not connected yet. Whoever only wants to know of the session what it is connects it by itself. */
   readonly client: pg.Client;
+  /** Connects the client, with the settings that statements rely on. */
+  connect(): Promise<void>;
   /** Ends the connection, whatever the server says to that. */
   close(): Promise<void>;
 }
@@ -34,6 +37,10 @@ export function createSession(connection: ServerConfig, statement = longestLook)
   client.on('error', () => {});
   return {
     client,
+    async connect() {
+      await client.connect();
+      await makeSessionSettings(client, connection);
+    },
     async close() {
       const ended = client.end().catch(() => {});
       await Promise.race([ended, sleep(longestGoodbye, undefined, { ref: false })]);

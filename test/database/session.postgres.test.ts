@@ -2,7 +2,9 @@
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { examine } from '../../src/cli/doctor/checks.ts';
 import { openDatabase } from '../../src/database/database.ts';
+import { migrate } from '../../src/database/migrate.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
   openBeside,
@@ -95,6 +97,21 @@ it.each([
   expect(expected.status).toBe(200);
   expect(expected.text).not.toContain('"errors"');
   expect(await ask(hostile, path, body)).toEqual(expected);
+});
+
+it('a role with hostile defaults migrates an empty database, and the doctor finds nothing wrong', async () => {
+  const name = `${role}_empty`;
+  await database.pool.query(`CREATE DATABASE ${name}`);
+  try {
+    const url = new URL(database.pool.options.connectionString ?? '');
+    url.username = role;
+    url.pathname = `/${name}`;
+    expect(await migrate({ connectionString: url.href })).not.toEqual([]);
+    const findings = await examine({ DATABASE_URL: url.href, PORT: '0' });
+    expect(findings.filter(({ state }) => state === 'problem')).toEqual([]);
+  } finally {
+    await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
+  }
 });
 
 it('a role with hostile defaults activates a template, many times at once', async () => {

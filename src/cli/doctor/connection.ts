@@ -3,11 +3,18 @@
 import type pg from 'pg';
 import { findSilentTriggers } from '../../database/announcements.ts';
 import type { ServerConfig } from '../../database/connection/client.ts';
-import { oldestServer, type ServerUrls } from '../../database/connection/find.ts';
+import { findEncodingProblem, oldestServer, type ServerUrls } from '../../database/connection/find.ts';
 import { reasonOf } from '../../database/connectionError.ts';
 import { type Progress, readForeignTables, readProgress, readRepairs } from '../../database/migrate.ts';
 import { checkPooler, isPooled } from '../../database/pooler.ts';
-import { findMissingRights, lackOfSchema, type MissingRight } from '../../database/rights.ts';
+import {
+  findHiddenTables,
+  findMissingRights,
+  type Lack,
+  lackOfSchema,
+  lackOfUsage,
+  type MissingRight,
+} from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import { checkAnnouncing } from './announcing.ts';
@@ -27,18 +34,22 @@ export async function askDatabase(
   ways: ServerUrls | undefined,
 ): Promise<Finding[]> {
   const isServer = ways !== undefined;
-  const { client, close } = createSession(connection, timeout);
+  const { client, connect, close } = createSession(connection, timeout);
   try {
-    await client.connect();
+    await connect();
     const { rows } = await client.query<ServerInfo>(selectServerInfo);
     const [found] = rows;
     if (!found) throw new Error('it returns nothing');
     const skew = Math.abs(found.now - Date.now());
     const missing = found.isReplica ? [] : await findMissingRights(client);
-    const known = [
+    const known: Finding[] = [
       { check: 'database', ...ok(`PostgreSQL ${found.version}, ${name}`) },
       { check: 'database version', ...checkVersion(found) },
     ];
+    const encoding = isServer ? findEncodingProblem(client, found.encoding) : undefined;
+    if (encoding) known.push({ check: 'database encoding', ...problem(encoding.says, encoding.advice) });
+    const unusable = await lackOfUsage(client);
+    if (unusable) return [...known, { check: 'database rights', ...problem(unusable.says, unusable.advice) }];
     // Without it, nothing else can be told.
     if (missing.some(({ table }) => table === '_prisma_migrations'))
       return [...known, { check: 'database rights', ...lackOf(missing, found.role) }];
@@ -49,6 +60,7 @@ export async function askDatabase(
     return [
       ...known,
       { check: 'database rights', ...checkRights(found, progress, missing, await lackOfSchema(client)) },
+      ...(await checkHiddenTables(client, found)),
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
       { check: 'triggers', ...(await checkTriggers(client, progress)) },
@@ -99,6 +111,7 @@ interface ServerInfo {
   mayCreate: boolean;
   role: string;
   schema: string | null;
+  encoding: string;
   /** In milliseconds since the epoch: a date comes in a style that the server may have set. */
   now: number;
 }
@@ -106,10 +119,8 @@ interface ServerInfo {
 const selectServerInfo = `
   SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS number,
     pg_is_in_recovery() AS "isReplica", coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
-    current_user AS role, current_schema() AS schema,
+    current_user AS role, current_schema() AS schema, current_setting('server_encoding') AS encoding,
     extract(epoch FROM clock_timestamp())::float8 * 1000 AS now`;
-
-type Lack = NonNullable<Awaited<ReturnType<typeof lackOfSchema>>>;
 
 function checkVersion({ version, number }: ServerInfo): Verdict {
   return number >= oldestServer * 10_000
@@ -144,6 +155,24 @@ function lackOf(missing: readonly MissingRight[], role: string): Verdict {
     `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${says}`,
     `As the owner of the tables: ${grants.join(' ')}`,
   );
+}
+
+/** Whether row-level security hides rows from the role, which no error ever says. */
+async function checkHiddenTables(client: pg.ClientBase, { role }: ServerInfo): Promise<Finding[]> {
+  const tables = (await findHiddenTables(client)).map(quoted);
+  if (tables.length === 0) return [];
+  const policies = tables.map(
+    (table) => `CREATE POLICY dovetail ON ${table} TO ${quoted(role)} USING (true);`,
+  );
+  return [
+    {
+      check: 'row security',
+      ...problem(
+        `row-level security hides the rows of ${tables.join(', ')} from the role ${JSON.stringify(role)}`,
+        `As a superuser: ALTER ROLE ${quoted(role)} BYPASSRLS; or as the owner of the tables: ${policies.join(' ')}`,
+      ),
+    },
+  ];
 }
 
 /** The tables, by what is lacking on them. */
@@ -181,18 +210,24 @@ async function checkRepairs(client: pg.Client, { pending, unknown }: Progress): 
   }
 }
 
+const stateTexts = {
+  missing: 'is missing',
+  disabled: 'is disabled',
+  sometimes: 'fires in some sessions only',
+} as const;
+
 async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<Verdict> {
   if (pending.length > 0) return skipped('the pending migrations come first');
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return ok('every change is announced');
   const advice = silent.map(({ table, trigger, state, does }) =>
-    state === 'disabled'
+    state !== 'missing'
       ? `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`
       : `create ${trigger} on "${table}" as the newest migration that names it does;`,
   );
   const says = (['announce', 'keep'] as const).flatMap((what) => {
     const of = silent.filter(({ does }) => does === what);
-    const list = of.map(({ table, trigger, state }) => `${table}.${trigger} is ${state}`).join(', ');
+    const list = of.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`).join(', ');
     const lead = what === 'announce' ? 'changes are not announced' : 'rules are not kept';
     return of.length === 0 ? [] : [`${lead}: ${list}`];
   });

@@ -28,9 +28,9 @@ export async function checkStandbys(config: Config): Promise<Finding[]> {
         ...problem('DATABASE_URL does not name their primary', 'Set it, or unset DATABASE_REPLICA_URLS.'),
       },
     ];
-  const { client, close } = createSession(serverOf(url), timeout);
+  const { client, connect, close } = createSession(serverOf(url), timeout);
   try {
-    await client.connect();
+    await connect();
     const run: Sql['run'] = async <Row extends object>(text: string, values: readonly unknown[]) =>
       (await client.query<Row>(text, [...values])).rows;
     const [identity] = await run<Identity>(identityStatement, []);

@@ -1,7 +1,8 @@
 /** What is found out about a server before it is used. */
 
+import type pg from 'pg';
 import { SetupError } from '../../errors.ts';
-import { connectionError } from '../connectionError.ts';
+import { connectionError, createDatabase } from '../connectionError.ts';
 import { rejectSchemaParameter } from '../migrate.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
 import { createSession } from '../session.ts';
@@ -46,17 +47,33 @@ export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundS
   return { server, direct, ...traits };
 }
 
+/** What is wrong with the encoding of a database: texts have characters that only UTF-8 has all of. */
+export function findEncodingProblem(
+  { host, port, user, database = '' }: pg.Client,
+  encoding: string | undefined,
+): { says: string; advice: string } | undefined {
+  if (encoding === 'UTF8') return undefined;
+  const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
+  return {
+    says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
+    advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
+  };
+}
+
 async function checkServer(server: ServerConfig, url: string): Promise<ServerTraits> {
   const { client, close } = createSession(server);
   try {
     await client.connect();
-    const { rows } = await client.query<{ version: string; decodes: boolean }>(
-      `SELECT current_setting('server_version_num') AS version, current_setting('wal_level') = 'logical' AS decodes`,
+    const { rows } = await client.query<{ version: string; encoding: string; decodes: boolean }>(
+      `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+         current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
     if (version < oldestServer) {
       throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
     }
+    const wrong = findEncodingProblem(client, rows[0]?.encoding);
+    if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
     return { pooled, decodes: rows[0]?.decodes ?? false };

@@ -18,6 +18,8 @@ export interface FeedSetup {
   readonly owns: boolean;
   /** Whether there is the publication that a slot is read with. */
   readonly isPublished: boolean;
+  /** What the role needs to create the publication, if it has not got it: the name of the database, as GRANT takes it. */
+  readonly lacksCreateOn: string | null;
   /** How many listen that know of no other way than NOTIFY, as far as that can be seen. */
   readonly listeners: number;
   /** How many sessions there are of which that cannot be seen. */
@@ -33,6 +35,8 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
        current_setting('wal_level') = 'logical' AS decodes, current_setting('wal_level') AS "walLevel",
        current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
        EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
+       CASE WHEN NOT has_database_privilege(current_database(), 'CREATE') THEN quote_ident(current_database()) END
+         AS "lacksCreateOn",
        (SELECT count(*)::int FROM pg_stat_activity
         WHERE datname = current_database() AND query ~* '^listen\\s+"?dovetail\\M' AND query <> $1) AS listeners,
        (SELECT count(*)::int FROM pg_stat_activity
@@ -50,7 +54,8 @@ export async function withSwitchLock<Value>(
   client: pg.ClientBase,
   act: () => Promise<Value>,
 ): Promise<Value> {
-  await client.query('BEGIN');
+  // Whatever the role's defaults are.
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
   try {
     await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
     const value = await act();

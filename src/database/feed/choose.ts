@@ -30,9 +30,9 @@ export async function chooseAnnounceMode(
   wanted: WantedAnnounceMode,
   direct: pg.ClientConfig,
 ): Promise<{ mode: AnnounceMode; why?: string }> {
-  const { client, close } = createSession(direct);
+  const { client, connect, close } = createSession(direct);
   try {
-    await client.connect();
+    await connect();
     if (wanted === 'notify') return await switchToNotify(client);
     const setup = await readFeedSetup(client);
     if (wanted === 'logical') return await switchToLogical(client, setup, direct);
@@ -49,8 +49,8 @@ export async function chooseAnnounceMode(
 }
 
 async function mayTakeMessages(setup: FeedSetup, direct: pg.ClientConfig): Promise<boolean> {
-  const { mode, decodes, owns, listeners, unseen } = setup;
-  if (mode !== 'notify' || !decodes || !owns || listeners > 0 || unseen > 0) return false;
+  const { mode, listeners, unseen } = setup;
+  if (mode !== 'notify' || listeners > 0 || unseen > 0 || findSetupProblem(setup)) return false;
   return (await checkReplicationSlot(direct)) === undefined;
 }
 
@@ -74,13 +74,19 @@ async function switchToLogical(
 
 /** What is lacking for messages, of what the database says itself. */
 export function findSetupProblem(setup: FeedSetup): Obstacle | undefined {
-  const { decodes, walLevel, mode, isPublished, owns, role } = setup;
+  const { decodes, walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
   if (!decodes)
     return {
       says: `the server has wal_level = ${walLevel}`,
       advice: 'Set wal_level = logical in its settings and start it again.',
     };
-  if ((mode === 'logical' && isPublished) || owns) return undefined;
+  if (mode === 'logical' && isPublished) return undefined;
+  if (owns && !isPublished && lacksCreateOn !== null)
+    return {
+      says: `the role ${JSON.stringify(role)} may not create the publication that the messages are read with`,
+      advice: `As the owner of the database: GRANT CREATE ON DATABASE ${lacksCreateOn} TO "${role.replaceAll('"', '""')}";`,
+    };
+  if (owns) return undefined;
   return {
     says: `the role ${JSON.stringify(role)} does not own the function announce, and cannot switch the database`,
     advice: `As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,

@@ -3,6 +3,7 @@
 import { Socket } from 'node:net';
 import type pg from 'pg';
 import { createClient, type ServerConfig } from '../connection/client.ts';
+import { makeSessionSettings } from '../pooler.ts';
 
 /** @param lost aborted when the connection is; the connection is given up when it is aborted. */
 export async function openConnection(config: ServerConfig, lost: AbortController): Promise<pg.Client> {
@@ -13,5 +14,6 @@ export async function openConnection(config: ServerConfig, lost: AbortController
   // Not `client.end()`, which waits for what a dead connection never says.
   lost.signal.addEventListener('abort', () => socket.destroy(), { once: true });
   await client.connect();
+  await makeSessionSettings(client, config);
   return client;
 }

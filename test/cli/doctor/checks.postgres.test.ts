@@ -184,6 +184,81 @@ describe('dovetail doctor, of a server', () => {
     }
   });
 
+  it('says of a role that may not use the schema of the tables what a start says, and the advice mends it', async () => {
+    const user = `outside_${Date.now()}`;
+    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
+    await database.pool.query(await grantsTo(user));
+    await database.pool.query('REVOKE USAGE ON SCHEMA public FROM PUBLIC');
+    await database.pool.query(`REVOKE USAGE ON SCHEMA public FROM ${user}`);
+    try {
+      const url = urlOf({ user });
+      const findings = await examineAt(url);
+      const problem = {
+        check: 'database rights',
+        state: 'problem',
+        says: `the role "${user}" may not use the schema "public", which has the tables`,
+        advice: `As the owner of the schema: GRANT USAGE ON SCHEMA public TO ${user};`,
+      };
+      expect(problemsOf(findings)).toEqual([problem]);
+      expect(found(findings, 'migrations')).toBeUndefined();
+      await expect(migrate({ connectionString: url })).rejects.toThrow(
+        new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`),
+      );
+      await database.pool.query(problem.advice.split(': ')[1] ?? '');
+      expect(problemsOf(await examineAt(url))).toEqual([]);
+    } finally {
+      await database.pool.query(
+        `GRANT USAGE ON SCHEMA public TO PUBLIC; DROP OWNED BY ${user}; DROP ROLE ${user}`,
+      );
+    }
+  });
+
+  it('finds tables of which row-level security hides the rows, and the advice mends it', async () => {
+    const user = `hidden_${Date.now()}`;
+    await database.pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'postgres'`);
+    await database.pool.query(await grantsTo(user));
+    await database.pool.query('ALTER TABLE "ApiToken" ENABLE ROW LEVEL SECURITY');
+    try {
+      expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+      const [problem, ...others] = problemsOf(await examineAt(urlOf({ user })));
+      expect(others).toEqual([]);
+      expect(problem).toMatchObject({
+        check: 'row security',
+        says: `row-level security hides the rows of "ApiToken" from the role "${user}"`,
+      });
+      const [bypass, policy] = problem?.advice?.match(/(ALTER ROLE|CREATE POLICY)[^;]*;/g) ?? [];
+      await database.pool.query(bypass ?? '');
+      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
+      await database.pool.query(`ALTER ROLE ${user} NOBYPASSRLS; ${policy}`);
+      expect(problemsOf(await examineAt(urlOf({ user })))).toEqual([]);
+    } finally {
+      await database.pool.query(`DROP POLICY IF EXISTS dovetail ON "ApiToken"; ALTER TABLE "ApiToken" DISABLE ROW LEVEL SECURITY;
+        DROP OWNED BY ${user}; DROP ROLE ${user}`);
+    }
+  });
+
+  it.each(['LATIN1', 'SQL_ASCII'])('says of a database in %s what a start says', async (encoding) => {
+    const name = `encoded_${encoding.toLowerCase()}_${Date.now()}`;
+    await database.pool.query(`CREATE DATABASE ${name} ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`);
+    try {
+      const url = urlOf({ name });
+      const [problem, ...others] = problemsOf(await examineAt(url));
+      expect(others).toEqual([]);
+      expect(problem).toMatchObject({
+        check: 'database encoding',
+        says: `the encoding of the database "${name}" is ${encoding}, and has to be UTF8`,
+        advice: expect.stringMatching(
+          /: createdb .* -E UTF8 -T template0 dovetail\. Name it in DATABASE_URL\.$/,
+        ),
+      });
+      await expect(findServer({ url })).rejects.toThrow(
+        new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+      );
+    } finally {
+      await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    }
+  });
+
   it('says of ?schema= what a start says', async () => {
     const url = `${urlOf({})}?schema=app`;
     const error: unknown = await findServer({ url }).catch((thrown) => thrown);
@@ -306,22 +381,25 @@ describe('dovetail doctor, of a server', () => {
   );
 
   it.each([
-    ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update']],
-    ['DISABLE TRIGGER announce_update', ['update']],
-    // As a trigger is when it is made: some sessions do not fire it.
-    ['ENABLE TRIGGER announce_update', ['update']],
-  ])('finds triggers that announce nothing after %s, and says how to mend them', async (change, events) => {
-    await database.pool.query(`ALTER TABLE "LockTemplate" ${change}`);
-    const [problem, ...more] = problemsOf(await examineAt(urlOf({})));
-    expect(more).toEqual([]);
-    expect(problem).toMatchObject({
-      check: 'triggers',
-      says: `changes are not announced: ${events.map((event) => `LockTemplate.announce_${event} is disabled`).join(', ')}`,
-    });
-    // The advice itself mends it.
-    await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
-    expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
-  });
+    ['DISABLE TRIGGER USER', ['delete', 'insert', 'truncate', 'update'], 'is disabled'],
+    ['DISABLE TRIGGER announce_update', ['update'], 'is disabled'],
+    // As a trigger is when it is made, and after `pg_restore --disable-triggers`.
+    ['ENABLE TRIGGER announce_update', ['update'], 'fires in some sessions only'],
+  ])(
+    'finds triggers that announce nothing after %s, and says how to mend them',
+    async (change, events, state) => {
+      await database.pool.query(`ALTER TABLE "LockTemplate" ${change}`);
+      const [problem, ...more] = problemsOf(await examineAt(urlOf({})));
+      expect(more).toEqual([]);
+      expect(problem).toMatchObject({
+        check: 'triggers',
+        says: `changes are not announced: ${events.map((event) => `LockTemplate.announce_${event} ${state}`).join(', ')}`,
+      });
+      // The advice itself mends it.
+      await database.pool.query(problem?.advice?.match(/ALTER TABLE[^;]*;/g)?.join('') ?? '');
+      expect(problemsOf(await examineAt(urlOf({})))).toEqual([]);
+    },
+  );
 
   it('finds triggers that keep no rule any more', async () => {
     await database.pool.query(

@@ -13,6 +13,7 @@ import { chooseAnnounceMode } from '../../../src/database/feed/choose.ts';
 import { listenToServer } from '../../../src/database/feed/server.ts';
 import { readMessages } from '../../../src/database/feed/slot.ts';
 import { type FromParent, shareMessages } from '../../../src/database/feed/workerFeedServer.ts';
+import { migrate } from '../../../src/database/migrate.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { announceBy } from '../../coherence/log.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -386,6 +387,28 @@ describe('messages cannot be had', () => {
       `CHANGE_FEED is logical, which cannot be had: the role "reader" does not own the function announce, and cannot switch the database. As its owner: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
     );
     expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({ mode: 'notify' });
+  });
+
+  it('by the owner of the tables who may not create the publication, until that is granted', async () => {
+    const name = 'of another';
+    await database.pool.query(`CREATE ROLE "owning Me" LOGIN REPLICATION PASSWORD 'x'`);
+    await database.pool.query(`CREATE DATABASE "${name}"`);
+    const connectionString = `${server.url}/${encodeURIComponent(name)}`;
+    const admin = new pg.Client({ connectionString });
+    await admin.connect();
+    await admin.query('ALTER SCHEMA public OWNER TO "owning Me"');
+    const owner = { connectionString: connectionString.replace('postgres:postgres', 'owning%20Me:x') };
+    await migrate(owner);
+    expect(await chooseAnnounceMode('auto', owner)).toEqual({ mode: 'notify' });
+    const error = await refused(owner);
+    expect(error).toBe(
+      `CHANGE_FEED is logical, which cannot be had: the role "owning Me" may not create the publication that the messages are read with. As the owner of the database: GRANT CREATE ON DATABASE "of another" TO "owning Me";`,
+    );
+    await admin.query(error.split('database: ')[1] ?? '');
+    // Its transactions only read unless they say otherwise.
+    await admin.query('ALTER ROLE "owning Me" SET default_transaction_read_only = on');
+    expect(await refused(owner)).toBe('logical');
+    await admin.end();
   });
 
   it('when all slots are used up', async () => {
