@@ -359,7 +359,7 @@ describe('every table', () => {
   it.each([
     ['disabled', 'DISABLE TRIGGER USER'],
     // As triggers are made, which sessions that replicate pass over.
-    ['disabled', 'ENABLE TRIGGER USER'],
+    ['sometimes', 'ENABLE TRIGGER USER'],
     ['missing', undefined],
   ])('is named with each of its triggers that is %s (%s)', async (state, change) => {
     const client = await database.pool.connect();
@@ -718,6 +718,19 @@ describe('a lost connection', () => {
     const began = Date.now();
     await lost.close();
     expect(Date.now() - began).toBeLessThan(1_000);
+  });
+
+  it('is not lost to a limit that the role has for sessions that idle', async (test) => {
+    if (inject('engine').kind === 'embedded') test.skip('the embedded engine ends no session');
+    const url = new URL(database.pool.options.connectionString ?? '');
+    url.searchParams.set('options', '-c idle_session_timeout=300ms');
+    const idle = await listenToServer({ connectionString: url.href });
+    const changes: Change[] = [];
+    idle.subscribe((change) => changes.push(change));
+    await timers.setTimeout(1_500);
+    await idle.close();
+    // Only the end of listening itself.
+    expect(changes).toEqual([{ kind: 'all' }]);
   });
 
   it('tells everybody once however long it takes to be back', async (test) => {
