@@ -1,12 +1,35 @@
 /** Loads the demo account anew, whatever became of it. */
 
 import type pg from 'pg';
+import type { Prisma } from '../database/generated/prisma/client.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
 /** The users that the demo account comes with. */
 const ours = [demoUsername, 'coach'];
+
+/**
+ * The tables with what belongs to users. They are emptied by name, since CASCADE would also empty tables of somebody else
+ * that refer to one of these.
+ */
+const tables: readonly Prisma.ModelName[] = [
+  'User',
+  'Mirror',
+  'MirroredAccount',
+  'ApiToken',
+  'DttDevice',
+  'DttTemplate',
+  'DttTemplateSegment',
+  'DttLibraryEntry',
+  'DttSession',
+  'TrainerSegment',
+  'LkbxDevice',
+  'LockTemplate',
+  'LockSession',
+  'LockSegment',
+  'OssmDevice',
+];
 
 interface Census {
   readonly isMirror: boolean;
@@ -49,8 +72,9 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
     `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
     [demoUsername],
   );
-  // All that there is belongs to users; their numbers begin again, as those of a new database do.
-  await client.query('TRUNCATE "User" RESTART IDENTITY CASCADE');
+  await rejectForeignReferences(client);
+  // The ids begin again, as those of a new database do.
+  await client.query(`TRUNCATE ${tables.map((name) => `"${name}"`).join()} RESTART IDENTITY`);
   await loadDemoData(client, new Date());
   for (const { token } of tokens)
     await client.query(
@@ -59,6 +83,24 @@ async function replaceAll(client: pg.PoolClient): Promise<void> {
         'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
       [token, demoUsername],
     );
+}
+
+/** PostgreSQL would reject the TRUNCATE as well, but its error does not say in which schema the table is. */
+const foreignReferences = `
+  SELECT n.nspname || '.' || c.relname || ' (' || k.conname || ')' AS name
+  FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE k.contype = 'f' AND k.confrelid = ANY($1::regclass[]) AND k.conrelid <> ALL($1::regclass[])
+  ORDER BY name`;
+
+/** @throws {SetupError} when a table that is not the gateway's has a foreign key to one that is emptied. */
+async function rejectForeignReferences(client: pg.PoolClient): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(foreignReferences, [
+    tables.map((name) => `"${name}"`),
+  ]);
+  if (rows.length === 0) return;
+  throw new SetupError(
+    `Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: ${rows.map(({ name }) => name).join(', ')}. Drop these foreign keys first, or name another database in DATABASE_URL or DATA_DIR.`,
+  );
 }
 
 function reject([found]: readonly Census[]): void {

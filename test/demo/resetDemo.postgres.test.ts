@@ -56,6 +56,24 @@ it('is not loaded anew where somebody else has data, nor does it lose any when l
   expect(await database.client.user.count({ where: { username: 'demo' } })).toBe(1);
 });
 
+it('is not loaded anew where tables of somebody else refer to its users, which lose nothing', async () => {
+  await prepareDemo(database, undefined);
+  await database.pool.query(`
+    CREATE SCHEMA crm;
+    CREATE TABLE crm.customer (user_id int CONSTRAINT customer_user REFERENCES "User"(id) ON DELETE CASCADE);
+    INSERT INTO crm.customer SELECT id FROM "User" WHERE username = 'demo'`);
+  try {
+    const before = await database.sql.run('SELECT id, username FROM "User" ORDER BY id', []);
+    await expect(resetDemo(database.pool)).rejects.toThrow(
+      "Tables that are not Dovetail's refer to its users or records, and would lose what they refer to: crm.customer (customer_user). Drop these foreign keys first",
+    );
+    expect(await database.sql.run('SELECT user_id FROM crm.customer', [])).toHaveLength(1);
+    expect(await database.sql.run('SELECT id, username FROM "User" ORDER BY id', [])).toEqual(before);
+  } finally {
+    await database.pool.query('DROP SCHEMA crm CASCADE');
+  }
+});
+
 it('is not what users are who are only called so', async () => {
   const other = await openTestDatabase();
   try {
