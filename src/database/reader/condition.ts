@@ -43,8 +43,17 @@ export function conditionOn(writer: Writer, model: Model, where: object, table: 
   return parts.length === 0 ? 'true' : parts.join(' AND ');
 }
 
-/** An empty list is rejected: to Prisma an empty AND is true, and an empty OR is false. */
-function several(writer: Writer, model: Model, name: string, wanted: unknown, table: string): string[] {
+/**
+ * The conditions of a list, each in parentheses. An empty list is rejected: to Prisma an empty AND is true, and an empty OR
+ * is false.
+ */
+export function several(
+  writer: Writer,
+  model: Model,
+  name: string,
+  wanted: unknown,
+  table: string,
+): string[] {
   if (!Array.isArray(wanted) || wanted.length === 0) throw new Error(`${name} takes a list of conditions`);
   return wanted.map((each: unknown) => one(writer, model, name, each, table));
 }

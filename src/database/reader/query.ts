@@ -98,6 +98,12 @@ export type RowOrder = Readonly<Record<string, Direction>>;
 export interface PlannedQuery {
   readonly select: object;
   readonly where?: object;
+  /**
+   * Conditions of which each row has to meet at least one. The statement reads the rows of each condition separately, in
+   * order and no more of them than the page needs, so that PostgreSQL can use an index for each. Of an OR in `where` it
+   * would read and sort all rows.
+   */
+  readonly anyOf?: readonly object[];
   readonly orderBy?: RowOrder | readonly RowOrder[];
   readonly take?: number | Slot;
   readonly skip?: number | Slot;

@@ -13,6 +13,7 @@ import {
   joinOn,
   onlyEntry,
   orderedBy,
+  several,
   type Writer,
 } from './condition.ts';
 import { columnOf, fieldOf, listOf } from './models.ts';
@@ -72,7 +73,7 @@ interface Selected {
   readonly shape: Shape;
 }
 
-const queryParts = new Set(['select', 'where', 'orderBy', 'take', 'skip']);
+const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip']);
 
 /** @param tied the condition that ties the rows to those of an outer table. */
 function select(
@@ -85,15 +86,37 @@ function select(
   for (const part of Object.keys(query))
     if (!queryParts.has(part)) throw new Error(`${part} is not a part of a query of this module`);
   const { parts, columns, shape } = selectedColumns(writer, model, query.select, table);
-  const { where = {}, orderBy = [], take, skip } = query;
+  const { where = {}, anyOf, orderBy = [], take, skip } = query;
   const order = orderedBy(model, orderBy, table);
-  const limit = take === undefined ? '' : ` LIMIT ${writer.parameter(rowCount('take', take))}`;
-  const source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}${order}`;
-  const page = skip
+  const limit = take === undefined ? undefined : writer.parameter(rowCount('take', take));
+  const offset = skip ? writer.parameter(rowCount('skip', skip)) : undefined;
+  const limitText = limit ? ` LIMIT ${limit}` : '';
+  let source = `FROM "${model}" ${table} WHERE ${tied} AND ${conditionOn(writer, model, where, table)}`;
+  if (anyOf) {
+    const needed = limit && offset ? ` LIMIT ${limit}::bigint + ${offset}::bigint` : limitText;
+    const conditions = several(writer, model, 'anyOf', anyOf, table);
+    source = `FROM (${unionOf(conditions, `SELECT ${table}.* ${source}`, order + needed)}) ${table}`;
+  }
+  const page = offset
     ? // What is selected of a row is computed for the rows that an offset skips as well, unless it is outside.
-      `FROM (SELECT ${table}.* ${source}${limit} OFFSET ${writer.parameter(rowCount('skip', skip))}) ${table}${order}`
-    : source + limit;
+      `FROM (SELECT ${table}.* ${source}${order}${limitText} OFFSET ${offset}) ${table}${order}`
+    : source + order + limitText;
   return { text: `SELECT ${parts.join(', ')} ${page}`, columns, shape };
+}
+
+/**
+ * The rows that meet any of the conditions, each row once.
+ * @param rows selects rows, and ends with a condition of its own.
+ * @param end the order of the rows and their number.
+ */
+function unionOf(conditions: readonly string[], rows: string, end: string): string {
+  return conditions
+    .map((condition, index) => {
+      // The conditions before this one have found the rows that meet them.
+      const others = conditions.slice(0, index).map((other) => ` AND ${other} IS NOT TRUE`);
+      return `(${rows} AND ${condition}${others.join('')}${end})`;
+    })
+    .join(' UNION ALL ');
 }
 
 function selectedColumns(writer: Writer, model: Model, selection: object, table: string) {

@@ -299,8 +299,8 @@ export function viewerList<M extends Model>(model: M) {
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
       const { order, filter } = readList(model, orders[model], args, context.viewer);
       const page = planPage(order, args, filter.condition);
-      const { variant, where, given } = await visibleInList(model, context);
-      const make = () => pageOf(page, where, context, info);
+      const { variant, query: seen, given } = await visibleInList(model, context);
+      const make = () => pageOf(page, seen, context, info);
       const query = page.isUsual ? queryAt(info, context, `${page.variant} ${variant}`, make) : make();
       const rows = await context.loaders.once(fieldSiteOf(info).key, () =>
         readRows(context, model, query, { ...given, ...page.given }),
@@ -342,7 +342,7 @@ export function relatedList<P extends Model, M extends Model>(
           const rows = await readRows(context, parentModel, query, { ...given, ids });
           return new Map(rows.map((row) => [row.id, pick(row)]));
         };
-      const make = () => ofParents({ [relation]: pageOf(page, seen, context, info) });
+      const make = () => ofParents({ [relation]: pageOf(page, { where: seen }, context, info) });
 
       // What is read follows from the `select` beside each of the two casts.
       const rows = await context.loaders
@@ -371,13 +371,20 @@ export function relatedList<P extends Model, M extends Model>(
   };
 }
 
-/** The query for one page of a list. */
-function pageOf(page: PagePlan, where: object, context: Context, info: GraphQLResolveInfo): PlannedQuery {
+/** The query for one page of the rows that `seen` describes. */
+function pageOf(
+  page: PagePlan,
+  seen: Pick<PlannedQuery, 'where' | 'anyOf'>,
+  context: Context,
+  info: GraphQLResolveInfo,
+): PlannedQuery {
   const { where: bounds, ...query } = page.query;
+  const where = seen.where && bounds ? { AND: [seen.where, bounds] } : (seen.where ?? bounds);
   return {
+    ...seen,
     ...query,
     select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(page.order) },
-    where: bounds ? { AND: [where, bounds] } : where,
+    ...(where && { where }),
   };
 }
 

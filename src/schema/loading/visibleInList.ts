@@ -1,14 +1,18 @@
-/** Which rows of a list there are for the viewer. */
+/** Which rows a list has for the viewer. */
 
-import { Slot, type SlotValues } from '../../database/reader/query.ts';
+import { type PlannedQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { Context } from '../context.ts';
 import { currentViewer, type Model, owned, visible } from './visible.ts';
 
-/** Which rows of a list there are for whoever asks. */
-interface Seen {
-  /** Tells apart the conditions that a list may have. */
+/** The rows that the viewer sees in a list. */
+interface VisibleRows {
+  /** Tells the conditions of a list from each other. */
   readonly variant: 'own' | 'own and imported';
+  /** The condition of these rows, to count them by. */
   readonly where: object;
+  /** The part of a query that reads these rows in order. */
+  readonly query: Pick<PlannedQuery, 'where' | 'anyOf'>;
+  /** The values of the slots. */
   readonly given?: SlotValues;
 }
 
@@ -19,25 +23,30 @@ const importsOfViewer = {
   select: { templateId: true },
 } as const;
 
+/** The viewer's own templates, and the imported ones. */
+const templates = [owned(currentViewer), { id: { in: imports } }];
+
 /**
- * The same rows as `visible` shows, for a list. Of a library PostgreSQL would read all templates to find the newest. Those
- * of an owner it reads in order, beside the few imported ones, whose ids are read first.
+ * The rows that `visible` shows, for a list. Of templates it finds the same rows in another way: to find the newest ones in
+ * a library, PostgreSQL would read all of them. Instead the ids of the imported templates, of which there are few, are read
+ * first. The list then reads the viewer's own templates off an index, in order, and merges the imported ones.
  */
-export function visibleInList(model: Model, context: Context): Seen | Promise<Seen> {
-  return model === 'DttTemplate'
-    ? visibleTemplates(context)
-    : { variant: 'own', where: visible[model](currentViewer) };
+export function visibleInList(model: Model, context: Context): VisibleRows | Promise<VisibleRows> {
+  return model === 'DttTemplate' ? visibleTemplates(context) : ownRows(visible[model](currentViewer));
 }
 
-async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<Seen> {
+async function visibleTemplates({ sql, viewer, loaders }: Context): Promise<VisibleRows> {
   // Rows have what is selected.
   const found = (await loaders.once('imports of the viewer', () =>
     sql.findMany('DttLibraryEntry', importsOfViewer, { viewer: viewer.id }),
   )) as { templateId: number }[];
-  if (found.length === 0) return { variant: 'own', where: owned(currentViewer) };
+  if (found.length === 0) return ownRows(owned(currentViewer));
   return {
     variant: 'own and imported',
-    where: { OR: [owned(currentViewer), { id: { in: imports } }] },
+    where: { OR: templates },
+    query: { anyOf: templates },
     given: { imports: found.map(({ templateId }) => templateId) },
   };
 }
+
+const ownRows = (where: object): VisibleRows => ({ variant: 'own', where, query: { where } });

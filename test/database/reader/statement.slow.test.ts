@@ -592,6 +592,21 @@ describe(`a read (seed ${seed})`, () => {
   );
 
   it.each(names)(
+    'of %s that meets any of several conditions gives what Prisma’s client gives for their disjunction',
+    async (model) => {
+      const several = fc.array(conditions(model, 1), { minLength: 1, maxLength: 3 });
+      await forAWhile(fc.tuple(queries(model, 1), several), async ([query, anyOf]) => {
+        const either = query.where ? { AND: [{ OR: anyOf }, query.where] } : { OR: anyOf };
+        const union: PlannedQuery = { ...query, anyOf };
+        expect(await database.sql.findMany(model, union)).toEqual(
+          await prisma(model).findMany({ ...query, where: either }),
+        );
+      });
+    },
+    share + 60_000,
+  );
+
+  it.each(names)(
     'of %s that is run again with other values gives what Prisma’s client gives for those',
     async (model) => {
       await forAWhile(queries(model, 2), async (query) => {
