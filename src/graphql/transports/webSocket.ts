@@ -75,7 +75,7 @@ interface Session {
   readonly unprocessed: string[];
   /** Takes messages, and reads further, unless the client does not read, or has enough under way. */
   pumpMessages(): void;
-  /** How many messages have asked for nothing since the last ping of the gateway's. */
+  /** How many messages, and frames of pings and pongs, have asked for nothing since the last ping of the gateway's. */
   idle: number;
   state: 'new' | 'connecting' | 'ready' | 'leaving';
   authorization: string | undefined;
@@ -97,9 +97,11 @@ export function serveWebSocket(
     session.pumpMessages();
   });
   socket.on('ping', (data) => {
+    countFrame(socket, session);
     session.writer.pong(data);
     session.pumpMessages();
   });
+  socket.on('pong', () => countFrame(socket, session));
   if (socket.protocol === '')
     close(new CloseSocket(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable'));
 
@@ -193,14 +195,22 @@ const tooLong = new Error(
   `A message has at most ${longestOther} characters, unless it is an operation after the acknowledgement`,
 );
 
+const tooManyIdle = new CloseSocket(closeCodes.tryAgainLater, 'Too many messages that ask for nothing');
+
+/** Counts a ping or a pong frame. A client that goes on when it was told that it sends too many is cut off. */
+function countFrame(socket: WebSocket, session: Session): void {
+  session.idle++;
+  if (session.idle > 2 * mostIdle) socket.terminate();
+  else if (session.idle > mostIdle) session.close(tooManyIdle);
+}
+
 /** @throws what is wrong with the message. */
 function handleMessage(session: Session, message: ReturnType<typeof parseMessage>, length: number): void {
   const { writer, running } = session;
   const isOperation = message.type === MessageType.Subscribe;
   if (length > longestOther && !isOperation) throw tooLong;
   const asksForNothing = message.type === MessageType.Complete ? !running.has(message.id) : !isOperation;
-  if (asksForNothing && ++session.idle > mostIdle)
-    throw new CloseSocket(closeCodes.tryAgainLater, 'Too many messages that ask for nothing');
+  if (asksForNothing && ++session.idle > mostIdle) throw tooManyIdle;
   switch (message.type) {
     case MessageType.ConnectionInit:
       initialise(session, message);

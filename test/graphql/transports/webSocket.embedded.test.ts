@@ -225,6 +225,22 @@ describe('a message', () => {
     expect(await socket.closed).toEqual({ code: 4400, reason: 'Messages are text' });
   });
 
+  it.each(['ping', 'pong'] as const)(
+    'that is a %s frame closes the socket after a hundred others, also before the acknowledgement',
+    async (frame) => {
+      const { socket, closed } = await openSocket(gateway);
+      for (let count = 0; count <= 100; count++) socket[frame]();
+      expect(await closed).toEqual({ code: 1013, reason: 'Too many messages that ask for nothing' });
+    },
+  );
+
+  it('that is one of two hundred such frames cuts the socket off at once, though its client does not close it', async () => {
+    const { socket } = await openSocket(gateway);
+    socket.pause();
+    for (let count = 0; count <= 200; count++) socket.pong();
+    await expect.poll(() => gateway.connections(), { interval: 10, timeout: 1_000 }).toBe(0);
+  });
+
   it('to complete what is not there is passed over', async () => {
     const socket = await connect();
     socket.send({ id: 'nothing', type: 'complete' });
