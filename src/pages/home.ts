@@ -204,6 +204,7 @@ h2 { margin: 2rem 0 0; font-size: 1.1rem }
 ul { list-style: none; margin: 2rem 0 0; padding: 0 }
 li { padding: .5rem 0; border-top: 1px solid color-mix(in srgb, CanvasText 15%, Canvas) }
 a { color: LinkText; font-weight: 600 }
+code { overflow-wrap: anywhere }
 li span { display: block }
 .code { position: relative; margin: 1rem 0 }
 pre { margin: 0; padding: 1rem 5rem 1rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; border-radius: .4rem; background: color-mix(in srgb, CanvasText 7%, Canvas) }

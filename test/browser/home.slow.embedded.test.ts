@@ -44,3 +44,9 @@ it('has the demo token to copy, says whose it is, and breaks no line of code off
   expect(isCutOff).toBe(false);
   expect(complaints).toEqual([]);
 });
+
+it('is as wide as the screen of a small telephone', async () => {
+  const { page } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
+  await page.getByText('alice: 6 devices').waitFor();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+});
