@@ -21,17 +21,9 @@ import type { Config } from '../config.ts';
 import { nameArguments } from '../schema/argumentErrors.ts';
 import { countVersions, type PreparedOperation, prepare } from '../schema/compile.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
-import {
-  areTooMany,
-  badRequest,
-  breadthOf,
-  complexityOf,
-  isTooDeep,
-  overLimits,
-  requestError,
-  tooManyValues,
-  unreadable,
-} from './limits.ts';
+import { breadthOf, complexityOf } from './complexity.ts';
+import { areTooMany, isTooDeep, overLimits, tooManyValues } from './limits.ts';
+import { badRequest, requestError, unreadable } from './requestErrors.ts';
 import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {

@@ -9,9 +9,9 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config.ts';
 import type { ErrorCode } from '../errors.ts';
 import type { Documents } from './documents.ts';
-import { requestError, unreadable } from './limits.ts';
 import type { PersistedFile } from './persistedFile.ts';
 import { createRegisteredQueries, type RegisteredQueries } from './registeredQueries.ts';
+import { requestError, unreadable } from './requestErrors.ts';
 
 /** How a request says what to run: the parameters of GraphQL over HTTP, and the two ways in use to name an id. */
 export interface Naming {

@@ -9,7 +9,7 @@ import {
   OperationTypeNode,
   type SelectionNode,
 } from 'graphql';
-import { requestError } from './limits.ts';
+import { requestError } from './requestErrors.ts';
 
 /** The errors about conditions on the one field that a subscription has, or on the fragments around it. */
 export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] {

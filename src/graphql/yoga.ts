@@ -19,9 +19,9 @@ import { labelOf } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
 import { forClient, type Report } from './clientErrors.ts';
 import { type Documents, maxErrors } from './documents.ts';
-import { badRequest, requestError, unreadable } from './limits.ts';
 import type { PersistedOperations } from './persisted.ts';
 import type { LiveResult } from './readers.ts';
+import { badRequest, requestError, unreadable } from './requestErrors.ts';
 import type { Subscribe } from './subscribe.ts';
 
 export interface YogaOptions {

@@ -3,8 +3,8 @@
 import { executeSync, getIntrospectionQuery, getOperationAST, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import { complexityOf } from '../../src/graphql/complexity.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
-import { complexityOf } from '../../src/graphql/limits.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { subscribe } from '../support/events.ts';
