@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import { challengeFor, codeOf, type ErrorCode, unauthorizedMessage } from '../errors.ts';
 import { acceptedOf, readAccept } from '../http/accept.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { Batch, BatchPart, Task } from '../http/task.ts';
 import { complexityOf } from './complexity.ts';
@@ -13,7 +14,6 @@ import type { Documents } from './documents.ts';
 import { areTooMany, isRequestTooDeep, tooManyValues } from './limits.ts';
 import { graphqlType, jsonType, notAcceptable } from './mediaTypes.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { isRecord, readJson } from './plainRequest.ts';
 import { requestFailure } from './requestFailure.ts';
 import { vary } from './yogaWork.ts';
 
@@ -135,7 +135,7 @@ const brace = '{'.charCodeAt(0);
 function readList(body: Buffer): readonly unknown[] | undefined {
   // Most bodies are objects, and not read twice.
   if (body[0] === brace) return undefined;
-  const list = readJson(body.toString());
+  const list = parseJson(body.toString());
   return Array.isArray(list) ? list : undefined;
 }
 

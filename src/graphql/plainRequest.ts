@@ -2,6 +2,7 @@
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
 
@@ -23,7 +24,7 @@ export function readPlainRequest(
   persisted: PersistedOperations,
   viewer: Viewer,
 ): PlainRequest | undefined {
-  const given = readJson(body.toString());
+  const given = parseJson(body.toString());
   if (!isRecord(given)) return undefined;
   if (Object.keys(given).some((name) => !parameters.has(name))) return undefined;
   const { operationName, variables, extensions } = given;
@@ -54,7 +55,7 @@ export function asksForCacheable(
   const naming = {
     query: given.get('query'),
     documentId: given.get('documentId'),
-    extensions: readJson(given.get('extensions') ?? 'null'),
+    extensions: parseJson(given.get('extensions') ?? 'null'),
   };
   const text = persisted.textFor(naming, viewer);
   if (typeof text !== 'string' || persisted.registers(naming)) return false;
@@ -64,18 +65,4 @@ export function asksForCacheable(
   } catch {
     return false;
   }
-}
-
-/** What the JSON says, or undefined if it is none. */
-export function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether it is an object, and no list. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -8,8 +8,10 @@ import type { HttpResponse } from './response.ts';
 /** What a request was meant for. */
 export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
 
-/** What carries the results of many operations. */
-export type Transport = 'websocket' | 'event stream';
+/** Connections that carry the results of many operations. The log calls the request that opens one by this name. */
+export const transports = ['websocket', 'event stream'] as const;
+
+export type Transport = (typeof transports)[number];
 
 /** What there is of an operation in place of a request and a response. */
 export interface OperationMessage {

@@ -13,6 +13,7 @@ import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { isEncoded, readBody, takesPlain } from '../http/body.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import { createQueryTool, persistedTools } from './graphqlTools.ts';
 import { restTools } from './restTools.ts';
@@ -119,7 +120,7 @@ async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Me
   const body = await readBody(exchange.request, maxKilobytes * 1024);
   if (!body) return errorResponse('mcp', tooLarge, { Connection: 'close' });
   if (!isUtf8(body)) return errorResponse('mcp', { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
-  const message = parsed(body.toString());
+  const message = parseJson(body.toString());
   if (message === undefined) return errorResponse('mcp', notJson);
   if (!isMessage(message)) return errorResponse('mcp', notOneRequest);
   if (hasTooManyValues(message)) return errorResponse('mcp', tooManyValues);
@@ -154,21 +155,9 @@ function hasTooManyValues(message: Message): boolean {
   return areTooMany({ ...message, params }, mostValues);
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Whether it is one message. A response is none: nothing is ever asked of a client. */
-const isMessage = (value: unknown): value is Message =>
-  typeof value === 'object' &&
-  value !== null &&
-  'method' in value &&
-  typeof value.method === 'string' &&
-  !isRequestTooDeep(value);
+const isMessage = (value: unknown): value is Record<string, unknown> & Message =>
+  isRecord(value) && typeof value.method === 'string' && !isRequestTooDeep(value);
 
 function unauthorized({ request }: Exchange): HttpResponse {
   const problem = problemOf(request.headers.authorization);

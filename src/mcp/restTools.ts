@@ -3,6 +3,7 @@
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import { messages } from '../errors.ts';
 import { restPath } from '../http/exchange.ts';
+import { isRecord, parseJson } from '../http/json.ts';
 import { describeSelection, exactly } from '../rest/jsonSchema.ts';
 import { idParameter, parameters } from '../rest/openapi.ts';
 import { nameOf, type Route, routes } from '../rest/routes.ts';
@@ -92,11 +93,8 @@ function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, 
 
 /** What a response has. One that was relayed may be no response of the interface. */
 function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
-  try {
-    return Object(JSON.parse(body.toString()));
-  } catch {
-    return {};
-  }
+  const content = parseJson(body.toString());
+  return isRecord(content) ? content : {};
 }
 
 /** The values as they are written into a URL. */

@@ -380,7 +380,7 @@ function isLasting(exchange: Exchange): boolean {
 }
 
 function isConnection({ operation }: Exchange): boolean {
-  return operation === 'websocket' || operation === 'event stream';
+  return transports.some((transport) => transport === operation);
 }
 
 function isSubscription({ operation }: Exchange): boolean {

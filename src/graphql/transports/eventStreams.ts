@@ -7,7 +7,8 @@
 import { randomBytes } from 'node:crypto';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { challengeFor, unauthenticated } from '../../errors.ts';
-import { type Exchange, isRead } from '../../http/exchange.ts';
+import { type Exchange, isRead, type Transport } from '../../http/exchange.ts';
+import { isRecord, parseJson } from '../../http/json.ts';
 import { emptyResponse, type HttpResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
 import { requestFailure } from '../requestFailure.ts';
@@ -137,7 +138,7 @@ function reserve(
 function open(exchange: Exchange, stream: EventStream): HttpResponse | Task {
   if (framingFor(exchange.request.headers.accept) !== serverSentEvents) return notAcceptable;
   if (stream.isOpen) return requestFailure(409, 'The event stream is open already');
-  exchange.operation = 'event stream';
+  exchange.operation = 'event stream' satisfies Transport;
   // Who only looks leaves the stream to whoever reads it.
   if (exchange.request.method === 'HEAD')
     return { status: 200, headers: serverSentEvents.headers, body: Buffer.alloc(0) };
@@ -163,10 +164,8 @@ const parameterOf = ({ target, path }: Exchange, name: string) =>
 
 /** What the client calls an operation. What is wrong with the rest of the body is said by whoever runs it. */
 function operationIdIn(body: Buffer): string | undefined {
-  try {
-    const id: unknown = JSON.parse(body.toString())?.extensions?.operationId;
-    return typeof id === 'string' && id !== '' && id.length <= longestId ? id : undefined;
-  } catch {
-    return undefined;
-  }
+  const request = parseJson(body.toString());
+  if (!isRecord(request) || !isRecord(request.extensions)) return undefined;
+  const { operationId: id } = request.extensions;
+  return typeof id === 'string' && id !== '' && id.length <= longestId ? id : undefined;
 }
