@@ -35,7 +35,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
   prisma: {
     // The plugin's own fields would read rows without asking whose they are.
     client: () => {
-      throw new Error('rows are read in reads.ts');
+      throw new Error('rows are read in rows.ts');
     },
     dmmf: getDatamodel(),
   },

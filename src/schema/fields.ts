@@ -4,7 +4,8 @@ import type { GraphQLField } from 'graphql';
 import { builder } from './builder.ts';
 import type { ListedType } from './filtering/filterable.ts';
 import { filterRef, orderRef } from './filtering/refs.ts';
-import { findByDatabaseId, type RelationOf, relatedList, viewerList } from './loading/reads.ts';
+import { findByDatabaseId, relatedList, viewerList } from './loading/reads.ts';
+import type { RelationOf } from './loading/rows.ts';
 import type { Model } from './loading/visible.ts';
 
 /** The arguments of a field that names a record by the integer of the REST interface. */

@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { argumentError } from '../../errors.ts';
 import type { Context } from '../context.ts';
-import { readNodes } from '../loading/reads.ts';
+import { readNodes } from '../loading/rows.ts';
 import { isModel } from '../loading/visible.ts';
 import { schema } from '../schema.ts';
 import { readRepresentation } from './representations.ts';

@@ -1,14 +1,14 @@
-/** How much one filter and one order may say. */
+/** Limits of one filter and of one order. */
 
 export const bounds = {
-  /** Comparisons, `isNull`, links, and each of what stands in `and`, `or` and `not`. */
+  /** Conditions of a filter: each comparison, each link, and each item of `and`, `or` and `not` counts. */
   conditions: 50,
-  /** Levels of `and`, `or`, `not` and links beneath one another. */
+  /** Levels of nested `and`, `or`, `not` and links. */
   depth: 5,
-  /** Items of one `in`. */
+  /** Items of one `in` list. */
   items: 100,
-  /** Characters of what a text is to contain or start with: PostgreSQL reads it anew for each row. */
+  /** Characters of a `contains` or `startsWith` pattern. PostgreSQL evaluates the pattern again for each row. */
   pattern: 200,
-  /** Fields of one order. */
+  /** Fields of one `orderBy`. */
   keys: 3,
 } as const;

@@ -1,4 +1,4 @@
-/** Makes of a client's `where` a condition on rows. */
+/** Translates a client's `where` into a condition on rows. */
 
 import type { Viewer } from '../../auth/viewer.ts';
 import { fieldOf, linkBy } from '../../database/reader/models.ts';
@@ -9,18 +9,20 @@ import { bounds } from './bounds.ts';
 import { type FilterField, filterFields, type ListedType, modelOf } from './filterable.ts';
 import type { FilterInput } from './refs.ts';
 
-/** Where in a filter something stands, and how much of the filter was read. */
+/** The state of reading one filter. */
 interface Reading {
   readonly viewer: Viewer;
+  /** How many conditions were read so far. */
   conditions: number;
 }
 
-/** What nothing meets. */
+/** A condition that no row meets. */
 const never = { id: { in: [] } };
 
 /**
- * The condition that a filter comes to, undefined where it says nothing. It is true or false of every row, and never
- * null, so that `not` turns it around. A linked record is one that the viewer may see: there is no asking about others.
+ * Translates a filter into a condition, undefined for a filter that all rows meet. The condition is true or false for every row
+ * and never null, so that `not` inverts it. A link only matches a record that the viewer may see: a filter must not reveal
+ * anything about other records.
  * @throws a client error about the argument `where`.
  */
 export function readFilter(
@@ -44,12 +46,12 @@ function readRecord(
     if (wanted === undefined) return [];
     const at = `${path}.${name}`;
     const field = filterFields(type).find((each) => each.name === name);
-    // The schema has made objects of what is no comparison.
-    const given = (wanted ?? saysNull(at, field)) as FilterInput;
+    // The schema has validated that the value is an object.
+    const given = (wanted ?? rejectNull(at, field)) as FilterInput;
     if (name === 'and') return readAll(type, given, at, depth, reading);
     if (name === 'or') return [either(readAll(type, given, at, depth, reading))];
     if (name === 'not') return [negated(readRecord(type, given, at, depth + 1, reading))];
-    // The schema has the fields of this very list, and the three above.
+    // The input type has only the fields of this list, and the three above.
     if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
     return [readField(type, field, given, at, depth, reading)];
   });
@@ -64,7 +66,7 @@ function readAll(
   reading: Reading,
 ): (object | undefined)[] {
   return [given].flat().map((each, index) => {
-    // An item of the list is an object, as the schema has it.
+    // The schema has validated that each item is an object.
     return readRecord(type, each as FilterInput, `${path}[${index}]`, depth + 1, reading);
   });
 }
@@ -77,62 +79,62 @@ function readField(
   depth: number,
   reading: Reading,
 ): object | undefined {
-  const { stands } = field;
-  if ('link' in stands) {
-    const inner = readRecord(stands.link, wanted, path, depth + 1, reading);
-    const seen = visible[stands.link](reading.viewer);
-    return { [linkBy(modelOf(type), stands.by)]: inner ? { AND: [seen, inner] } : seen };
+  const { target } = field;
+  if ('link' in target) {
+    const inner = readRecord(target.link, wanted, path, depth + 1, reading);
+    const seen = visible[target.link](reading.viewer);
+    return { [linkBy(modelOf(type), target.by)]: inner ? { AND: [seen, inner] } : seen };
   }
   const comparisons = Object.entries(wanted).flatMap(([operator, value]): [string, unknown][] =>
     value === undefined
       ? []
-      : [[operator, value ?? saysNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field)]],
+      : [[operator, value ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field)]],
   );
   count(comparisons.length, reading);
   return all(
     comparisons.map(([operator, value]) => {
       checkValue(path, operator, value);
-      if ('holds' in stands) {
-        const holds = stands.holds(reading.viewer);
-        return value === true ? holds : { NOT: holds };
+      if ('condition' in target) {
+        const condition = target.condition(reading.viewer);
+        return value === true ? condition : { NOT: condition };
       }
-      return onColumns(modelOf(type), stands.columns, operator, value);
+      return compareColumns(modelOf(type), target.columns, operator, value);
     }),
   );
 }
 
-/** What says nothing counts as well: it is a part of the statement all the same. */
+/** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
 function count(conditions: number, reading: Reading): void {
   reading.conditions += conditions;
   if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
 }
 
-/** A comparison of the first of the columns that has a value. */
-function onColumns(
+/** Compares the value of the first column that is not null. */
+function compareColumns(
   model: Model,
   [column, ...others]: readonly [string, ...string[]],
   operator: string,
   value: unknown,
 ): object {
   const isNull = { [column]: null };
-  const isHere = { [column]: { not: null } };
+  const hasValue = { [column]: { not: null } };
   const [next, ...further] = others;
-  const rest = next === undefined ? undefined : onColumns(model, [next, ...further], operator, value);
+  const rest = next === undefined ? undefined : compareColumns(model, [next, ...further], operator, value);
   if (operator === 'isNull') {
     if (value === true) return rest ? { AND: [isNull, rest] } : isNull;
-    return rest ? { OR: [isHere, rest] } : isHere;
+    return rest ? { OR: [hasValue, rest] } : hasValue;
   }
-  const holds = { [column]: comparison(operator, value) };
-  // So that it is false, rather than null, for a row without a value.
-  const here = fieldOf(model, column).isRequired ? holds : { AND: [isHere, holds] };
-  return rest ? { OR: [here, { AND: [isNull, rest] }] } : here;
+  const compared = { [column]: comparison(operator, value) };
+  // For a row without a value, the comparison alone would be null. This makes it false.
+  const matches = fieldOf(model, column).isRequired ? compared : { AND: [hasValue, compared] };
+  return rest ? { OR: [matches, { AND: [isNull, rest] }] } : matches;
 }
 
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
   if (operator === 'in') return { in: [value].flat() };
   if (isPattern(operator))
-    // LIKE has its own ideas of these.
+    // LIKE would read these characters as wildcards and escapes.
     return { [operator]: String(value).replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
   return { [operator]: value };
 }
@@ -145,7 +147,7 @@ function checkValue(field: string, operator: string, value: unknown): void {
   if (values.length > bounds.items) throw tooMuch(`${bounds.items} items in ${path}`);
   if (isPattern(operator) && String(value).length > bounds.pattern)
     throw argumentError('where', `${path} must have at most ${bounds.pattern} characters`);
-  // As a number of JSON may be, since it has no largest one.
+  // JSON has no largest number, so a number of a client may be read as infinite.
   if (values.some((each) => typeof each === 'number' && !Number.isFinite(each)))
     throw argumentError('where', `${path} must be a finite number`);
   if (values.some((each) => typeof each === 'string' && !isText(each)))
@@ -155,13 +157,13 @@ function checkValue(field: string, operator: string, value: unknown): void {
     );
 }
 
-/** Conditions that hold together, undefined for none. */
+/** Combines conditions with AND; undefined if there are none. */
 function all(conditions: readonly (object | undefined)[]): object | undefined {
   const [first, ...others] = conditions.filter((each) => each !== undefined);
   return first && others.length > 0 ? { AND: [first, ...others] } : first;
 }
 
-/** Conditions one of which holds: undefined where one says nothing, since that always holds. */
+/** Combines conditions with OR; undefined if one of them is undefined, since every row meets that one. */
 function either(conditions: readonly (object | undefined)[]): object | undefined {
   const known = conditions.filter((each) => each !== undefined);
   if (known.length < conditions.length) return undefined;
@@ -170,14 +172,14 @@ function either(conditions: readonly (object | undefined)[]): object | undefined
 
 const negated = (condition: object | undefined) => (condition ? { NOT: condition } : never);
 
-/** @param field which may be without a value, and can be asked for that in another way. */
-function saysNull(path: string, field?: FilterField): never {
-  const other = field && askingForNone(field);
-  throw argumentError('where', `${path} must not be null${other ? `: ${other}` : ''}`);
+/** @param field for a hint how to filter for records without a value, where there is a way. */
+function rejectNull(path: string, field?: FilterField): never {
+  const hint = field && hintForNull(field);
+  throw argumentError('where', `${path} must not be null${hint ? `: ${hint}` : ''}`);
 }
 
-function askingForNone({ name, stands, isNullable }: FilterField): string | undefined {
-  if ('link' in stands) return `not: { ${name}: {} } asks for records without one`;
+function hintForNull({ name, target, isNullable }: FilterField): string | undefined {
+  if ('link' in target) return `not: { ${name}: {} } asks for records without one`;
   return isNullable ? 'isNull asks for records without a value' : undefined;
 }
 

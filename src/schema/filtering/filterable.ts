@@ -1,46 +1,38 @@
-/** Which fields of a type lists can be filtered and ordered by, and what of a row each stands for. */
+/** The fields by which the lists of a type can be filtered and ordered, and what each field stands for in the database. */
 
 import { EnumRef } from '@pothos/core';
 import { fieldOf } from '../../database/reader/models.ts';
 import { builder } from '../builder.ts';
 import type { Needs } from '../loading/selection.ts';
-import type { Model, ViewerRef } from '../loading/visible.ts';
-
-/** What a field stands for, as it says itself where it is resolved. */
-export type Filterable =
-  /** A column, or the first of several that has a value. */
-  | { readonly columns: readonly [string, ...string[]] }
-  /** Whether a condition holds that is never null. */
-  | { readonly holds: (viewer: ViewerRef) => object }
-  /** A record, by the column that holds its id. */
-  | { readonly link: Model; readonly by: string };
+import type { Model } from '../loading/visible.ts';
+import type { FilterTarget } from './filterTarget.ts';
 
 /** A field by which a list can be filtered. */
 export interface FilterField {
   readonly name: string;
   readonly description: string;
-  readonly stands: Filterable;
+  readonly target: FilterTarget;
   readonly isNullable: boolean;
-  /** The type of its values, where that is an enumeration. */
+  /** The enumeration that its values are of, if there is one. */
   readonly enumeration: { readonly name: string; readonly ref: Enumeration } | undefined;
 }
 
 type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
 
-/** A list may be one of several models, which have in common what their interface has. */
+/** What a list consists of: records of a model, or devices of all kinds, which share the fields of their interface. */
 export type ListedType = Model | 'Device';
 
-/** The model of a type's rows, or any of them. */
+/** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
 export const modelOf = (type: ListedType): Model => (type === 'Device' ? 'DttDevice' : type);
 
-const known = new Map<ListedType, readonly FilterField[]>();
+const fieldsByType = new Map<ListedType, readonly FilterField[]>();
 
-/** The fields of a type by which lists of it can be filtered. To be called once all types have their fields. */
+/** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
 export function filterFields(type: ListedType): readonly FilterField[] {
-  let fields = known.get(type);
+  let fields = fieldsByType.get(type);
   if (!fields) {
     fields = [...interfacesOf(type), type].flatMap(ownFields);
-    known.set(type, fields);
+    fieldsByType.set(type, fields);
   }
   return fields;
 }
@@ -54,13 +46,13 @@ function interfacesOf(type: string): string[] {
 function ownFields(type: string): FilterField[] {
   return [...builder.configStore.getFields(type)].flatMap(
     ([name, { type: its, extensions, description }]) => {
-      const stands = standsFor(extensions ?? {});
-      if (!stands || its.kind === 'List') return [];
+      const target = targetOf(extensions ?? {});
+      if (!target || its.kind === 'List') return [];
       return [
         {
           name,
           description: description ?? '',
-          stands,
+          target,
           isNullable: 'nullable' in its && its.nullable === true,
           enumeration: its.ref instanceof EnumRef ? { name: its.ref.name, ref: its.ref } : undefined,
         },
@@ -69,30 +61,33 @@ function ownFields(type: string): FilterField[] {
   );
 }
 
-function standsFor({ pothosExposedField, needs }: Readonly<Record<string, unknown>>): Filterable | undefined {
+function targetOf({
+  pothosExposedField,
+  needs,
+}: Readonly<Record<string, unknown>>): FilterTarget | undefined {
   if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
-  // `reads.ts` and `devices.ts` alone write this extension.
+  // Only `reads.ts` and `devices.ts` write this extension.
   const filter = (needs as Needs | undefined)?.filter;
-  // The one user whom the viewer sees is the viewer.
+  // The viewer sees no other user than themselves, so a filter by a user would be pointless.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
 }
 
-/** The type of a field's value, as the data model has it. */
-export function columnType(type: ListedType, { stands }: FilterField): string {
-  if ('holds' in stands) return 'Boolean';
-  if ('link' in stands) return stands.link;
-  return fieldOf(modelOf(type), stands.columns[0]).type;
+/** The type of a field's value in the data model. */
+export function columnType(type: ListedType, { target }: FilterField): string {
+  if ('condition' in target) return 'Boolean';
+  if ('link' in target) return target.link;
+  return fieldOf(modelOf(type), target.columns[0]).type;
 }
 
 /** The column that a list can be ordered by, undefined for a field that is not one column. */
-export function orderColumn({ stands }: FilterField): string | undefined {
-  return 'columns' in stands && stands.columns.length === 1 ? stands.columns[0] : undefined;
+export function orderColumn({ target }: FilterField): string | undefined {
+  return 'columns' in target && target.columns.length === 1 ? target.columns[0] : undefined;
 }
 
 /**
- * Whether lists of the type can be ordered by a field. Not by an id: no index has those of one user in order, and PostgreSQL
- * would go through those of all users to find them. Devices of several kinds are put in order by the gateway, which does
- * not know how the database sorts text.
+ * Whether lists of the type can be ordered by a field. They cannot be ordered by id: no index has the ids of one user in
+ * order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since the
+ * gateway merges them and does not know the collation of the database.
  */
 export function isOrderable(type: ListedType, field: FilterField): boolean {
   const column = orderColumn(field);
@@ -100,6 +95,6 @@ export function isOrderable(type: ListedType, field: FilterField): boolean {
   return type !== 'Device' || columnType(type, field) !== 'String';
 }
 
-/** What the enumeration of a list's orders calls a field: `createdAt` is CREATED_AT. */
+/** The name of a field in the enumeration of fields to order by: `createdAt` is CREATED_AT. */
 export const orderName = ({ name }: FilterField): string =>
   name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();

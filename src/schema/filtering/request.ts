@@ -1,7 +1,7 @@
-/** What the arguments of a list ask for, beside the page. */
+/** Reads the arguments of a list that decide which records it has and in which order. */
 
 import type { Viewer } from '../../auth/viewer.ts';
-import { type MarkedOrder, markOf } from '../loading/cursors.ts';
+import { type CursorOrder, fingerprintOf } from '../loading/cursors.ts';
 import type { Order } from '../loading/keyset.ts';
 import type { PageArguments } from '../loading/pagination.ts';
 import { readFilter } from './condition.ts';
@@ -15,38 +15,38 @@ export interface ListArguments extends PageArguments {
 }
 
 export interface ListRequest {
-  readonly order: MarkedOrder;
+  readonly order: CursorOrder;
   readonly filter: ListFilter;
 }
 
 export interface ListFilter {
-  /** Undefined for all rows. */
+  /** Undefined if all rows meet the filter. */
   readonly condition: object | undefined;
-  /** The same text for filters that say the same. */
+  /** The filter as text: equal filters have the same, whatever the order of their fields. */
   readonly key: string;
 }
 
 /**
  * Reads `where` and `orderBy`.
- * @param usual the order of the list as it comes.
+ * @param defaultOrder the order of the list without `orderBy`.
  * @throws a client error that names the argument which is wrong.
  */
 export function readList(
   type: ListedType,
-  usual: Order,
+  defaultOrder: Order,
   { where, orderBy }: ListArguments,
   viewer: Viewer,
 ): ListRequest {
   const condition = readFilter(type, where, viewer);
   const order = readOrder(type, orderBy);
-  const key = condition ? JSON.stringify(where, inOrder) : '';
-  // Cursors of the list as it comes stay what they always were.
-  const mark = condition || order ? markOf(type, order ?? usual, key) : undefined;
-  return { order: { ...(order ?? usual), mark }, filter: { condition, key } };
+  const key = condition ? JSON.stringify(where, sortFields) : '';
+  // Cursors of the list without `where` and `orderBy` have no fingerprint: clients may hold old ones, which must stay valid.
+  const fingerprint = condition || order ? fingerprintOf(type, order ?? defaultOrder, key) : undefined;
+  return { order: { ...(order ?? defaultOrder), fingerprint }, filter: { condition, key } };
 }
 
-/** Has the fields of an object in one order, however a client writes them. */
-function inOrder(_name: string, value: unknown): unknown {
+/** A replacer for `JSON.stringify` that sorts the fields of objects. */
+function sortFields(_name: string, value: unknown): unknown {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
     : value;

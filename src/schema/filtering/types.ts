@@ -1,4 +1,4 @@
-/** Makes the input types of filters and orders, out of the fields of the types that are listed. */
+/** Implements the input types of filters and orders, from the fields of the listed types. */
 
 import { builder } from '../builder.ts';
 import { bounds } from './bounds.ts';
@@ -39,7 +39,7 @@ const direction = builder.enumType('OrderDirection', {
   } as const,
 });
 
-// What is made in the thunks is made once all types have their fields.
+// Pothos calls the thunks once all types have their fields.
 for (const type of listed) {
   filterRef(type).implement({
     description:
@@ -75,8 +75,8 @@ for (const type of listed) {
   });
 }
 
-const describe = ({ stands, description }: FilterField): string =>
-  'link' in stands ? `${description} There is one, and this holds of it.` : description;
+const describe = ({ target, description }: FilterField): string =>
+  'link' in target ? `${description} There is one, and this holds of it.` : description;
 
 function orderFields(type: ListedType) {
   const fields = filterFields(type).filter((field) => isOrderable(type, field));
@@ -88,22 +88,22 @@ function orderFields(type: ListedType) {
   });
 }
 
-/** The comparisons that a field allows, or the conditions on the record that it leads to. */
+/** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
 function comparisonsOf(type: ListedType, field: FilterField) {
-  if ('link' in field.stands) return filterRef(field.stands.link);
+  if ('link' in field.target) return filterRef(field.target.link);
   const name = field.enumeration?.name ?? columnType(type, field);
   const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
-  const made = comparisons.get(key) ?? newComparisons(key, name, field);
-  comparisons.set(key, made);
-  return made;
+  const input = comparisons.get(key) ?? createComparisons(key, name, field);
+  comparisons.set(key, input);
+  return input;
 }
 
-const comparisons = new Map<string, ReturnType<typeof newComparisons>>();
+const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
 
-/** @param name of a scalar or an enumeration. */
-function newComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+/** @param name the name of a scalar or an enumeration. */
+function createComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
   const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
-  // What is no enumeration is a scalar, which Pothos knows by its name.
+  // A type that is no enumeration is a scalar, which Pothos knows by its name.
   const of = enumeration?.ref ?? (name as 'String');
   return builder.inputType(key, {
     description: `Comparisons of a ${name}: all that are given hold together.`,

@@ -10,9 +10,9 @@ import { argumentError } from '../../errors.ts';
 import type { KeyValue, Order, OrderKey, Position } from './keyset.ts';
 
 /** The order of a list, and what tells its cursors from those of the same list in another order or with another filter. */
-export interface MarkedOrder extends Order {
+export interface CursorOrder extends Order {
   /** Undefined for the list as it comes. */
-  readonly mark?: string | undefined;
+  readonly fingerprint?: string | undefined;
 }
 
 /** A position in a list of several kinds of rows names the kind of its row. */
@@ -26,11 +26,11 @@ interface ReadPosition extends Position {
 }
 
 /** @param parts what the cursors depend on: JSON has all of it. */
-export const markOf = (...parts: readonly unknown[]): string =>
+export const fingerprintOf = (...parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
 
 /** The cursor of a row that has the columns of the order. */
-export function writeCursor(order: MarkedOrder, row: { id: number }, kind?: string): string {
+export function writeCursor(order: CursorOrder, row: { id: number }, kind?: string): string {
   const values = order.keys.map(({ column }) => {
     // The columns of the order are read, and those that the schema orders by have such values.
     const value = (row as Record<string, unknown>)[column] as KeyValue;
@@ -38,7 +38,8 @@ export function writeCursor(order: MarkedOrder, row: { id: number }, kind?: stri
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
     return written(value);
   });
-  if (order.mark !== undefined) return encode(JSON.stringify([order.mark, row.id, values, kind]));
+  if (order.fingerprint !== undefined)
+    return encode(JSON.stringify([order.fingerprint, row.id, values, kind]));
   return encode(`${kind === undefined ? '' : `${kind}:`}${values[0] ?? ''}/${row.id}`);
 }
 
@@ -53,7 +54,7 @@ function written(value: KeyValue): number | string | boolean | null {
  * not reach the database.
  * @throws a client error for what this list cannot have given.
  */
-export function readCursor(order: MarkedOrder, argument: string, cursor: string): Position {
+export function readCursor(order: CursorOrder, argument: string, cursor: string): Position {
   const position = read(order, argument, cursor);
   return position && position.kind === undefined ? position : foreignCursor(argument);
 }
@@ -61,7 +62,7 @@ export function readCursor(order: MarkedOrder, argument: string, cursor: string)
 /** The same for a list of several kinds of rows. */
 export function readNamedCursor<Kind extends string>(
   kinds: readonly Kind[],
-  order: MarkedOrder,
+  order: CursorOrder,
   argument: string,
   cursor: string,
 ): NamedPosition<Kind> {
@@ -74,11 +75,11 @@ function foreignCursor(argument: string): never {
   throw argumentError(argument, `${argument} must be a cursor that this list has given`);
 }
 
-function read(order: MarkedOrder, argument: string, cursor: string): ReadPosition | undefined {
+function read(order: CursorOrder, argument: string, cursor: string): ReadPosition | undefined {
   const text = decode(cursor);
   const marked = readMarked(text);
   // Either way it is a cursor, and not of this list as it is asked for.
-  if (marked ? marked[0] !== order.mark : order.mark !== undefined && isPlain(text)) {
+  if (marked ? marked[0] !== order.fingerprint : order.fingerprint !== undefined && isPlain(text)) {
     throw argumentError(
       argument,
       `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
@@ -87,7 +88,7 @@ function read(order: MarkedOrder, argument: string, cursor: string): ReadPositio
   return marked ? readParts(order, marked) : readPlain(order, text);
 }
 
-type Marked = readonly [mark: string, id: unknown, values: unknown, kind?: unknown];
+type Marked = readonly [fingerprint: string, id: unknown, values: unknown, kind?: unknown];
 
 function readMarked(text: string): Marked | undefined {
   if (!text.startsWith('["')) return undefined;

@@ -6,11 +6,12 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import type { Context } from '../context.ts';
 import { type ListArguments, readList } from '../filtering/request.ts';
-import { type MarkedOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
+import { type CursorOrder, type NamedPosition, readNamedCursor, writeCursor } from './cursors.ts';
 import { fieldSiteOf } from './fieldSite.ts';
 import { type KeyValue, type Order, type Position, rowsAfter, rowsBefore } from './keyset.ts';
+import { listOrders } from './listOrders.ts';
 import { connect, type PageRequest, readPageRequest } from './pagination.ts';
-import { countVisible, orders, type Row, readPart } from './reads.ts';
+import { countVisible, type Row, readPart } from './rows.ts';
 import type { Needs } from './selection.ts';
 
 /** In the order of devices that are equal otherwise. */
@@ -26,7 +27,7 @@ export const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
     // All kinds have the same order of their own.
-    const { order, filter } = readList('Device', orders.DttDevice, args, context.viewer);
+    const { order, filter } = readList('Device', listOrders.DttDevice, args, context.viewer);
     const request = readPageRequest(args);
     const bounds = readBounds(order, request);
     const conditions = (kind: Kind) =>
@@ -49,7 +50,7 @@ export const deviceList = {
 const allOf = (conditions: readonly object[]) => (conditions.length > 0 ? { AND: conditions } : undefined);
 
 /** @returns the conditions that cursors put on the rows of a kind. */
-function readBounds(order: MarkedOrder, { after, before }: PageRequest): (kind: Kind) => object[] {
+function readBounds(order: CursorOrder, { after, before }: PageRequest): (kind: Kind) => object[] {
   const first = after === undefined ? undefined : readNamedCursor(kinds, order, 'after', after);
   const last = before === undefined ? undefined : readNamedCursor(kinds, order, 'before', before);
   return (kind) => [

@@ -2,7 +2,7 @@
 
 import { type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
-import { type MarkedOrder, readCursor, writeCursor } from './cursors.ts';
+import { type CursorOrder, readCursor, writeCursor } from './cursors.ts';
 import { orderBy, rowsAfter, rowsBefore } from './keyset.ts';
 
 export interface PageArguments {
@@ -25,7 +25,7 @@ export interface PageRequest {
 }
 
 export interface PagePlan {
-  readonly order: MarkedOrder;
+  readonly order: CursorOrder;
   /** Whether it is a page of the list as it comes: then its query is the same for each page of its variant. */
   readonly isUsual: boolean;
   readonly variant: string;
@@ -87,7 +87,7 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
  * @param condition what else holds of its rows.
  * @throws a client error that names the argument which is wrong.
  */
-export function planPage(order: MarkedOrder, args: PageArguments, condition?: object): PagePlan {
+export function planPage(order: CursorOrder, args: PageArguments, condition?: object): PagePlan {
   const request = readPageRequest(args);
   const { size, offset, isBackward, after, before } = request;
   const conditions = [
@@ -97,7 +97,7 @@ export function planPage(order: MarkedOrder, args: PageArguments, condition?: ob
   ];
   return {
     order,
-    isUsual: order.mark === undefined && conditions.length === 0,
+    isUsual: order.fingerprint === undefined && conditions.length === 0,
     variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
     get query() {
       return {

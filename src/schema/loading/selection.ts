@@ -16,7 +16,7 @@ import {
 } from 'graphql';
 import { isIncluded } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import type { Filterable } from '../filtering/filterable.ts';
+import type { FilterTarget } from '../filtering/filterTarget.ts';
 import { areDetails, isDetailed } from './details.ts';
 import { type FieldSite, fieldSiteOf } from './fieldSite.ts';
 import { currentViewer, type ViewerRef } from './visible.ts';
@@ -31,7 +31,7 @@ export interface Needs {
   /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
   readonly readsDatabase?: boolean;
   /** What it stands for where a list is filtered by it, beside a column that it exposes. */
-  readonly filter?: Filterable | undefined;
+  readonly filter?: FilterTarget | undefined;
 }
 
 /** Where the rows of a connection are in the selection of its field. */

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts';
 import { readFilter } from '../filtering/condition.ts';
 import type { FilterInput } from '../filtering/refs.ts';
 import { fieldSiteOf } from './fieldSite.ts';
-import type { RelationOf, Row } from './reads.ts';
+import type { RelationOf, Row } from './rows.ts';
 import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 import { type Model, visible } from './visible.ts';

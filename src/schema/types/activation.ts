@@ -6,7 +6,8 @@ import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError } from '../fields.ts';
 import { readGlobalId } from '../globalId.ts';
-import { type Row, toOne, writeAndRead } from '../loading/reads.ts';
+import { toOne } from '../loading/reads.ts';
+import { type Row, writeAndRead } from '../loading/rows.ts';
 import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';
 

@@ -40,12 +40,12 @@ export const DttTemplate = builder.prismaNode('DttTemplate', {
     isImported: t.boolean({
       description: 'Whether the viewer has taken it over from another user, who owns it.',
       ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId !== id, {
-        holds: (viewer) => ({ NOT: isOwn(viewer) }),
+        condition: (viewer) => ({ NOT: isOwn(viewer) }),
       }),
     }),
     viewerCanActivate: t.boolean({
       description: 'Whether `activateTemplate` takes it: the viewer owns it.',
-      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId === id, { holds: isOwn }),
+      ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId === id, { condition: isOwn }),
     }),
     handsFreeMode: t.exposeBoolean('handsFreeMode', { description: 'Whether it runs without the hands.' }),
     targetDepth: t.exposeFloat('targetDepth', {

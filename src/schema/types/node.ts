@@ -5,7 +5,7 @@ import { builder } from '../builder.ts';
 import { nullOnlyWithError } from '../fields.ts';
 import { readGlobalId } from '../globalId.ts';
 import { pageSize } from '../loading/pagination.ts';
-import { readNodes } from '../loading/reads.ts';
+import { readNodes } from '../loading/rows.ts';
 
 builder.queryFields((t) => ({
   node: t.field({
