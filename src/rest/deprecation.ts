@@ -1,6 +1,6 @@
-/** The deprecation of a route, and how its responses tell clients of it (RFC 9745, RFC 8594). */
+/** The deprecation of a route, and the headers that announce it to clients (RFC 9745, RFC 8594). */
 
-/** What `@http` says of it: days and links as they are written there. */
+/** The arguments of `@http` about a deprecation: days and links as text. */
 export interface DeprecationArguments {
   readonly deprecated?: string;
   readonly sunset?: string;
@@ -10,14 +10,14 @@ export interface DeprecationArguments {
 
 export interface Deprecation extends DeprecationArguments {
   readonly deprecated: string;
-  /** What every response of the route carries. */
+  /** The headers of every response of the route. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Reads what the directive says of a route's deprecation.
+ * Reads the deprecation of a route from the arguments of `@http`.
  * @returns undefined for a route that is not deprecated.
- * @throws for days and links that the headers cannot have, and for a sunset before the deprecation.
+ * @throws for an invalid day or link, and for a sunset before the deprecation.
  */
 export function readDeprecation({
   deprecated,
@@ -55,13 +55,13 @@ export function readDeprecation({
 /** The first moment of the day in UTC. */
 function readDay(name: string, text: string): Date {
   const day = new Date(`${text}T00:00:00Z`);
-  // A day that no month has is invalid, or moves to the next month.
+  // A day that the month does not have gives an invalid date, or a date in the next month.
   if (Number.isNaN(day.getTime()) || day.toISOString().slice(0, 10) !== text)
     throw new Error(`${name}: "${text}" is not a day such as "2026-01-31"`);
   return day;
 }
 
-/** A link's target in the characters of RFC 3986, none of which ends it early in the header. */
+/** The target of a link. Only characters of RFC 3986 are allowed, none of which would end the target in the header. */
 function readTarget(name: string, text: string): string {
   if (!/^(https?:\/)?\/[\w\-.~:/?#[\]@!$&'()*+,;=%]*$/.test(text))
     throw new Error(`${name}: "${text}" is not a URL such as "https://example.com/news" or "/api/v1/dtt"`);

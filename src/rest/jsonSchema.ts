@@ -1,4 +1,4 @@
-/** What the operation of a route selects, as JSON Schema in the words of the GraphQL schema. */
+/** Describes the data of a route's operation as JSON Schema, with the descriptions of the GraphQL schema. */
 
 import {
   type FieldNode,
@@ -30,22 +30,22 @@ export interface Selection {
   /** The field that becomes the envelope's `data`. */
   readonly node: FieldNode;
   readonly field: GraphQLField<unknown, unknown>;
-  /** The type of the records that it is about. */
+  /** The type of the route's records. */
   readonly record: GraphQLObjectType;
   /** The schema of `data`. */
   readonly data: Schema;
 }
 
-/** What the parts of one operation are described with. */
+/** What describing any part of an operation needs. */
 interface Scope {
   /** The operation's name, for errors. */
   readonly name: string;
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** The schemas of the document that have a name. */
+  /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
 }
 
-/** What a scalar is in JSON. */
+/** The JSON Schema of each scalar. */
 export const scalars: Readonly<Record<string, SchemaObject>> = {
   Int: { type: 'integer', format: 'int32' },
   Float: { type: 'number' },
@@ -57,9 +57,9 @@ export const scalars: Readonly<Record<string, SchemaObject>> = {
 };
 
 /**
- * Describes what a route selects.
- * @param components gets the schemas of enums, and of objects that are selected by one fragment.
- * @throws for a selection whose JSON has no one shape.
+ * Describes the data of a route.
+ * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
+ * @throws for a selection whose JSON can have different shapes.
  */
 export function describeSelection(
   route: Route,
@@ -72,7 +72,7 @@ export function describeSelection(
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
   if (node?.kind !== Kind.FIELD || !field) throw new Error(`${scope.name} does not select its data first`);
 
-  // Where null is an error it is no data.
+  // If the route responds to null with an error, its data is never null.
   const selected =
     route.missing === undefined
       ? schemaOfField(field, node, scope)
@@ -86,8 +86,8 @@ export function describeSelection(
 
 /**
  * Describes the data of an operation.
- * @param components as above.
- * @throws for a selection whose JSON has no one shape.
+ * @param components as in `describeSelection`.
+ * @throws for a selection whose JSON can have different shapes.
  */
 export function describeData(
   { operation, document, name }: Pick<Route, 'operation' | 'document'> & { readonly name: string },
@@ -116,7 +116,7 @@ function fragmentsOf({ document }: Pick<Route, 'document'>): Map<string, Fragmen
   return fragments;
 }
 
-/** The type of a route's records. Those of a list, and what a mutation returned, are one step below its field. */
+/** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
 function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
   if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
   const below = selectionSet?.selections.find(
@@ -126,7 +126,7 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
   return inner && isObjectType(inner) ? inner : type;
 }
 
-/** What is null only with an error is never null in a success. */
+/** A field that is null only with an error is never null in a successful response. */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   return (isNullOnlyWithError(field) ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
@@ -153,7 +153,7 @@ function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope)
   return scalar;
 }
 
-/** A selection that is one fragment is named after it. */
+/** The schema of a selection. If the selection is a single fragment, the schema is a component with the fragment's name. */
 function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Schema {
   const [first, ...others] = selection.selections;
   const object = { ...exactly(propertiesOf(selection, type, scope)), description: type.description ?? '' };
@@ -169,7 +169,7 @@ function propertiesOf(selection: SelectionSetNode, type: GraphQLObjectType, scop
   return properties;
 }
 
-/** The properties that one part of a selection gives: a field gives one, a fragment or a spread field its own. */
+/** The properties of one part of a selection: one for a field, several for a fragment or a field with `@spread`. */
 function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Properties {
   if (part.kind !== Kind.FIELD) {
     const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : scope.fragments.get(part.name.value);
@@ -198,12 +198,12 @@ function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
   };
 }
 
-/** An object with these properties, all of them, and no other. */
+/** The schema of an object with exactly these properties, all required. */
 export function exactly(properties: Properties): SchemaObject {
   return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false };
 }
 
-/** Stands for a component of the document. */
+/** A reference to a component of the document. */
 export function reference(
   kind: 'schemas' | 'parameters' | 'headers' | 'responses',
   name: string,

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the REST interface: what its operations select, in the words of the schema. */
+/** The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema. */
 
 import { STATUS_CODES } from 'node:http';
 import {
@@ -29,16 +29,16 @@ import { nameOf, type Route } from './routes.ts';
 export interface OpenApiOptions {
   readonly routes: readonly Route[];
   readonly schema: GraphQLSchema;
-  /** The gateway's. */
+  /** The version of the gateway. */
   readonly version: string;
-  /** Data of successful responses, by the names of the operations. */
+  /** Example data of successful responses, by the names of the operations. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
-/** The version of the interface, whoever serves it. */
+/** The version of the REST interface, which does not depend on the version of the gateway. */
 const interfaceVersion = '1.0.0';
 
-/** The tags of the document, by the type of a route's records. Any other type is a tag of its own. */
+/** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
 const tagNames: Readonly<Record<string, string>> = {
   User: 'Users',
   DttDevice: 'DTT',
@@ -144,7 +144,7 @@ function operationOf(
   };
 }
 
-/** @param example data that the route gives, if there is any. */
+/** @param example data of the route, if there is an example. */
 export function idParameter({ node, field }: Selection, example?: unknown): ParameterObject {
   const { description } = inputOf(node.arguments ?? [], field.args) ?? {};
   const id = typeof example === 'object' && example !== null && 'id' in example ? example.id : undefined;
@@ -205,7 +205,7 @@ function responsesOf(route: Route, { data }: Selection, example: unknown): Respo
   };
 }
 
-/** What may go wrong on a route: each status with its messages. */
+/** The errors of a route: the messages by status. */
 function failuresOf(route: Route): Record<number, readonly string[]> {
   return {
     400: [
@@ -305,13 +305,13 @@ const headers: Record<string, HeaderObject> = {
   },
 };
 
-/** Failures that are alike on every route which may fail so. */
+/** Errors that are the same on every route that can fail with them. */
 const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   401: failure(401, [messages.unauthorized], { 'WWW-Authenticate': reference('headers', 'WwwAuthenticate') }),
   403: {
     description: STATUS_CODES[403] ?? '',
     content: {
-      // The message has the id that was given, so this is but one of many.
+      // The message includes the id from the request, so this is only an example.
       'application/json': { schema: reference('schemas', 'Error'), example: restError(forbiddenUser('2')) },
     },
   },
@@ -324,7 +324,7 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
     description: STATUS_CODES[503] ?? '',
     headers: { 'Retry-After': reference('headers', 'RetryAfter') },
     content: {
-      // What is not here yet is said in numbers, so this is but one of many.
+      // A message about pending details includes their number, so this is only an example.
       'application/json': { schema: reference('schemas', 'Error'), example: restError(messages.tooBusy) },
     },
   },
@@ -334,7 +334,7 @@ function nameOfStatus(status: string): string {
   return (STATUS_CODES[status] ?? status).replaceAll(' ', '');
 }
 
-/** The operation's name. A further path of the same operation adds the words of the path, to be unique. */
+/** The name of the operation. For a further path of the same operation, the words of the path are added to make it unique. */
 function operationId(route: Route, taken: ReadonlySet<string>): string {
   const name = nameOf(route);
   const id = `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
@@ -343,7 +343,7 @@ function operationId(route: Route, taken: ReadonlySet<string>): string {
   return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;
 }
 
-/** An object that has at least these values. */
+/** The schema of an object that has at least these values. */
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
   const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };

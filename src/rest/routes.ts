@@ -26,11 +26,11 @@ import { type Deprecation, type DeprecationArguments, readDeprecation } from './
 
 export interface Route {
   readonly method: 'GET' | 'POST';
-  /** Below `/api/v1`; `{id}` stands for the id, always as the last segment. */
+  /** The path below `/api/v1`. `{id}` stands for an id, and is always the last segment. */
   readonly path: string;
-  /** Method and path, as the log says them. */
+  /** Method and path, for logs and metrics. */
   readonly label: string;
-  /** What it gives, in the words of the schema. */
+  /** The description of its field in the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
   /** The operation with its fragments, and without the directives that only the REST API understands. */
@@ -38,25 +38,25 @@ export interface Route {
   readonly isMutation: boolean;
   /** Whether it takes `limit` and `offset` and responds with `pagination`. */
   readonly isList: boolean;
-  /** The error for data that is null, or undefined where null is data like any other. */
+  /** The error message if the data is null; undefined if null is valid data. */
   readonly missing: string | undefined;
-  /** What the JSON body must include, and the error for one that does not. */
+  /** The values that the JSON body must include, and the error message for a body that does not. */
   readonly body: { readonly values: Readonly<Record<string, unknown>>; readonly message: string } | undefined;
   readonly deprecation: Deprecation | undefined;
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
 
-/** The arguments of `@http`, but for the body, which `bodyOf` reads as it is written. */
+/** The arguments of `@http`, except `body`, which `bodyOf` reads from the document. */
 type HttpArguments = Pick<Route, 'method' | 'path' | 'missing'> & DeprecationArguments;
 
 const read = (name: string) => parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
 
-/** Every route, in the order of the file. An operation that does not fit the schema stops the start. */
+/** Every route, in the order of the file. The process does not start if an operation is invalid. */
 export const routes: readonly Route[] = loadRoutes(read('operations.graphql'));
 
 /**
  * Prepares the operations of a document.
- * @throws for an operation that does not fit the schema, or whose deprecation cannot be told to clients.
+ * @throws for an operation that is invalid in the schema, or whose deprecation is.
  */
 export function loadRoutes(operations: DocumentNode): Route[] {
   const withDirectives = extendSchema(schema, read('directives.graphql'));
@@ -73,7 +73,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     const run = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     return (operation.directives ?? []).map((node): Route => {
-      // One node at a time, since `getDirectiveValues` reads the first of a repeated directive. The types of
+      // Each node by itself, since `getDirectiveValues` reads only the first of a repeated directive. The types of
       // the values are those that `directives.graphql` declares.
       const { method, path, missing, ...others } = getDirectiveValues(http, {
         directives: [node],
@@ -96,7 +96,7 @@ export function loadRoutes(operations: DocumentNode): Route[] {
   });
 }
 
-/** Makes the operation ready to run; what does not depend on the request is done here. */
+/** Prepares the operation. Everything that does not depend on the request is done here. */
 function prepareRoute(document: DocumentNode): Route['run'] {
   const spread = spreadPaths(document);
   const operation = prepare(
@@ -122,7 +122,7 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
   return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
-/** Whether the fields of the object that a field resolves to take the field's place. */
+/** Whether a field has `@spread`: the fields of its object replace it in the response. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
 }
@@ -150,12 +150,12 @@ function spreadPaths(document: DocumentNode): string[][] {
 }
 
 /**
- * Replaces the object at the path by its fields, in its place among its siblings. Where it is null, what it is part of is.
+ * Replaces the object at the path by its fields, at its position among its siblings. If it is null, its parent becomes null.
  */
 function spreadAt(data: Record<string, unknown>, [key, ...rest]: string[]): Record<string, unknown> | null {
   if (key === undefined) return data;
   const value = data[key];
-  // The data of a response is plain objects, and lists lead to no field that is spread.
+  // The data of a response consists of plain objects, and no field within a list has `@spread`.
   const object = typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
   if (rest.length > 0) {
     if (object) data[key] = spreadAt(object, rest);

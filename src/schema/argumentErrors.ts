@@ -1,12 +1,12 @@
-/** Which argument or variable an error is about, for those that graphql-js makes: they point into the document. */
+/** Adds the name of the argument or variable to errors of graphql-js, which only point into the document. */
 
 import { type ArgumentNode, type DocumentNode, GraphQLError, Kind, visit } from 'graphql';
 
-/** Notes in the errors of graphql-js which argument and which variable each is about, where that can be told. */
+/** Sets `extensions.argument` and `extensions.variable` of each error that graphql-js made, where they can be determined. */
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
   let known: ArgumentNode[] | undefined;
   for (const error of errors ?? []) {
-    // Those of resolvers name their argument themselves, or are none of the client's business.
+    // Client errors of resolvers name their argument already, and unexpected errors are masked.
     if (error.extensions.code !== undefined || !isOfGraphql(error)) continue;
     known ??= argumentsIn(document);
     const argument = argumentOf(error, known);
@@ -26,7 +26,7 @@ function argumentsIn(document: DocumentNode): ArgumentNode[] {
 }
 
 function argumentOf({ message, nodes }: GraphQLError, known: readonly ArgumentNode[]): string | undefined {
-  // One that is missing has no place in the document.
+  // A missing argument has no position in the document, so its name is read from the message.
   const [, missing] = /^(?:Field "[^"]*" argument|Argument) "(\w+)" /.exec(message) ?? [];
   if (missing !== undefined) return missing;
   const [node] = nodes ?? [];

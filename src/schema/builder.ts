@@ -1,4 +1,4 @@
-/** The schema builder: the only place with plugins. */
+/** The schema builder, with its plugins. */
 
 import SchemaBuilder from '@pothos/core';
 import PrismaPlugin from '@pothos/plugin-prisma';
@@ -33,7 +33,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
   plugins: [PrismaPlugin, RelayPlugin],
   defaultFieldNullability: false,
   prisma: {
-    // The plugin's own fields would read rows without asking whose they are.
+    // The plugin's own fields would read rows without checking whether the viewer may see them.
     client: () => {
       throw new Error('rows are read in rows.ts');
     },
@@ -78,7 +78,7 @@ export const builder = new SchemaBuilder<BuilderTypes>({
     beforeArgOptions: { description: 'Only records before this cursor.' },
     nodeTypeOptions: { description: 'A record with an id that is unique across all types.' },
     idFieldOptions: { description: 'Global id: unique across all types, for caches and for `node(id:)`.' },
-    // `types/node.ts` has these two: there an id that is wrong is known by its argument.
+    // `types/node.ts` defines these two queries, so that the error for an invalid id names its argument.
     nodeQueryOptions: false,
     nodesQueryOptions: false,
     encodeGlobalID: writeGlobalId,
@@ -99,11 +99,12 @@ builder.scalarType('DateTime', {
 });
 
 /**
- * @param node where it stands in the document, unless it came by a variable.
- * @throws {GraphQLError} for what is no instant: one as graphql-js makes them, which says where the value came from.
+ * Reads an instant.
+ * @param node the value in the document, unless the value came in a variable.
+ * @throws {GraphQLError} for an invalid value. Like an error of graphql-js, it points to the value in the document.
  */
 function readInstant(value: unknown, node?: ValueNode): Date {
-  // Compiled code reads the values of variables once more.
+  // Compiled code parses the values of variables a second time.
   if (value instanceof Date) return value;
   const text = isoInstant.safeParse(value).data;
   if (text === undefined) {

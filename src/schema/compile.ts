@@ -1,6 +1,6 @@
 /**
- * Operations made ready to run: parsed and checked once, run many times. A query is compiled where compiled code
- * gives exactly the result of graphql-js; all else is graphql-js's, and so is every error.
+ * Prepares operations, which are parsed and validated once and executed many times. A query is compiled if the compiled code
+ * gives exactly the result of graphql-js. graphql-js executes everything else, and makes every error.
  */
 
 import {
@@ -33,17 +33,20 @@ export interface PreparedOperation {
   readonly type: OperationTypeNode;
   /** See `labelOf`. */
   readonly label: string;
-  /** The result that graphql-js gives. Without data nothing was executed, or the whole result is null. */
+  /** Executes the operation with the result that graphql-js gives. A result without data was not executed, or is null as a whole. */
   run(variables: Readonly<Record<string, unknown>>, context: Context): Promise<ExecutionResult>;
 }
 
-/** How the operations of this process were run: as compiled code, by graphql-js, or by both, because of an error. */
+/**
+ * How many operations this process has executed: as compiled code, by graphql-js, or by both because of an error. Only tests
+ * read it.
+ */
 export const executions = { compiled: 0, interpreted: 0, repeated: 0 };
 
-/** How many versions of one operation may be compiled; graphql-js runs any others. */
+/** How many versions of one operation may be compiled. graphql-js executes any others. */
 const maxVersions = 8;
 
-/** The kind and the root field of a valid operation, as the log has them: one of few texts, none of them a client's. */
+/** The kind and the root field of a valid operation, for logs and metrics. There are few labels, and none has text of a client. */
 export function labelOf({ operation, selectionSet }: OperationDefinitionNode): string {
   const [selection, ...others] = selectionSet.selections;
   const isOneField = selection?.kind === Kind.FIELD && others.length === 0;
@@ -52,8 +55,8 @@ export function labelOf({ operation, selectionSet }: OperationDefinitionNode): s
 
 /**
  * Prepares a query or mutation of a valid document.
- * @param schema if it is not the gateway's own.
- * @returns undefined when there is none of that name, or it is a subscription.
+ * @param schema by default, the gateway's own.
+ * @returns undefined if there is no operation of that name, or it is a subscription.
  */
 export function prepare(
   document: DocumentNode,
@@ -63,11 +66,11 @@ export function prepare(
   const operation = getOperationAST(document, operationName);
   if (!operation || operation.operation === OperationTypeNode.SUBSCRIPTION) return undefined;
   const label = labelOf(operation);
-  const compiledFor = createVersions(schema, document, operation);
+  const findVersion = createVersions(schema, document, operation);
 
   const run: PreparedOperation['run'] = async (variables, context) => {
     const coerced = coerceVariables(schema, operation, variables);
-    const compiled = coerced && compiledFor(coerced);
+    const compiled = coerced && findVersion(coerced);
     const values = coerced && compiled?.values(coerced);
     if (compiled && values) {
       const result = await compiled.query(undefined, context, values);
@@ -75,12 +78,12 @@ export function prepare(
         executions.compiled++;
         return result;
       }
-      // Masked errors need no wording of graphql-js, and a failing database gets no second attempt.
+      // A masked error needs no message of graphql-js, and a failing database should not be asked again.
       if (result.errors.some(({ originalError: cause }) => cause && !(cause instanceof GraphQLError))) {
         executions.compiled++;
         return result;
       }
-      // Compiled code words its errors differently. A query writes nothing, so graphql-js can run it again for the right words.
+      // Compiled code has other error messages. A query writes nothing, so graphql-js can execute it again for the right ones.
       executions.repeated++;
       context.loaders.clear();
     } else {
@@ -110,8 +113,8 @@ export function prepare(
 }
 
 /**
- * The values of an operation's variables, with their defaults, or undefined where some are wrong. It stops at the first
- * wrong one: to describe all that a large body can have takes seconds.
+ * The values of an operation's variables, with their defaults, or undefined if one is invalid. It stops at the first invalid
+ * value, since describing all of those in a large body can take seconds.
  */
 export function coerceVariables(
   schema: GraphQLSchema,
@@ -122,7 +125,7 @@ export function coerceVariables(
   return getVariableValues(schema, definitions, variables, { maxErrors: 1 }).coerced;
 }
 
-/** How many versions of the operations of a valid document may be compiled, one for each at least. */
+/** The highest number of versions that may be compiled of an operation of a valid document: at least one. */
 export function countVersions(document: DocumentNode): number {
   const operations = Object.values(separateOperations(document));
   const counts = operations.map((operation) => Math.min(2 ** conditionsIn(operation).length, maxVersions));
@@ -134,9 +137,9 @@ interface Compiled extends Pick<CompiledDocument, 'values'> {
 }
 
 /**
- * What runs an operation for given variables, as compiled code. graphql-jit writes the conditions of `@skip` and
- * `@include` onto nodes that several places share, so it is given none: each combination of what the conditions'
- * variables say makes a version of the operation without directives.
+ * Returns a function that finds the compiled version of an operation for given variables. graphql-jit stores the conditions of
+ * `@skip` and `@include` on nodes that several fields share, so it must not get any: each combination of the conditions'
+ * values makes a version of the operation without directives.
  */
 function createVersions(
   schema: GraphQLSchema,
@@ -144,10 +147,11 @@ function createVersions(
   operation: OperationDefinitionNode,
 ): (variables: Readonly<Record<string, unknown>>) => Compiled | undefined {
   const own = separateOperations(document)[operation.name?.value ?? ''];
-  // A mutation cannot run again for the right words of its errors, so it is never compiled.
-  if (!own || operation.operation !== OperationTypeNode.QUERY || hasOddName(own)) return () => undefined;
+  // A mutation cannot be executed again for the error messages of graphql-js, so it is never compiled.
+  if (!own || operation.operation !== OperationTypeNode.QUERY || hasInheritedName(own))
+    return () => undefined;
   const conditions = conditionsIn(own);
-  // Given null all the same, it may stand where null must not: an error that compiled code does not always know.
+  // A variable with a default may be used where null is invalid. Compiled code does not always detect an explicit null there.
   const withDefault = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
   const versions = new Map<string, Compiled | undefined>();
 
@@ -159,7 +163,7 @@ function createVersions(
   };
 }
 
-/** Compiles the one operation of a document, with these values of the variables that decide its conditions. */
+/** Compiles the only operation of a document, for these values of the variables in its conditions. */
 function compile(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -183,13 +187,13 @@ function compilerSchemaOf(schema: GraphQLSchema): CompilerSchema {
 
 const exactTypes = new Set(['Int', 'String', 'Boolean']);
 
-/** Whether a property is a column that has values of this type as they are: other numbers may be infinite, or none. */
+/** Whether a property is a column whose values need no serialization as this type. A float may be infinite or NaN. */
 function isExactColumn({ name }: GraphQLObjectType, property: string, type: string): boolean {
   return exactTypes.has(type) && isModel(name) && fieldOf(name, property).type === type;
 }
 
-/** Whether a field or a variable is called like a property of every object, such as `__proto__`. */
-function hasOddName(document: DocumentNode): boolean {
+/** Whether a field or a variable has the name of a property that every object inherits, such as `__proto__`. */
+function hasInheritedName(document: DocumentNode): boolean {
   let found = false;
   visit(document, {
     Name({ value }) {

@@ -1,7 +1,7 @@
 /**
- * What the compiler is given of an operation: without conditions, and with every value in a variable. It writes literals
- * into the code that it makes, where the text of a client has no business, and reads the values of variables by rules of
- * its own, which never end for types that contain themselves, such as filters. So graphql-js reads them all.
+ * Prepares a document for the compiler: without conditions, and with every argument in a variable. The compiler would write literals
+ * into the code that it generates, where text of a client must not be, and its own coercion of variables does not terminate
+ * for recursive types such as filters. So graphql-js coerces all values.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -27,19 +27,19 @@ type Values = Readonly<Record<string, unknown>>;
 export interface CompiledDocument {
   readonly document: DocumentNode;
   /**
-   * The values of all its variables, made of those of the operation's. Undefined where an argument cannot have its value,
-   * an error that graphql-js has the words for.
+   * The values of all its variables, from those of the operation. Undefined if an argument has an invalid value, for which
+   * graphql-js makes the error.
    */
   values(variables: Values): Values | undefined;
 }
 
-/** A value of an argument that stands in the document, with variables in it or without. */
+/** The value of an argument that is written in the document, with or without variables in it. */
 interface Written {
   readonly node: ValueNode;
   readonly type: GraphQLInputType;
 }
 
-/** The type of values that graphql-js has read already. No client knows its name, so none can ask for it. */
+/** The type of values that graphql-js has coerced already. Its name is random, so no client can use it. */
 const readAlready = new GraphQLScalarType({ name: 'ReadAlready', parseValue: (value) => value });
 const nameOfType = randomUUID();
 const typeNode: NamedTypeNode = {
@@ -47,14 +47,14 @@ const typeNode: NamedTypeNode = {
   name: { kind: Kind.NAME, value: nameOfType },
 };
 
-/** That type, by the name that the document has for it. */
+/** Finds that type by its name in compiled documents. */
 export const findReadType = (name: string) => (name === nameOfType ? readAlready : undefined);
 
 /**
- * The document without its directives, and without what they leave out. Every node is a new one: graphql-jit writes
- * into them.
- * @param document a valid one, with one operation.
- * @param variables the values of those that decide conditions, at least.
+ * Copies a document without its directives and without the nodes that they exclude. Every node is a copy, since graphql-jit
+ * modifies nodes.
+ * @param document a valid document with one operation.
+ * @param variables the values of at least those variables that conditions use.
  */
 export function compiledDocument(
   schema: GraphQLSchema,
@@ -92,7 +92,7 @@ export function compiledDocument(
   return { document: withDefinitions(bare, definitions), values: readerOf(written) };
 }
 
-/** Whether a value of a document has a variable in it. */
+/** Whether a value in a document contains a variable. */
 export function hasVariable(value: ValueNode): boolean {
   let found = false;
   visit(value, {
@@ -103,7 +103,7 @@ export function hasVariable(value: ValueNode): boolean {
   return found;
 }
 
-/** What reads the values of these variables: only those that a client's variables are part of are read each time. */
+/** Returns a function for the values of these variables. Only values that contain a client's variables are read each time. */
 function readerOf(written: ReadonlyMap<string, Written>): CompiledDocument['values'] {
   const fixed: Record<string, unknown> = {};
   const others: (readonly [string, Written])[] = [];
@@ -124,7 +124,7 @@ function readerOf(written: ReadonlyMap<string, Written>): CompiledDocument['valu
   };
 }
 
-/** Gives the operation these variables beside its own, which have no defaults: they are given with these in place. */
+/** Adds variables to those of the operation. The operation's own need no defaults, since their values are passed with defaults applied. */
 function withDefinitions(
   document: DocumentNode,
   definitions: readonly VariableDefinitionNode[],
@@ -145,7 +145,7 @@ function withDefinitions(
 const variableNode = (name: string) =>
   ({ kind: Kind.VARIABLE, name: { kind: Kind.NAME, value: name } }) as const;
 
-/** What no variable of the document begins with. */
+/** A prefix that no variable of the document has. */
 function unusedPrefix(document: DocumentNode): string {
   let prefix = 'written';
   visit(document, {

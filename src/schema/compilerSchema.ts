@@ -1,13 +1,12 @@
 /**
- * The schema as the compiler is given it, in which values take less than calls of functions:
+ * A variant of the schema for the compiler, so that compiled code calls fewer functions:
  *
- * - It calls a resolver for each field that has one. A field that is a property of what it belongs to is called like that
- *   property here, and has no resolver, so that compiled code reads it off.
- * - It serializes every value, unless it is told not to. It is told so of scalars and enumerations, but for values that are
- *   written otherwise than they are, or may not be valid (times and numbers may be infinite): these have types of their own
- *   here, which are serialized as ever.
+ * - Compiled code calls the resolver of each field that has one. Here, a field that only reads a property of its parent has the
+ *   name of that property and no resolver, so that compiled code reads the property directly.
+ * - Compiled code serializes every value, unless that is disabled. It is disabled for scalars and enumerations. Values that have to be
+ *   converted or may be invalid (times and numbers may be infinite) have types of their own here, which are serialized.
  *
- * Resolvers, and the introspection, never see these types.
+ * Resolvers and introspection never see these types.
  */
 
 import {
@@ -32,23 +31,23 @@ import type { CompilerOptions } from 'graphql-jit';
 
 export interface CompilerSchema {
   readonly schema: GraphQLSchema;
-  /** Has resolvers told of the types that the schema itself has. */
+  /** Options that pass the original types to resolvers. */
   readonly options: Pick<CompilerOptions, 'resolverInfoEnricher' | 'disableLeafSerialization'>;
 }
 
-/** The extension of a field whose resolver gives a property of what it belongs to, and does nothing else. */
+/** The extension of a field whose resolver only returns a property of its parent. */
 export const readsProperty = (name: string) => ({ property: name });
 
 /**
- * The extension of a field whose property is made when it is read, which may fail: compiled code has nothing that would
- * catch it but around resolvers.
+ * The extension of a field whose property is a getter that may throw. Compiled code only catches errors of resolvers, so
+ * such a field must keep its resolver.
  */
 export const makesProperty = { isMade: true };
 
 export interface CompilerSchemaOptions {
-  /** Finds types that only the compiler knows. */
+  /** Finds types that only compiled documents use. */
   findType(name: string): GraphQLNamedType | undefined;
-  /** Whether a property is always null, or a value of the type with this name as a response has it. */
+  /** Whether a property always is null or a value of this type that needs no serialization. */
   isExact(parent: GraphQLObjectType, property: string, type: string): boolean;
 }
 
@@ -83,7 +82,7 @@ export function compilerSchema(schema: GraphQLSchema, options: CompilerSchemaOpt
   };
 }
 
-/** The types as the compiler is given them, each made when it is met. */
+/** The types of the compiler's schema, each created when it is first used. */
 class CompilerTypes {
   readonly #isExact: CompilerSchemaOptions['isExact'];
   readonly #objects = new Map<GraphQLObjectType, GraphQLObjectType>();
@@ -94,13 +93,13 @@ class CompilerTypes {
     this.#isExact = isExact;
   }
 
-  /** The type of the schema itself. */
+  /** The type of the original schema. */
   original(type: GraphQLOutputType): GraphQLOutputType {
     return this.#originals.get(type) ?? type;
   }
 
   ofObject(type: GraphQLObjectType): GraphQLObjectType {
-    // Meta fields lead to these, whatever schema they are asked of.
+    // Introspection types are the same in every schema.
     if (isIntrospectionType(type)) return type;
     const known = this.#objects.get(type);
     if (known) return known;
@@ -119,7 +118,7 @@ class CompilerTypes {
   #ofField(parent: GraphQLObjectType, field: Field): Field {
     const property = propertyOf(field);
     if (property === undefined) {
-      // Of a field without a resolver, compiled code reads the property off as well.
+      // Without a resolver, compiled code would read the property directly here as well.
       const resolve = field.resolve ?? defaultFieldResolver;
       return { ...field, resolve, type: this.#ofType(field.type, false) };
     }
@@ -128,7 +127,7 @@ class CompilerTypes {
     return { ...unresolved, type: this.#ofType(field.type, exact), name: property };
   }
 
-  /** @param exact whether its values are what a response has. */
+  /** @param exact whether its values need no serialization. */
   #ofType(type: GraphQLOutputType, exact: boolean): GraphQLOutputType {
     const made = this.#made(type, exact);
     this.#originals.set(made, type);
@@ -153,7 +152,7 @@ class CompilerTypes {
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** The property that a field is, undefined for one that is more than that. */
+/** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property ?? extensions.pothosExposedField;
   return typeof name === 'string' && args.length === 0 && !extensions.isMade ? name : undefined;

@@ -1,6 +1,5 @@
 /**
- * What `@skip` and `@include` leave out of an operation (GraphQL specification, section 3.13). A valid operation can have no
- * other directives.
+ * Evaluates `@skip` and `@include` (GraphQL specification, section 3.13). A valid operation can have no other directives.
  */
 
 import {
@@ -14,7 +13,7 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Whether the directives of a node leave it in the operation, for these values of its variables. */
+/** Whether the directives of a node include it in the operation, for these values of the variables. */
 export function isIncluded(
   { directives = [] }: { readonly directives?: readonly DirectiveNode[] | undefined },
   variables: Values,
@@ -29,7 +28,7 @@ export function isIncluded(
   });
 }
 
-/** The names of the variables that decide conditions. */
+/** The names of the variables that the conditions below a node use. */
 export function conditionsIn(node: ASTNode): string[] {
   const names = new Set<string>();
   visit(node, {
@@ -45,8 +44,8 @@ const conditionOf = ({ arguments: given }: DirectiveNode) =>
   given?.find(({ name }) => name.value === 'if')?.value;
 
 /**
- * What these variables decide, as a text: where it is the same, the same is left out. Another operation of the document may
- * have a variable of the same name and of any type, which decides nothing.
+ * The values of these variables as a key: with the same key, the same nodes are excluded. A variable that is not boolean belongs to
+ * another operation of the document and is used in none of this operation's conditions.
  */
 export function decisionsOf(names: readonly string[], variables: Values): string {
   let decisions = '';
@@ -59,7 +58,7 @@ export function decisionsOf(names: readonly string[], variables: Values): string
 
 const known = new WeakMap<OperationDefinitionNode, readonly string[]>();
 
-/** What decides the conditions of the operation that a resolver runs for. */
+/** The values of all conditions of the operation that a resolver runs for, as a key. */
 export function conditionsOf({ operation, fragments, variableValues }: GraphQLResolveInfo): string {
   let names = known.get(operation);
   if (!names) {

@@ -1,19 +1,20 @@
-/** What a resolver gets to work with: the viewer, and the data seen through the viewer's eyes. */
+/** The context of an operation, which its resolvers share. */
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { createLoaders, type Loaders } from './loading/loaders.ts';
 
-/** The models of which an upstream's lists leave out a part (`loading/details.ts`). */
+/** The models whose details an upstream's lists leave out (`loading/details.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
 
-/** Where the viewer's account lives, for a gateway that mirrors it. */
+/** The upstream account of a viewer, for a gateway that mirrors it. */
 export interface UpstreamAccount {
   /**
-   * Activates a template there and then here, before any other is; undefined for a viewer whose account lives here.
-   * @param activateHere is called once it is active there.
-   * @returns what that gave, and whether the schedule type has changed, or may have.
-   * @throws a client error when the upstream rejects it, cannot be reached or cannot be used.
+   * Activates a template upstream and then here. Activations of an account run one after the other.
+   * @param activateHere is called once the template is active upstream.
+   * @returns the result of `activateHere`, and whether the schedule type has changed or may have; undefined for a viewer whose
+   * account is not mirrored.
+   * @throws a client error if the upstream rejects the activation, cannot be reached or sends an unusable response.
    */
   activate<Here>(
     viewer: Viewer,
@@ -21,13 +22,13 @@ export interface UpstreamAccount {
     activateHere: () => Promise<Here>,
   ): Promise<{ here: Here; scheduleTypeChanged: boolean } | undefined>;
   /**
-   * Brings here the details of records that the viewer can read, and of which only lists were read so far.
-   * @throws SERVICE_UNAVAILABLE, with `retryAfter`, when not all of them can be had now.
+   * Fetches pending details of records that the viewer may see, and stores them.
+   * @throws SERVICE_UNAVAILABLE, with `retryAfter`, if not all of them can be fetched now.
    */
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
-/** One per operation, since its loaders remember rows. */
+/** Each operation has a context of its own, since its loaders cache rows. */
 export interface Context {
   readonly viewer: Viewer;
   readonly sql: Sql;

@@ -1,4 +1,4 @@
-/** Kinds of fields that most types have. */
+/** Options of the fields that most types have. */
 
 import type { GraphQLField } from 'graphql';
 import { builder } from './builder.ts';
@@ -8,12 +8,12 @@ import { findByDatabaseId, relatedList, viewerList } from './loading/reads.ts';
 import type { RelationOf } from './loading/rows.ts';
 import type { Model } from './loading/visible.ts';
 
-/** The arguments of a field that names a record by the integer of the REST interface. */
+/** The arguments of a field that finds a record by its integer id. */
 const recordArguments = builder.args((t) => ({
   databaseId: t.int({ required: true, description: 'The integer id of the REST interface.' }),
 }));
 
-/** What lists take beside the arguments of every Relay connection. */
+/** The arguments of lists, besides those of every Relay connection. */
 const listArguments = (listed: ListedType) =>
   builder.args((t) => ({
     offset: t.int({
@@ -28,8 +28,8 @@ const listArguments = (listed: ListedType) =>
   }));
 
 /**
- * The extension of a field that is null only together with an error: nullable, so that what fails erases nothing beside
- * it, and yet never null in a response without errors, which is all that a REST response is made of.
+ * The extension of a field that is null only if it has failed. It is nullable so that its error erases no sibling field. In a response
+ * without errors, and so in every successful REST response, it is never null.
  */
 export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 
@@ -37,7 +37,7 @@ export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
   extensions.nullOnlyWithError === true;
 
-/** The viewer's record with an integer id, null when they have none such. */
+/** The viewer's record with an integer id, null if there is none. */
 export function recordField<M extends Model, Type>(model: M, type: Type, description: string) {
   return {
     type,
@@ -48,12 +48,12 @@ export function recordField<M extends Model, Type>(model: M, type: Type, descrip
   } as const;
 }
 
-/** A connection of all the viewer's records of a kind. */
+/** A connection of all the viewer's records of a model. */
 export function viewerListField<M extends Model, Type>(model: M, type: Type, description: string) {
   return listField(model, type, description, viewerList(model));
 }
 
-/** A connection of those of the viewer's records of a kind that a relation ties to the parent. */
+/** A connection of the viewer's records of a model that a relation ties to the parent. */
 export function relatedListField<P extends Model, M extends Model, Type>(
   parent: { readonly model: P; readonly relation: RelationOf<P> },
   model: M,
@@ -63,7 +63,7 @@ export function relatedListField<P extends Model, M extends Model, Type>(
   return listField(model, type, description, relatedList(parent.model, parent.relation, model));
 }
 
-/** A connection, from what reads it. */
+/** A connection with its resolver. */
 export function listField<Type, Resolve>(
   listed: ListedType,
   type: Type,

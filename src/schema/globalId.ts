@@ -1,10 +1,10 @@
-/** Global ids: what Relay and other caches know a record by, whatever its type. */
+/** Global ids, by which Relay and other clients identify records of any type. */
 
 import { readId } from '../database/ids.ts';
 import { argumentError } from '../errors.ts';
 import { isModel, type Model } from './loading/visible.ts';
 
-/** A record as a global id names it. */
+/** A decoded global id. */
 export interface GlobalId {
   readonly typename: Model;
   readonly id: number;
@@ -13,7 +13,7 @@ export interface GlobalId {
 export const writeGlobalId = (typename: string, id: string | number | bigint): string =>
   Buffer.from(`${typename}:${id}`).toString('base64url');
 
-/** @throws a client error about the argument, for what `writeGlobalId` cannot have written. */
+/** @throws a client error about the argument for a text that `writeGlobalId` cannot have written. */
 export function readGlobalId(text: string, argument: string): GlobalId {
   const [, typename = '', digits = ''] =
     /^(\w+):(\d+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];

@@ -16,12 +16,12 @@ import './types/ossmDevice.ts';
 import './types/devices.ts';
 import './types/node.ts';
 import './types/activation.ts';
-// These are made of the types above.
+// The filters are made of the types above.
 import './filtering/types.ts';
 
 const built = builder.toSchema().toConfig();
 
-/** Every query can be followed: `graphql/subscribe.ts` runs it again after changes. */
+/** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */
 const subscription = new GraphQLObjectType({
   name: 'Subscription',
   description:
@@ -46,10 +46,10 @@ request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of 
 - Units are in the names of the fields. A field without one has none, or one that is not known.`,
 });
 
-/** Made when it is first asked for: that takes as long as ten requests, and who asks may ask again and again. */
+/** Cached, since printing the schema takes as long as ten requests. */
 let printed: string | undefined;
 
-/** The schema as text, in an order that a new type or field does not disturb. */
+/** The schema as text. It is sorted, so that a new type or field does not move others. */
 export function printedSchema(): string {
   printed ??= printSchema(lexicographicSortSchema(schema));
   return printed;

@@ -1,46 +1,46 @@
-/** When subscriptions resolve: at once, and again whenever the viewer's data changes. */
+/** Watches the viewers of subscriptions: tells when a viewer's data has changed, and when their token is revoked. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Viewer, Viewers } from '../auth/viewer.ts';
 import { type ChangeFeed, type ChangeListener, concernsTokens } from '../database/feed/changeFeed.ts';
 
-/** Who is told of a viewer's changes. */
+/** The callbacks of a subscription. */
 export interface ViewerObserver {
-  /** Called once at the start, and after changes of anything that is the viewer's: a selection may reach all of it. */
+  /** Called once at the start, and after every change of the viewer's data: a selection may reach all of it. */
   changed(): void;
-  /** Called when the viewer's token is revoked, once and at last. */
+  /** Called once when the viewer's token is revoked. No call follows. */
   ended(): void;
 }
 
 export interface ViewerWatch {
   /**
-   * Whether the token is known to be valid. While it is not, nothing may be delivered, not even what was read before;
-   * `changed` is called when it is again.
+   * Whether the token is known to be valid. While it is not, no result may be delivered, not even one that was read before.
+   * `changed` is called when the token is known to be valid again.
    */
   readonly isTrusted: boolean;
-  /** Must be called where something may have been missed: has the token looked up, and `changed` called. */
+  /** Must be called if a change may have been missed. Looks up the token, and then `changed` is called. */
   recheckToken(): void;
-  /** Must be told how resolving went: what failed is to be resolved again, although nothing has changed. */
+  /** Must be called after each execution. A failed one is retried, although nothing has changed. */
   noteResult(hasFailed: boolean): void;
-  /** Must be called when the follower leaves. */
+  /** Must be called when the subscription ends. */
   stop(): void;
 }
 
-export type WatchViewer = (viewer: Viewer, follower: ViewerObserver) => ViewerWatch;
+export type WatchViewer = (viewer: Viewer, observer: ViewerObserver) => ViewerWatch;
 
 export interface WatchViewerOptions {
   readonly feed: ChangeFeed;
   readonly viewers: Pick<Viewers, 'isValid'>;
-  /** How often, in seconds, the token is looked up again, whatever the feed says. */
+  /** Interval in seconds at which the token is looked up, whatever the feed reports. */
   readonly maxAge: number;
-  /** How long to wait, in milliseconds, before something is tried again after the database failed. */
+  /** Delay in milliseconds before the first retry after the database has failed. */
   readonly retryDelay?: number;
 }
 
-/** The longest wait before what failed again and again is resolved once more, in milliseconds. */
+/** The longest delay before a retry, in milliseconds. */
 const longestDelay = 30_000;
 
-/** Follows the changes of viewers, each until their token is revoked or the follower leaves. */
+/** Watches viewers, each until their token is revoked or the subscription ends. */
 export function createWatchViewer({
   feed,
   viewers,
@@ -48,12 +48,12 @@ export function createWatchViewer({
   retryDelay = 1_000,
 }: WatchViewerOptions): WatchViewer {
   return (viewer, { changed, ended }) => {
-    const leaving = new AbortController();
-    const { signal } = leaving;
+    const stopped = new AbortController();
+    const { signal } = stopped;
 
     function stop(): void {
       if (signal.aborted) return;
-      leaving.abort();
+      stopped.abort();
       retry.end();
       clearInterval(timer);
       unsubscribe();
@@ -74,7 +74,7 @@ export function createWatchViewer({
     const onChange: ChangeListener = (change) => {
       if (change.kind === 'user' && change.userId !== viewer.id) return;
       if (concernsTokens(change)) token.doubt();
-      // What changes during a check is told of at its end.
+      // A change during a token check is reported at the end of the check.
       else if (token.isTrusted) changed();
     };
     const unsubscribe = feed.subscribe(onChange);
@@ -97,14 +97,14 @@ export function createWatchViewer({
 
 interface TokenCheckOptions {
   readonly retryDelay: number;
-  /** Aborted when nobody wants to know any more. */
+  /** Aborted when the subscription ends. */
   readonly signal: AbortSignal;
-  /** Called when the token is known to be valid, once however often it came into doubt meanwhile. */
+  /** Called when the token is known to be valid: once, however often `doubt` was called during the check. */
   onValid(): void;
   onRevoked(): void;
 }
 
-/** Looks a token up as often as it may have been revoked, again and again while the database cannot say. */
+/** Looks up a token each time it may have been revoked. Retries while the database fails. */
 function createTokenCheck(
   isValid: () => Promise<boolean>,
   { retryDelay, signal, onValid, onRevoked }: TokenCheckOptions,
@@ -138,9 +138,9 @@ function createTokenCheck(
   };
 }
 
-/** Runs something again after a failure: later and later, for as long as it fails. */
-function createRetry(first: number, again: () => void) {
-  let delay = first;
+/** Retries with exponential backoff for as long as the execution fails. */
+function createRetry(firstDelay: number, retry: () => void) {
+  let delay = firstDelay;
   let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
   return {
@@ -150,8 +150,8 @@ function createRetry(first: number, again: () => void) {
     },
     resolved(hasFailed: boolean) {
       clearTimeout(timer);
-      if (hasFailed && !hasEnded) timer = setTimeout(again, delay).unref();
-      delay = hasFailed ? Math.min(2 * delay, longestDelay) : first;
+      if (hasFailed && !hasEnded) timer = setTimeout(retry, delay).unref();
+      delay = hasFailed ? Math.min(2 * delay, longestDelay) : firstDelay;
     },
   };
 }

@@ -1,19 +1,19 @@
-/** Reads what a federation gateway says of a record: what it is, and one of its keys. */
+/** Reads the representations that a federation gateway sends: the type of a record, and one or both of its keys. */
 
 import { largestId } from '../../database/ids.ts';
 import { argumentError } from '../../errors.ts';
 import { type GlobalId, readGlobalId } from '../globalId.ts';
 import { isModel } from '../loading/visible.ts';
 
-/** By which argument errors know them. */
+/** The argument that errors name. */
 const argument = 'representations';
 
 /**
- * The record that it stands for. Undefined for an integer that no record can have.
- * @throws a client error for what stands for no record of this schema.
+ * Reads a representation as the global id of its record, undefined if no record can have its integer id.
+ * @throws a client error for a value that represents no record of this schema.
  */
 export function readRepresentation(given: unknown): GlobalId | undefined {
-  const { __typename: typename, id, databaseId }: Record<string, unknown> = isRecord(given) ? given : {};
+  const { __typename: typename, id, databaseId }: Record<string, unknown> = isObject(given) ? given : {};
   if (typeof typename !== 'string' || !isModel(typename))
     throw argumentError(
       argument,
@@ -35,5 +35,6 @@ export function readRepresentation(given: unknown): GlobalId | undefined {
 const byDatabaseId = (typename: GlobalId['typename'], id: number) =>
   id >= 1 && id <= largestId ? { typename, id } : undefined;
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
+/** Whether properties can be read from a value. A list has none of the properties above, so it fails like an object without them. */
+const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;

@@ -1,4 +1,4 @@
-/** The text of the subgraph, of which a supergraph is composed. */
+/** Prints the subgraph as text, from which a supergraph is composed. */
 
 import {
   type ConstDirectiveNode,
@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 
-/** The oldest version of the specification that has all that is used here: every gateway and composition knows it. */
+/** The oldest version of the specification that has everything used here, so that every gateway and composition supports it. */
 const link = directivesOf(
   '@link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])',
 );
@@ -20,8 +20,8 @@ const keys = directivesOf('@key(fields: "id") @key(fields: "databaseId")');
 const shareable = directivesOf('@shareable');
 
 /**
- * Prints the schema with what federation wants to know of it: the keys of entities; and that all other objects are values,
- * which other subgraphs may have as well, such as the `PageInfo` of Relay.
+ * Prints the schema with the directives of federation: entities have keys, and all other object types are shareable, since other
+ * subgraphs may have them as well, such as the `PageInfo` of Relay.
  */
 export function printSubgraph(schema: GraphQLSchema, entities: readonly GraphQLObjectType[]): string {
   const isEntity = new Set(entities.map(({ name }) => name));
@@ -29,7 +29,7 @@ export function printSubgraph(schema: GraphQLSchema, entities: readonly GraphQLO
   const isRoot = new Set(roots.map((root) => root?.name));
   const document = parse(printSchema(lexicographicSortSchema(schema)));
   const marked = visit(document, {
-    // Composition does not know `@oneOf` yet. The subgraph itself still asks for exactly one of the fields.
+    // Composition does not support `@oneOf` yet. The subgraph itself still requires exactly one of the fields.
     InputObjectTypeDefinition: (node) => ({ ...node, directives: [] }),
     SchemaDefinition: (node) => ({ ...node, directives: link }),
     ObjectTypeDefinition(node) {
@@ -41,7 +41,7 @@ export function printSubgraph(schema: GraphQLSchema, entities: readonly GraphQLO
   return print(marked);
 }
 
-/** Directives as nodes of a document, for where a schema has them. */
+/** Parses directives. */
 function directivesOf(text: string): readonly ConstDirectiveNode[] {
   const [definition] = parse(`scalar Directives ${text}`).definitions;
   return (definition?.kind === Kind.SCALAR_TYPE_DEFINITION && definition.directives) || [];

@@ -1,7 +1,6 @@
 /**
- * The schema as a subgraph of a supergraph (Apollo Federation 2): the gateway's own, with two more queries, by which a
- * federation gateway finds records that other subgraphs know by their keys, and reads what the subgraph offers. Loaded
- * only where FEDERATION asks for it.
+ * The schema as a subgraph of a supergraph (Apollo Federation 2). It has two more queries: a federation gateway reads records that other
+ * subgraphs refer to by `_entities`, and the text of the subgraph by `_service`. Loaded only if FEDERATION is on.
  */
 
 import {
@@ -22,13 +21,13 @@ import { schema } from '../schema.ts';
 import { readRepresentation } from './representations.ts';
 import { printSubgraph } from './sdl.ts';
 
-/** How many records one request may name: as many as their fields may have, the complexity of an operation says as well. */
+/** How many representations one request may have. The complexity of the operation limits their fields as well. */
 const mostRepresentations = 1_000;
 
-/** What the text of the subgraph counts for among the fields of a response: it is about as long as so many. */
+/** The weight of the text in the complexity of an operation: it is about as long as this many fields of a response. */
 const weightOfText = 5_000;
 
-/** The types of records: each has the two keys. */
+/** The types of records. Each has both keys. */
 const entities = Object.values(schema.getTypeMap()).filter(
   (type) => isObjectType(type) && isModel(type.name),
 ) as GraphQLObjectType[];
@@ -43,7 +42,7 @@ const entityType = new GraphQLUnionType({
   name: '_Entity',
   description: 'A record that other subgraphs may know.',
   types: entities,
-  // `readNodes` has written it into each row.
+  // `readNodes` adds `__typename` to each row.
   resolveType: ({ __typename }: { __typename: string }) => __typename,
 });
 
@@ -95,7 +94,7 @@ const entitiesField = {
   },
 };
 
-/** @param mayBeRead whether anybody may ask for the text of the subgraph, and with it for the schema. */
+/** @param mayBeRead whether clients may read the text of the subgraph, which is the schema. */
 export function createSubgraph(mayBeRead: boolean): GraphQLSchema {
   const { query, types, ...others } = schema.toConfig();
   if (!query) throw new Error('the schema has no queries');

@@ -1,6 +1,7 @@
 /**
- * Cursors: a place in a list, as its clients keep it. One of a list as it comes holds the time and the id of its row; one
- * of a list that was filtered or ordered holds all keys, and a mark of the filter and the order that it belongs to.
+ * Cursors: a position in a list, as text for clients. The cursor of a list in its default order holds the time and the id of
+ * a row. The cursor of a filtered or ordered list holds the values of all order keys, and a fingerprint of the filter
+ * and the order that it belongs to.
  */
 
 import { createHash } from 'node:crypto';
@@ -9,57 +10,57 @@ import { valuesOf } from '../../database/reader/models.ts';
 import { argumentError } from '../../errors.ts';
 import type { KeyValue, Order, OrderKey, Position } from './keyset.ts';
 
-/** The order of a list, and what tells its cursors from those of the same list in another order or with another filter. */
+/** The order of a list, with the fingerprint in its cursors. */
 export interface CursorOrder extends Order {
-  /** Undefined for the list as it comes. */
+  /** Differs for each combination of filter and order; undefined for a list without `where` and `orderBy`. */
   readonly fingerprint?: string | undefined;
 }
 
-/** A position in a list of several kinds of rows names the kind of its row. */
+/** A position in a list of several kinds of rows, with the kind of its row. */
 export interface NamedPosition<Kind extends string> extends Position {
   readonly kind: Kind;
 }
 
-/** The same as it was read, of any list. */
+/** A position in any list, read from a cursor. */
 interface ReadPosition extends Position {
   readonly kind: string | undefined;
 }
 
-/** @param parts what the cursors depend on: JSON has all of it. */
+/** @param parts everything that the cursors depend on, as values that JSON can represent. */
 export const fingerprintOf = (...parts: readonly unknown[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12);
 
 /** The cursor of a row that has the columns of the order. */
 export function writeCursor(order: CursorOrder, row: { id: number }, kind?: string): string {
   const values = order.keys.map(({ column }) => {
-    // The columns of the order are read, and those that the schema orders by have such values.
+    // The columns of the order are selected with each row, and lists are ordered only by columns with such values.
     const value = (row as Record<string, unknown>)[column] as KeyValue;
     if (value instanceof Date && Number.isNaN(Number(value)))
       throw new Error(`the ${column} of ${row.id} is beyond what a cursor can hold`);
-    return written(value);
+    return toJson(value);
   });
   if (order.fingerprint !== undefined)
     return encode(JSON.stringify([order.fingerprint, row.id, values, kind]));
   return encode(`${kind === undefined ? '' : `${kind}:`}${values[0] ?? ''}/${row.id}`);
 }
 
-/** A value as JSON can hold it: numbers that are infinite, or none, as text. */
-function written(value: KeyValue): number | string | boolean | null {
+/** A value as JSON can represent it: infinite numbers and NaN as text. */
+function toJson(value: KeyValue): number | string | boolean | null {
   const plain = value instanceof Date ? Number(value) : value;
   return typeof plain === 'number' && !Number.isFinite(plain) ? String(plain) : plain;
 }
 
 /**
- * The place that `writeCursor` wrote. A cursor may be forged, or come from another list: what this order cannot have must
- * not reach the database.
- * @throws a client error for what this list cannot have given.
+ * Reads the position that `writeCursor` wrote. A cursor may be forged or belong to another list, so values that this order
+ * cannot have must not reach the database.
+ * @throws a client error for a cursor that this list cannot have given.
  */
 export function readCursor(order: CursorOrder, argument: string, cursor: string): Position {
   const position = read(order, argument, cursor);
   return position && position.kind === undefined ? position : foreignCursor(argument);
 }
 
-/** The same for a list of several kinds of rows. */
+/** Reads a cursor of a list of several kinds of rows. Otherwise like `readCursor`. */
 export function readNamedCursor<Kind extends string>(
   kinds: readonly Kind[],
   order: CursorOrder,
@@ -77,30 +78,35 @@ function foreignCursor(argument: string): never {
 
 function read(order: CursorOrder, argument: string, cursor: string): ReadPosition | undefined {
   const text = decode(cursor);
-  const marked = readMarked(text);
-  // Either way it is a cursor, and not of this list as it is asked for.
-  if (marked ? marked[0] !== order.fingerprint : order.fingerprint !== undefined && isPlain(text)) {
+  const fingerprinted = readFingerprinted(text);
+  // The text is a valid cursor, but it belongs to another filter or order than the request's.
+  const isOfOtherList = fingerprinted
+    ? fingerprinted[0] !== order.fingerprint
+    : order.fingerprint !== undefined && isPlain(text);
+  if (isOfOtherList) {
     throw argumentError(
       argument,
       `${argument} is a cursor of a list with another where or orderBy: ask with those that it came with, or without it`,
     );
   }
-  return marked ? readParts(order, marked) : readPlain(order, text);
+  return fingerprinted ? readValues(order, fingerprinted) : readPlain(order, text);
 }
 
-type Marked = readonly [fingerprint: string, id: unknown, values: unknown, kind?: unknown];
+type FingerprintedCursor = readonly [fingerprint: string, id: unknown, values: unknown, kind?: unknown];
 
-function readMarked(text: string): Marked | undefined {
+function readFingerprinted(text: string): FingerprintedCursor | undefined {
   if (!text.startsWith('["')) return undefined;
   try {
     const parts: unknown = JSON.parse(text);
-    return Array.isArray(parts) && typeof parts[0] === 'string' ? (parts as unknown as Marked) : undefined;
+    return Array.isArray(parts) && typeof parts[0] === 'string'
+      ? (parts as unknown as FingerprintedCursor)
+      : undefined;
   } catch {
     return undefined;
   }
 }
 
-function readParts({ keys }: Order, [, id, values, kind]: Marked): ReadPosition | undefined {
+function readValues({ keys }: Order, [, id, values, kind]: FingerprintedCursor): ReadPosition | undefined {
   if (!isId(id) || !Array.isArray(values) || values.length !== keys.length) return undefined;
   if (kind !== undefined && kind !== null && typeof kind !== 'string') return undefined;
   const read = keys.map((key, index) => readValue(key, values[index]));
@@ -125,7 +131,7 @@ function readPlain({ keys }: Order, text: string): ReadPosition | undefined {
 const isId = (id: unknown): id is number =>
   Number.isInteger(id) && Number(id) >= 0 && Number(id) <= largestId;
 
-/** @returns undefined for what the column cannot have. */
+/** @returns undefined for a value that the column cannot have. */
 function readValue({ type, isNullable }: OrderKey, value: unknown): KeyValue | undefined {
   if (value === null) return isNullable ? null : undefined;
   if (type === 'DateTime') return readTime(value);
@@ -138,7 +144,7 @@ function readValue({ type, isNullable }: OrderKey, value: unknown): KeyValue | u
 }
 
 function readInteger(value: unknown): number | undefined {
-  // The lowest is one further from zero than the highest.
+  // The lowest integer of 32 bits is one further from zero than the highest.
   return Number.isInteger(value) && Number(value) <= largestId && -Number(value) <= largestId + 1
     ? Number(value)
     : undefined;
@@ -152,7 +158,7 @@ function readFloat(value: unknown): number | undefined {
 const readInfinite = (value: unknown): number | undefined =>
   value === 'Infinity' || value === '-Infinity' ? Number(value) : undefined;
 
-/** The times that are times to both PostgreSQL, whose first year is 4713 BC, and JavaScript. */
+/** The times that both PostgreSQL, whose first year is 4713 BC, and JavaScript can represent. */
 const earliest = Date.parse('-004712-01-01T00:00:00.000Z');
 const latest = 8.64e15;
 
@@ -162,7 +168,7 @@ function readTime(value: unknown): Date | number | undefined {
   return Number.isInteger(value) && value >= earliest && value <= latest ? new Date(value) : undefined;
 }
 
-/** Whether a column may have the text: PostgreSQL knows neither NUL nor half a character. */
+/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
 export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
 
 const encode = (text: string): string => Buffer.from(text).toString('base64url');

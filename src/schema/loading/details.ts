@@ -1,6 +1,7 @@
 /**
- * What a mirror may not have of a record yet. The lists of an upstream leave out details, which are fetched record by
- * record, so a row may be here before they are: it says so in `detailsPending`, and whoever reads them has them fetched.
+ * Details of records that a mirror may not have yet. The lists of an upstream leave out details, which a mirror fetches for
+ * each record, so a row may exist before its details do. Its column `detailsPending` says so, and a read of the details
+ * has them fetched first.
  */
 
 import { listOf } from '../../database/reader/models.ts';
@@ -9,7 +10,7 @@ import { detailsNotHere } from '../../errors.ts';
 import type { Context, DetailedModel } from '../context.ts';
 import type { ViewerRef } from './visible.ts';
 
-/** What the list of sessions has of a segment: the one place that says so. */
+/** The columns of a segment that the upstream's list of sessions includes. */
 export const segmentSummary = {
   id: true,
   type: true,
@@ -18,27 +19,27 @@ export const segmentSummary = {
   points: true,
 } as const;
 
-/** The same, and the key of its session, which is known anyway. */
-const knownOfSegment = new Set([...Object.keys(segmentSummary), 'sessionId']);
+/** The columns of a segment that are known before its details: the key of its session is known as well. */
+const summaryColumns = new Set([...Object.keys(segmentSummary), 'sessionId']);
 
-/** Whether these columns of a model are, or may be, details of the record that the row is a part of. */
+/** Whether some of these columns of a model are details of the record that the row is a part of. */
 export function areDetails(model: string, columns: readonly string[]): boolean {
-  // The list of templates leaves out the segments altogether.
+  // The upstream's list of templates leaves out their segments altogether.
   if (model === 'DttTemplateSegment') return true;
-  return model === 'TrainerSegment' && columns.some((column) => !knownOfSegment.has(column));
+  return model === 'TrainerSegment' && columns.some((column) => !summaryColumns.has(column));
 }
 
-/** Whether rows of the model have details, in the rows of a relation. */
+/** Whether records of the model have details, which are rows of a relation. */
 export const isDetailed = (model: string): model is DetailedModel =>
   model === 'DttSession' || model === 'DttTemplate';
 
 type Query = Pick<PlannedQuery, 'select' | 'take'>;
 
 /**
- * Reads rows, and if details that are selected of any are pending has them fetched, and reads again.
- * @param query selects `detailsPending` wherever it selects details.
- * @param given the values of its slots.
- * @throws SERVICE_UNAVAILABLE when they cannot be had now: what is not known is never null.
+ * Reads rows. If details that the query selects are pending, has them fetched and reads the rows again.
+ * @param query must select `detailsPending` wherever it selects details.
+ * @param given the values of the query's slots.
+ * @throws SERVICE_UNAVAILABLE if the details cannot be fetched now: unknown values must never appear as null.
  */
 export async function readWithDetails<Row extends object>(
   context: Context,
@@ -58,8 +59,8 @@ export async function readWithDetails<Row extends object>(
 }
 
 /**
- * Has the details fetched of the records that these segments are a part of, or may be.
- * @param visible what the viewer can see.
+ * Has the pending details fetched of every record that one of these segments may be a part of.
+ * @param visible the conditions on rows that the viewer may see.
  */
 export async function fetchDetailsOfParts(
   context: Context,
@@ -69,7 +70,7 @@ export async function fetchDetailsOfParts(
 ): Promise<void> {
   const { sql, viewer } = context;
   const idsOf = async (rows: Promise<object[]>) =>
-    // What is selected below.
+    // The queries below select the id.
     ((await rows) as { readonly id: number }[]).map(({ id }) => id);
   if (model === 'TrainerSegment') {
     const isParent = { detailsPending: true, segments: { some: { id: { in: [...ids] } } } };
@@ -86,7 +87,7 @@ export async function fetchDetailsOfParts(
       }),
     );
     if (known.length === new Set(ids).size) return;
-    // Any of them may have the others: the lists name no segment of a template.
+    // Any pending template may have the unknown segments: the upstream's lists name no segments.
     const where = { AND: [visible.DttTemplate(viewer), { detailsPending: true }] };
     const pending = await idsOf(sql.findMany('DttTemplate', { select: { id: true }, where }));
     await fetchDetails(context, 'DttTemplate', pending);
@@ -101,7 +102,7 @@ async function fetchDetails(
   if (ids.length > 0) await upstream?.fetchDetails(viewer, model, ids);
 }
 
-/** The ids of the rows, at any depth, of which details are selected and pending. */
+/** Finds the ids of rows, at any depth, whose details are selected and pending. */
 function findPending(
   model: Model,
   { select, take = 0 }: Query,
@@ -109,7 +110,7 @@ function findPending(
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),
 ): Map<DetailedModel, Set<number>> {
-  // Of a page one row more is read, which is not shown. What is selected of the rows is what they have.
+  // A page is read with one more row, which is not shown. The rows have the columns that the query selects.
   const size = take instanceof Slot ? Number(given[take.name]) : take;
   const shown = (size > 1 ? rows.slice(0, size - 1) : rows) as readonly Record<string, unknown>[];
   for (const [name, wanted] of Object.entries(select)) {

@@ -1,6 +1,6 @@
 /**
- * Devices of every kind as one list: most recently visited first, never visited last, equal ones by their kind and then
- * by id, newest first. Each kind is a table of its own, so a page is what comes first in the pages of all three.
+ * Devices of all kinds as one list: most recently visited first, never visited last, ties by kind and then by id, highest
+ * first. Each kind has a table of its own, so a page is merged from a page of each table.
  */
 
 import type { GraphQLResolveInfo } from 'graphql';
@@ -14,7 +14,7 @@ import { connect, type PageRequest, readPageRequest } from './pagination.ts';
 import { countVisible, type Row, readPart } from './rows.ts';
 import type { Needs } from './selection.ts';
 
-/** In the order of devices that are equal otherwise. */
+/** In the order that breaks ties between devices of different kinds. */
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
 type Kind = (typeof kinds)[number];
 
@@ -22,11 +22,11 @@ type Device = Row<Kind> & { readonly __typename: Kind };
 
 const needs: Needs = { readsDatabase: true };
 
-/** The viewer's devices as a connection. It does not depend on the parent, so it is read once per operation. */
+/** The viewer's devices as a connection. It does not depend on the parent, so an operation reads it once. */
 export const deviceList = {
   extensions: { needs },
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
-    // All kinds have the same order of their own.
+    // The lists of all kinds have the same default order.
     const { order, filter } = readList('Device', listOrders.DttDevice, args, context.viewer);
     const request = readPageRequest(args);
     const bounds = readBounds(order, request);
@@ -49,7 +49,7 @@ export const deviceList = {
 
 const allOf = (conditions: readonly object[]) => (conditions.length > 0 ? { AND: conditions } : undefined);
 
-/** @returns the conditions that cursors put on the rows of a kind. */
+/** @returns a function for the conditions that the cursors put on the rows of a kind. */
 function readBounds(order: CursorOrder, { after, before }: PageRequest): (kind: Kind) => object[] {
   const first = after === undefined ? undefined : readNamedCursor(kinds, order, 'after', after);
   const last = before === undefined ? undefined : readNamedCursor(kinds, order, 'before', before);
@@ -59,7 +59,7 @@ function readBounds(order: CursorOrder, { after, before }: PageRequest): (kind: 
   ];
 }
 
-/** The rows of a page in the order in which the page is read, and one more if the list goes on. */
+/** Reads the rows of a page, from its start or backward from its end, and one more if the list continues. */
 async function readPage(
   { size, offset, isBackward }: PageRequest,
   order: Order,
@@ -67,7 +67,7 @@ async function readPage(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Device[]> {
-  // Those that are skipped may all be of one kind.
+  // All skipped rows may be of one kind.
   const take = offset + size + 1;
   const parts = await Promise.all(
     kinds.map(async (kind): Promise<Device[]> => {
@@ -81,12 +81,12 @@ async function readPage(
   return merged.slice(offset, take);
 }
 
-/** Compares as each kind's statement does, and devices that are equal by their kind and then by id. */
+/** Compares devices as the statement of each kind does, and breaks ties by kind and then by id. */
 function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => number {
   const turned = isDescending ? 1 : -1;
   return (a, b) => {
     for (const { column, isDescending: isDown } of keys) {
-      // The columns of the order are read with each row.
+      // `readPart` selects the columns of the order with each row.
       const [one, other] = [a, b].map((row) => (row as unknown as Record<string, KeyValue>)[column] ?? null);
       const compared = compareValues(one ?? null, other ?? null, isDown);
       if (compared !== 0) return compared;
@@ -95,18 +95,18 @@ function comparerFor({ keys, isDescending }: Order): (a: Device, b: Device) => n
   };
 }
 
-/** Times and numbers; an infinite time, of which there is no `Date`, is a number. What is null comes last. */
+/** Compares times and numbers, null last. An infinite time is a number, since a `Date` cannot represent it. */
 function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
-  // Not their difference, which is no number for two infinite times.
+  // Not by their difference, which is NaN for two infinite times.
   const rising = Number(Number(a) > Number(b)) - Number(Number(a) < Number(b));
   return isDescending ? -rising : rising;
 }
 
-/** Where a position of the whole list stands among the rows of one kind. */
+/** Translates a position in the whole list to a position among the rows of one kind. */
 function positionAmong(kind: Kind, { kind: its, values, id }: NamedPosition<Kind>): Position {
   if (kind === its) return { values, id };
-  // Ties come by kind and then by id, both in one direction: as though an earlier kind had all the higher ids.
+  // Ties are broken by kind and then by id in one direction, as if an earlier kind had higher ids than any later one.
   const isEarlier = kinds.indexOf(kind) < kinds.indexOf(its);
   return { values, id: isEarlier ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY };
 }

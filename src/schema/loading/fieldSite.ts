@@ -1,49 +1,48 @@
-/** Where in an operation a resolver stands, and what is remembered of the place from run to run. */
+/** The site of a field in an operation, and the queries that are reused each time the operation runs. */
 
 import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
 import type { PlannedQuery } from '../../database/reader/query.ts';
 import { conditionsOf } from '../conditions.ts';
 
 /**
- * A field, the nodes of the document that ask for it, and what their conditions come to. They decide what is selected and
- * with which arguments, so two resolvers at the same place do the same for another parent. The path would not do: under an
- * interface, one path can lead through several types.
+ * A field in an operation: its parent type, the nodes of the document that select it, and the values of the `@skip` and `@include`
+ * conditions. Together they determine the selection and the arguments, so resolvers at the same site do the same for different
+ * parents. The response path would not suffice: under an interface, one path can lead through several types.
  */
 export interface FieldSite {
-  /** A text that no other place has. */
+  /** Unique among all sites. */
   readonly key: string;
   /**
-   * The query that is run here in one of its variants, which is made once: it has slots for what differs from run to run.
-   * @param variant tells the queries apart that differ in more than that: one of few texts.
+   * The query of this site. It is made once for each variant, with slots for values that differ between runs.
+   * @param variant distinguishes queries that differ in more than such values. There must be few variants.
    */
   query(variant: string, make: () => PlannedQuery): PlannedQuery;
 }
 
-interface Known extends FieldSite {
+interface CachedSite extends FieldSite {
   readonly parentType: GraphQLObjectType;
   readonly nodes: readonly FieldNode[];
   readonly conditions: string;
 }
 
-/** The places of a document, by the first of their nodes: they are forgotten with it. */
-const places = new WeakMap<FieldNode, Known[]>();
+/** The sites by the first of their nodes, so that they are garbage-collected with the document. */
+const sites = new WeakMap<FieldNode, CachedSite[]>();
 
-/** How many places are remembered for a field: conditions can have it meet other nodes in very many ways. */
+/** How many sites are cached for a field: conditions can combine nodes in very many ways. */
 const maxSites = 16;
 
 export function fieldSiteOf(info: GraphQLResolveInfo): FieldSite {
   const { parentType, fieldNodes: nodes } = info;
-  // Resolvers run for a field of the document, so there is at least one node.
+  // A resolver runs for a field of the document, so there is at least one node.
   const [first] = nodes as readonly [FieldNode, ...FieldNode[]];
-  const known = places.get(first) ?? [];
+  const known = sites.get(first) ?? [];
   const conditions = conditionsOf(info);
   const found = known.find(
-    (place) =>
-      place.parentType === parentType && place.conditions === conditions && areSame(place.nodes, nodes),
+    (site) => site.parentType === parentType && site.conditions === conditions && areSame(site.nodes, nodes),
   );
   if (found) return found;
   const queries = new Map<string, PlannedQuery>();
-  const place: Known = {
+  const site: CachedSite = {
     key: [parentType.name, ...nodes.map(numberOf), conditions].join(' '),
     parentType,
     nodes,
@@ -54,8 +53,8 @@ export function fieldSiteOf(info: GraphQLResolveInfo): FieldSite {
       return query;
     },
   };
-  if (known.length < maxSites) places.set(first, [...known, place]);
-  return place;
+  if (known.length < maxSites) sites.set(first, [...known, site]);
+  return site;
 }
 
 const areSame = (one: readonly FieldNode[], other: readonly FieldNode[]) =>

@@ -1,44 +1,44 @@
-/** The order of a list, and what comes before and behind a place in it. */
+/** The order of a list, and conditions on the rows before and after a position (keyset pagination). */
 
 import type { RowOrder } from '../../database/reader/query.ts';
 
-/** A column that a list is ordered by. Rows without a value come last, in either direction. */
+/** A column that a list is ordered by. Rows without a value come last in both directions. */
 export interface OrderKey {
   readonly column: string;
-  /** As the data model has it. */
+  /** The type of the column in the data model. */
   readonly type: string;
   readonly isNullable: boolean;
   readonly isDescending: boolean;
 }
 
-/** By the keys, one after the other; ties are broken by id. */
+/** Rows are compared by the keys in turn; ties are broken by id. */
 export interface Order {
   readonly keys: readonly OrderKey[];
-  /** Whether of rows that are equal otherwise the one with the highest id comes first. */
+  /** Whether ties are broken in descending order of ids. */
   readonly isDescending: boolean;
 }
 
-/** Those that came last first. */
+/** Highest id first. */
 export const newestId: Order = { keys: [], isDescending: true };
 
-/** Newest first by a time. */
+/** Newest first, by a column with a time. */
 export const newest = (column: string, isNullable = false): Order => ({
   keys: [{ column, type: 'DateTime', isNullable, isDescending: true }],
   isDescending: true,
 });
 
-/** The value of a key. Infinite times, of which there is no `Date`, are numbers. */
+/** The value of a key. An infinite time is a number, since a `Date` cannot represent it. */
 export type KeyValue = Date | number | string | boolean | null;
 
-/** A place in a list: the values that the list is ordered by. */
+/** A position in a list: the values that the list is ordered by. */
 export interface Position {
   /** One for each key of the order. */
   readonly values: readonly KeyValue[];
-  /** Infinite for a place before or behind all rows that are equal otherwise. */
+  /** Infinite for a position before or after all rows with the same values. */
   readonly id: number;
 }
 
-/** The order as a query has it, or the reverse of it. */
+/** The `orderBy` of a query for the order, or for its reverse. */
 export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrder[] {
   const sortOf = (descending: boolean) => (descending === reverse ? 'asc' : 'desc');
   return [
@@ -50,7 +50,7 @@ export function orderBy({ keys, isDescending }: Order, reverse = false): RowOrde
   ];
 }
 
-/** Rows that come after the position. The bound on a key alone, though implied, is what an index can use. */
+/** The condition for rows after the position. The bound on a single key is redundant, but an index can use it. */
 export function rowsAfter({ keys, isDescending }: Order, { values, id }: Position): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isNullable, isDescending: isDown }, index) => {
@@ -64,7 +64,7 @@ export function rowsAfter({ keys, isDescending }: Order, { values, id }: Positio
   );
 }
 
-/** Rows that come before the position. */
+/** The condition for rows before the position. */
 export function rowsBefore({ keys, isDescending }: Order, { values, id }: Position): object {
   return keys.reduceRight<object>(
     (equalRows, { column, isDescending: isDown }, index) => {
@@ -78,7 +78,7 @@ export function rowsBefore({ keys, isDescending }: Order, { values, id }: Positi
   );
 }
 
-/** What holds of all ids, and of none: no integer can be compared with an infinite number. */
+/** Conditions that every id meets, and that none does: PostgreSQL cannot compare an integer with an infinite number. */
 const everyId = { not: null };
 const noId = { in: [] };
 

@@ -1,37 +1,37 @@
-/** The per-request DataLoaders that link types. */
+/** The DataLoaders of an operation, which read the records that others link to in batches. */
 
 import DataLoader from 'dataloader';
 
-/** Finds the values of many ids in one go. An id without a value is left out. */
+/** Reads the values of many ids at once. The result has no entry for an id without a value. */
 type Batch<Value> = (ids: readonly number[]) => Promise<ReadonlyMap<number, Value>>;
 
 export interface Loaders {
   /**
-   * The loader of a place in the operation (`place.ts`, by its key). The objects of a list all resolve the same place, so
-   * their look-ups meet in one batch; another place may select other columns or pass other arguments, so it has a
-   * loader of its own. `createBatch` runs once per place.
+   * The loader of a site in the operation, by the key of the site (`fieldSite.ts`). All objects of a list resolve the same
+   * site, so their look-ups are batched. Another site may select other columns or pass other arguments, so it has a
+   * loader of its own. `createBatch` is called once per site.
    */
-  at<Value>(place: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
-  /** A value that is the same whoever asks for it by this name: read for the first, and remembered for the others. */
+  at<Value>(site: string, createBatch: () => Batch<Value>): DataLoader<number, Value | undefined>;
+  /** A value that is read once per operation: the first call with a name reads it, and later calls share the result. */
   once<Value>(name: string, read: () => Promise<Value>): Promise<Value>;
-  /** Forgets everything: what was read before something was written, or by another way of running the operation. */
+  /** Discards everything that was read, after a write or before the operation is executed again. */
   clear(): void;
 }
 
 export function createLoaders(): Loaders {
-  // A place always creates the same type of loader, which a map of all of them cannot express.
+  // A site always creates loaders of the same type, which the type of the map cannot express.
   const loaders = new Map<string, DataLoader<number, never>>();
   const values = new Map<string, Promise<never>>();
   return {
-    at(place, createBatch) {
-      let loader = loaders.get(place);
+    at(site, createBatch) {
+      let loader = loaders.get(site);
       if (!loader) {
         const batch = createBatch();
         loader = new DataLoader(async (ids) => {
           const found = await batch(ids);
           return ids.map((id) => found.get(id) as never);
         });
-        loaders.set(place, loader);
+        loaders.set(site, loader);
       }
       return loader;
     },

@@ -1,4 +1,4 @@
-/** How a list is cut into pages: arguments checked, the rows arranged. */
+/** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
 
 import { type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
@@ -13,12 +13,12 @@ export interface PageArguments {
   offset?: number | null | undefined;
 }
 
-/** The arguments of a page, within their bounds. */
+/** The checked arguments of a page. */
 export interface PageRequest {
   readonly size: number;
   /** How many records to skip. */
   readonly offset: number;
-  /** Whether the page is the end of the list. */
+  /** Whether the page is taken from the end of the list. */
   readonly isBackward: boolean;
   readonly after: string | undefined;
   readonly before: string | undefined;
@@ -26,10 +26,10 @@ export interface PageRequest {
 
 export interface PagePlan {
   readonly order: CursorOrder;
-  /** Whether it is a page of the list as it comes: then its query is the same for each page of its variant. */
+  /** Whether the page has neither filter, order nor cursors: then all pages of a variant have the same query. */
   readonly isUsual: boolean;
   readonly variant: string;
-  /** The part of a query that fetches the page, and one row more to know whether the list goes on. */
+  /** The part of a query that fetches the page, and one more row to find out whether the list continues. */
   readonly query: { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
   /** The values of its slots. */
   readonly given: { readonly take: number; readonly skip: number };
@@ -51,10 +51,10 @@ export interface Connection<Row> {
   };
 }
 
-/** How many records a page of a list has, in either API. */
+/** How many records a page of a list has, in both APIs. */
 export const pageSize = { default: 50, highest: 100 } as const;
 
-/** What is wrong with the arguments for a page, in either API. */
+/** The error messages for the arguments of a page, in both APIs. */
 export const pageErrors = {
   size: (argument: string) => `${argument} must be an integer from 1 to ${pageSize.highest}`,
   offset: 'offset must be an integer of at least 0',
@@ -84,7 +84,7 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
 
 /**
  * Plans one page of a list.
- * @param condition what else holds of its rows.
+ * @param condition a further condition on the rows.
  * @throws a client error that names the argument which is wrong.
  */
 export function planPage(order: CursorOrder, args: PageArguments, condition?: object): PagePlan {
@@ -114,7 +114,7 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
 
 /**
  * A page as a Relay connection.
- * @param rows those of the page in the order that they were read in, and one more if the list goes on.
+ * @param rows the rows of the page in the order in which they were read, and one more if the list continues.
  */
 export function connect<Row>(
   rows: readonly Row[],
@@ -126,7 +126,7 @@ export function connect<Row>(
   if (isBackward) page.reverse();
   const [first, last] = [page[0], page.at(-1)];
   let edges: Connection<Row>['edges'] | undefined;
-  // Edges, and the cursors in them, are made for those who ask for them.
+  // Edges and cursors are only created if the operation selects them.
   return {
     nodes: page,
     get edges() {

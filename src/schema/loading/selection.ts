@@ -1,8 +1,8 @@
 /**
- * What to read of a row: the columns and nested rows that an operation asks for, and no others. A list of fifty
- * sessions is read four times as fast without the columns of its segments that nobody asked for.
+ * Translates the selection of a field into the columns and nested rows to read. Only what an operation selects is read: a list of
+ * fifty sessions is read four times as fast without the columns of its segments.
  *
- * Each field of a model's type says what it needs, in its `extensions` or by exposing a column.
+ * Each field of a model's type declares what it needs in its `extensions`, or by exposing a column.
  */
 
 import {
@@ -26,29 +26,29 @@ export interface Needs {
   readonly columns?: readonly string[];
   /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
   readonly rows?: { readonly relation: string; readonly query: object };
-  /** Rows of a relation that do not depend on what is selected beneath the field, but on who asks. */
+  /** Rows of a relation that depend on the viewer, and not on what is selected beneath the field. */
   readonly forViewer?: (viewer: ViewerRef) => Record<string, object>;
-  /** Whether its resolver asks the database beyond the row: such a field can fail by itself, and so may be null. */
+  /** Whether its resolver reads from the database beyond the row. Such a field can fail by itself, so it must be nullable. */
   readonly readsDatabase?: boolean;
-  /** What it stands for where a list is filtered by it, beside a column that it exposes. */
+  /** What it stands for in the filter of a list. A field that exposes a column stands for that column. */
   readonly filter?: FilterTarget | undefined;
 }
 
-/** Where the rows of a connection are in the selection of its field. */
+/** The paths to the rows of a connection in the selection of its field. */
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
 interface Plan {
-  /** Whether there are details among it, which a mirror may not have yet. */
+  /** Whether it includes details, which a mirror may not have yet. */
   readonly hasDetails: boolean;
-  /** The same, of rows that say whether it does. */
-  readonly saysPending: boolean;
+  /** Whether it includes details, and its rows have the column `detailsPending`. */
+  readonly selectsPending: boolean;
   readonly columns: Readonly<Record<string, true>>;
   readonly rows: readonly { readonly relation: string; readonly query: object; readonly plan: Plan }[];
   readonly forViewer: readonly ((viewer: ViewerRef) => Record<string, object>)[];
 }
 
 /**
- * The `select` of a query for the rows that a field resolves to. Where it depends on who asks it has a slot.
+ * The `select` of a query for the rows that a field resolves to. It has a slot for the viewer's id where it depends on it.
  * @param paths where the rows are in the field's selection, for a field that wraps them.
  * @param typeName the rows' type, for a field that may resolve to several.
  */
@@ -60,16 +60,19 @@ export function selectFor(
   return toSelect(findPlan(info, options), context);
 }
 
-/** Whether a field selects details of the rows of a type that it resolves to, which a mirror may not have yet. */
+/** Whether a field that resolves to rows of a type selects details of them, which a mirror may not have yet. */
 export const selectsDetails = (info: GraphQLResolveInfo, typeName: string): boolean =>
   findPlan(info, { typeName }).hasDetails;
 
-/** What the field needs, or an error for one that does not say: a row without its columns would pass for nulls. */
+/**
+ * The needs of a field.
+ * @throws for a field that does not declare them: values that were not read would look like nulls.
+ */
 export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
   const extensions = type.getFields()[fieldName]?.extensions ?? {};
   const exposed = extensions.pothosExposedField;
   if (typeof exposed === 'string') return { columns: [exposed] };
-  // Only this module, `reads.ts` and `devices.ts` deal in this extension, and they write nothing else into it.
+  // Only `reads.ts` and `devices.ts` write this extension, and they write values of this type.
   if (extensions.needs) return extensions.needs as Needs;
   if (fieldName === 'id') return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
@@ -77,23 +80,23 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): Needs {
 
 function toSelect(plan: Plan, context: Pick<Context, 'upstream'>): Record<string, unknown> {
   const select: Record<string, unknown> = { ...plan.columns };
-  // A database of the gateway's own has all there is.
-  if (plan.saysPending && context.upstream) select.detailsPending = true;
+  // Only a mirror can have pending details.
+  if (plan.selectsPending && context.upstream) select.detailsPending = true;
   for (const { relation, query, plan: below } of plan.rows)
     select[relation] = { ...query, select: toSelect(below, context) };
   for (const need of plan.forViewer) Object.assign(select, need(currentViewer));
   return select;
 }
 
-/** By the type of the rows. The paths need not be told apart: a resolver asks for one type by the same ones each time. */
+/** The plans of a site, by the type of the rows. The paths are no part of the key: a resolver always passes the same ones for a type. */
 const plans = new WeakMap<FieldSite, Map<string, Plan>>();
 
 function findPlan(
   info: GraphQLResolveInfo,
   { paths = [[]], typeName = '' }: { paths?: readonly string[][]; typeName?: string },
 ): Plan {
-  const place = fieldSiteOf(info);
-  const known = plans.get(place) ?? new Map<string, Plan>();
+  const site = fieldSiteOf(info);
+  const known = plans.get(site) ?? new Map<string, Plan>();
   const found = known.get(typeName);
   if (found) return found;
 
@@ -108,11 +111,11 @@ function findPlan(
     ends.flatMap((end) => end.sets),
     info,
   );
-  plans.set(place, known.set(typeName, plan));
+  plans.set(site, known.set(typeName, plan));
   return plan;
 }
 
-/** Goes down a path of fields, such as `edges` and `node`. */
+/** Follows a path of fields, such as `edges` and `node`. */
 function descend(
   path: readonly string[],
   type: GraphQLNamedType,
@@ -142,11 +145,11 @@ function planFor(type: GraphQLObjectType, sets: readonly SelectionSetNode[], inf
     }
   }
   const hasDetails = areDetails(type.name, Object.keys(columns)) || rows.some(({ plan }) => plan.hasDetails);
-  return { columns, rows, forViewer, hasDetails, saysPending: hasDetails && isDetailed(type.name) };
+  return { columns, rows, forViewer, hasDetails, selectsPending: hasDetails && isDetailed(type.name) };
 }
 
 /**
- * The fields that are selected of a type, each with what is selected beneath it, through all fragments. A fragment counts
+ * The selected fields of a type, each with the selection sets beneath it, including those in fragments. A fragment is read
  * once, however often it is spread.
  */
 function fieldsIn(
@@ -157,7 +160,7 @@ function fieldsIn(
   spread = new Set<string>(),
 ): Map<string, SelectionSetNode[]> {
   for (const selection of sets.flatMap((set) => set.selections)) {
-    // What is left out may be what has the rest fail, such as details that cannot be had.
+    // Reading an excluded field could make the operation fail, for example if it is a detail that cannot be fetched now.
     if (!isIncluded(selection, info.variableValues)) continue;
     if (selection.kind === Kind.FIELD) {
       const name = selection.name.value;

@@ -1,4 +1,4 @@
-/** How statistics are read: what the viewer may see, counted and added up in groups by PostgreSQL. */
+/** Reads statistics about the viewer's records. PostgreSQL aggregates them in groups. */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import {
@@ -18,30 +18,30 @@ import { selectFor } from './selection.ts';
 import { readTimeZone, unknownTimeZone } from './timeZone.ts';
 import { type Model, visible } from './visible.ts';
 
-/** How many groups statistics may have: by default those of a year by days. */
+/** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
 
 /**
- * What statistics count for in the complexity of an operation, beside their groups: all of the viewer's sessions are read,
- * and all segments of these.
+ * The weight of statistics in the complexity of an operation, in addition to their groups: all sessions of the viewer are
+ * read, with all their segments.
  */
 export const statisticsWeight = 1_000;
 
-/** One number or time of a group. A mean is of the values that there are. */
+/** A number or time of a group. A mean ignores nulls. */
 export type Figure = Omit<Measure, 'does'> & { readonly does: Measure['does'] | 'mean' };
 type Figures = Readonly<Record<string, Figure>>;
 
-/** What there are statistics about. */
+/** A kind of records that statistics are about. */
 export interface Subject<M extends Model = Model> {
   readonly model: M;
   /** The relation to the parts of a record. */
   readonly parts: RelationOf<M>;
-  /** What decides in which period a record is: a field, and its column. */
+  /** The time that determines the period of a record: the field and its column. */
   readonly time: { readonly field: string; readonly column: string };
-  /** The types of a group and of the total, whose fields are figures and keys by these names. */
+  /** The names of the types of a group and of the total. Their fields have the names of figures and keys. */
   readonly types: { readonly group: string; readonly total: string };
   readonly figures: Figures;
-  /** Keys beside periods, by the columns of records of which the first that is not null counts. */
+  /** Keys besides periods: each is the first of these columns that is not null. */
   readonly keys: Readonly<Record<string, readonly string[]>>;
   /** Keys that are columns of the parts. */
   readonly partKeys: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export interface Subject<M extends Model = Model> {
 
 export interface StatisticsArguments {
   readonly where?: FilterInput | null | undefined;
-  /** The units of periods, and names of keys. */
+  /** A unit of periods, and names of keys. */
   readonly by?: readonly string[] | null | undefined;
   readonly timeZone?: string | null | undefined;
   readonly fill?: boolean | null | undefined;
@@ -62,7 +62,7 @@ export interface StatsPeriod {
   readonly to: Date;
 }
 
-/** The figures of a group, or of all. Without values there is a count, of none, and nothing else. */
+/** The figures of a group or of the total. A count of no values is 0, any other figure of none is null. */
 export type FigureRow<S extends Subject> = {
   readonly [Name in keyof S['figures']]: S['figures'][Name]['does'] extends 'count'
     ? number
@@ -71,7 +71,7 @@ export type FigureRow<S extends Subject> = {
       : number | null;
 };
 
-/** Figures with the keys of their group, of which those are null that it was not grouped by. */
+/** The figures of a group with its keys. A key that `by` does not name is null. */
 export type GroupRow<S extends Subject> = FigureRow<S> & { readonly period: StatsPeriod | null } & {
   readonly [Name in keyof S['keys']]: Row<S['model']>[S['keys'][Name][number] & keyof Row<S['model']>] | null;
 } & { readonly [Name in keyof S['partKeys']]: string | null };
@@ -82,7 +82,7 @@ export interface Statistics<S extends Subject> {
   readonly groups: GroupRow<S>[];
 }
 
-/** Resolver of the statistics about all records of a kind that the viewer may see. */
+/** Resolver of statistics about all records of a kind that the viewer may see. */
 export const readStatistics =
   <S extends Subject>(subject: S) =>
   (
@@ -103,7 +103,7 @@ async function read<S extends Subject>(
   const { where } = args;
   const condition = readFilter(model, where, context.viewer);
   const seen = visible[model](context.viewer);
-  // The types of groups and of the total say what they need by the names of figures and keys, as a row's does by columns.
+  // The fields of groups and of the total need figures and keys by their names, as the fields of a row need columns.
   const below = (field: string, typeName: string) => selectFor(info, context, { paths: [[field]], typeName });
   const selected = { ...below('groups', types.group), ...below('total', types.total) };
   const wanted = pick(figures, (name) => Object.hasOwn(selected, name));
@@ -129,7 +129,7 @@ async function read<S extends Subject>(
   });
   if (!total) throw new Error('statistics without a total');
   if (groups.length > maxGroups) throw tooManyGroups(maxGroups);
-  // Of the figures and keys they have those that are selected and grouped by; no other is read, or it is null.
+  // A row has the figures that are selected. No other figure is resolved, and keys that `by` does not name are null.
   const shaped = (row: GroupedRow) => ({ ...unkeyed, ...figuresOf(row, wanted) }) as GroupRow<S>;
   return { timeZone, total: shaped(total), groups: groups.map(shaped) };
 }
@@ -138,8 +138,8 @@ const units: ReadonlySet<string> = new Set(['day', 'week', 'month'] satisfies Pe
 const isUnit = (name: string): name is Period['unit'] => units.has(name);
 
 /**
- * The arguments, with what stands for those that were not given.
- * @throws a client error that names the argument which is wrong.
+ * Checks the arguments, and adds the defaults of those that were not given.
+ * @throws a client error that names the invalid argument.
  */
 function checked({ by, timeZone, fill, maxGroups }: StatisticsArguments) {
   const names = new Set(by ?? []);
@@ -152,18 +152,18 @@ function checked({ by, timeZone, fill, maxGroups }: StatisticsArguments) {
   return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC'), maxGroups: most };
 }
 
-/** Between which times a filter lets records through, where it says so by itself or in an `and`. */
+/** The first and last time that a filter admits, from its conditions on the field and from those in `and`. */
 function boundsOf(
   field: string,
   where: FilterInput | null | undefined,
 ): { readonly from: Date | undefined; readonly to: Date | undefined } {
   if (!where) return { from: undefined, to: undefined };
-  // As the schema has them, and as `readFilter` has found them to be: none is null.
+  // The schema has validated the types, and `readFilter` has rejected null.
   const { eq, gt, gte, lt, lte } = (where[field] ?? {}) as Readonly<Record<string, Date | undefined>>;
   const inner = [(where.and ?? []) as FilterInput | readonly FilterInput[]]
     .flat()
     .map((each) => boundsOf(field, each));
-  // The database has milliseconds.
+  // Columns have times with milliseconds.
   const lows = [eq, gte, gt && new Date(Number(gt) + 1), ...inner.map(({ from }) => from)];
   const highs = [eq, lte, lt && new Date(Number(lt) - 1), ...inner.map(({ to }) => to)];
   const inOrder = (times: readonly (Date | undefined)[]) =>
@@ -179,7 +179,7 @@ function tooManyGroups(most: number): Error {
   );
 }
 
-/** What the statement has to find out for the figures: for a mean, a sum and of how many it is. Rows are always counted. */
+/** The measures for the figures: a mean needs a sum and a count. Rows are always counted. */
 function measuresOf(figures: Figures): Record<string, Measure> {
   const measures: Record<string, Measure> = { [rowCount]: { of: 'rows', does: 'count' } };
   for (const [name, { does, ...figure }] of Object.entries(figures)) {
@@ -203,10 +203,10 @@ function figuresOf(row: GroupedRow, figures: Figures): Readonly<Record<string, u
   return { ...row, ...Object.fromEntries(found), period: periodOf(row) };
 }
 
-/** What the database gives for a measure: a number, or nothing. */
+/** The value of a measure in a row. */
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
-/** In which order PostgreSQL adds up is not certain, nor are the last digits: what is asked twice is to be the same. */
+/** Rounds a sum. PostgreSQL may add floats in any order, so the last digits vary, but repeated requests must get the same sum. */
 const rounded = (value: number): number => Number(value.toPrecision(12));
 
 function periodOf({ period, from, to }: GroupedRow): StatsPeriod | null {

@@ -1,16 +1,16 @@
-/** Time zones, by the names that JavaScript and PostgreSQL have for the same. */
+/** Checks the names of time zones, which must mean the same to JavaScript and to PostgreSQL. */
 
 import { argumentError } from '../../errors.ts';
 
-/** In so many letters, these alone mean the same to everybody. */
+/** The only abbreviations of three letters that mean the same everywhere. */
 const abbreviations = new Set(['UTC', 'GMT']);
 
 /**
  * Checks the name of a time zone.
  *
- * Other names of three letters are known to both, and not as the same: `IST` is in India or in Israel, and `CET` has summer
- * time or has none. Offsets, which some versions of Node.js take, PostgreSQL reads with the opposite sign.
- * @throws a client error for a name that is none, or has several meanings.
+ * JavaScript and PostgreSQL know other names of three letters, but with different meanings: `IST` is in India or in Israel, and
+ * `CET` has summer time or has none. Some versions of Node.js accept offsets, which PostgreSQL reads with the opposite sign.
+ * @throws a client error for an unknown or ambiguous name.
  */
 export function readTimeZone(name: string): string {
   const isAmbiguous = /^[a-z]{3}$/i.test(name) && !abbreviations.has(name.toUpperCase());
@@ -18,7 +18,7 @@ export function readTimeZone(name: string): string {
   return name;
 }
 
-/** What is said of a time zone that is not known here, or not to the database. */
+/** The client error for a time zone that JavaScript or the database does not know. */
 export function unknownTimeZone(
   name: string,
   what = 'and the database of this gateway does not know',

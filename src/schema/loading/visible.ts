@@ -1,26 +1,26 @@
-/** Who sees what. */
+/** Which rows each viewer may see. */
 
 import type { Prisma } from '../../database/generated/prisma/client.ts';
 import { type Condition, Slot } from '../../database/reader/query.ts';
 
 export type Model = keyof typeof visible;
 
-/** Who asks, or the place of their id in a query that serves every viewer. */
+/** The viewer's id, or its slot in a query that is planned once for all viewers. */
 export interface ViewerRef {
   readonly id: number | Slot;
 }
 
-/** Whoever asks: each run of a query says who. */
+/** The viewer of the operation: each run of a query fills the slot. */
 export const currentViewer: ViewerRef = { id: new Slot('viewer') };
 
 export const owned = ({ id }: ViewerRef) => ({ ownerId: id });
 
-/** A viewer's templates are those in their library, which are their own and the imported ones (docs/rest.md#who-sees-what). */
+/** A viewer may see the templates in their library: their own and imported ones (docs/rest.md#who-sees-what). */
 function visibleTemplate({ id }: ViewerRef) {
   return { libraryEntries: { some: { userId: id } } };
 }
 
-/** For each model, the rows that exist for the viewer. */
+/** For each model, the condition on rows that the viewer may see. */
 export const visible = {
   User: ({ id }) => ({ id }),
   DttDevice: owned,
