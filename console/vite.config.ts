@@ -1,6 +1,6 @@
 /**
  * Bundles the console into `dist/console`, from where the gateway serves it (`src/pages/console.ts`). `npx vite console`
- * serves it as it is written, and hands on to a gateway what it asks.
+ * serves it from its source, and passes its requests on to a gateway.
  */
 
 import { defineConfig } from 'vite';
