@@ -13,6 +13,7 @@ import { type Budget, createBudget, longestWait } from './budget.ts';
 import { isMirrored } from './mirror.ts';
 import { createMirroredAccount, type MirroredAccount } from './mirroredAccount.ts';
 import { createRuns } from './runs.ts';
+import { createFreshnessStore } from './storedFreshness.ts';
 import { type Timing, UpstreamError } from './upstream.ts';
 import type { Credential, TokenStatus } from './upstreamTokens.ts';
 
@@ -134,6 +135,7 @@ export function createAccounts(options: AccountsOptions): Accounts {
       budget: budgets.of(id),
       withActivationLock: createActivationLock(options.direct, id),
       runs: createRuns({ ...options, userId: id }),
+      freshnessStore: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: outcomes.succeed,
       onFailure: outcomes.fail,

@@ -189,15 +189,6 @@ export async function checkMirror(client: pg.Pool | pg.PoolClient, source: strin
   }
 }
 
-/** When the lists of an account that are here were read, in milliseconds since the epoch; undefined until all were. */
-export async function readRefreshedAt(pool: pg.Pool, userId: number): Promise<number | undefined> {
-  const { rows } = await pool.query<{ refreshedAt: Date | null }>(
-    'SELECT "refreshedAt" FROM "MirroredAccount" WHERE "userId" = $1',
-    [userId],
-  );
-  return rows[0]?.refreshedAt?.getTime();
-}
-
 /** Whether a user's account lives upstream. */
 export async function isMirrored(pool: pg.Pool, userId: number): Promise<boolean> {
   const { rowCount } = await pool.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1', [userId]);

@@ -2,22 +2,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
-import { type AccountFreshness, createAccountFreshness } from './accountFreshness.ts';
+import { type AccountFreshness, createAccountFreshness, type ListsRead } from './accountFreshness.ts';
 import type { WithActivationLock } from './activationLock.ts';
 import type { Budget, Priority } from './budget.ts';
 import { createFlights, type Flights } from './flights.ts';
 import { allParts, type Part } from './pullAccount.ts';
+import type { FreshnessStore } from './storedFreshness.ts';
 import { AnotherAccount, createUpstream, type Timing, type Upstream, UpstreamError } from './upstream.ts';
 import type { Credential, TokenStatus } from './upstreamTokens.ts';
-
-/** What a run through the lists has found. */
-export interface ListsReport {
-  /** When it began, in milliseconds since the epoch. */
-  readonly began: number;
-  readonly hasChanges: boolean;
-  /** Whether it has read some of the lists alone. */
-  readonly isPart: boolean;
-}
 
 /** What is done to an account, each by one run at a time in all processes. */
 export interface AccountRuns {
@@ -31,11 +23,9 @@ export interface AccountRuns {
     signal: AbortSignal,
     advanced: (records: number) => void,
     parts: readonly Part[] | undefined,
-  ): Promise<ListsReport | undefined>;
+  ): Promise<ListsRead | undefined>;
   /** Reads details that are still to be read, until there are none or the signal is aborted. */
   details(upstream: Upstream, signal: AbortSignal): Promise<void>;
-  /** When the lists that are here were read, in milliseconds since the epoch, as the database has it. */
-  refreshedAt(): Promise<number | undefined>;
   /** How many records the upstream has that could not be understood, or are not the account's. */
   skipped(): number;
 }
@@ -49,6 +39,7 @@ export interface MirroredAccountOptions {
   /** Has the requests of all accounts that nobody waits for take turns. */
   readonly inTurn: LimitFunction;
   readonly runs: AccountRuns;
+  readonly freshnessStore: FreshnessStore;
   /** From the end of a run to the start of the next, in milliseconds. */
   readonly interval: number;
   /** For how long after somebody asked it is kept fresh, in milliseconds. */
@@ -81,6 +72,8 @@ export interface MirroredAccount {
   touch(): Promise<boolean> | undefined;
   /** Settles when the run that is under way is over, or the next if none is; undefined if none will be. */
   arrival(): Promise<boolean> | undefined;
+  /** Notes, for all gateways, that a client has written upstream what these lists have. The next run reads them. */
+  noteWrite(parts: readonly Part[]): Promise<void>;
   /** Reads the lists by a run that begins from now on: these at least, if not all. Returns whether that succeeded. */
   refresh(parts?: readonly Part[]): Promise<boolean>;
   add(credential: Credential): void;
@@ -119,8 +112,8 @@ interface AccountState extends MirroredAccountOptions {
 }
 
 export function createMirroredAccount(options: MirroredAccountOptions): MirroredAccount {
-  const { runs, onChanged } = options;
-  const freshness = createAccountFreshness(runs.refreshedAt, onChanged);
+  const { runs, freshnessStore, onChanged } = options;
+  const freshness = createAccountFreshness(freshnessStore.read, onChanged);
   const credentials = new Set<Credential>();
   const flights = createFlights(() => run(self));
   const self: AccountState = {
@@ -155,6 +148,7 @@ export function createMirroredAccount(options: MirroredAccountOptions): Mirrored
       return startIfDue(self);
     },
     arrival: () => flights.current ?? (credentials.size > 0 ? flights.begin() : undefined),
+    noteWrite: (parts) => noteWrite(self, parts),
     refresh(parts = allParts) {
       want(self, parts);
       return flights.begin();
@@ -202,6 +196,18 @@ function want({ wanted }: AccountState, parts: Iterable<Part>): void {
   for (const part of parts) wanted.add(part);
 }
 
+async function noteWrite(self: AccountState, parts: readonly Part[]): Promise<void> {
+  const { freshness, freshnessStore } = self;
+  want(self, parts);
+  freshness.noteWrite();
+  const before = freshness.notedWrite;
+  const noted = await freshnessStore.noteWrite().catch(self.onFailure);
+  if (!noted) return;
+  freshness.noteStoredWrite(noted.writtenAt);
+  // What another process has relayed, and not read back, may be in any list.
+  if (noted.previous !== undefined && noted.previous !== before) want(self, allParts);
+}
+
 /** Reads the lists that are wanted, and returns whether that succeeded. */
 async function run(self: AccountState): Promise<boolean> {
   const { freshness, closing, interval } = self;
@@ -240,13 +246,20 @@ const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
 const endOf = ({ closing }: AccountState, { viewer }: Credential) =>
   AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
 
-async function read(self: AccountState, credential: Credential): Promise<boolean> {
+/** @param deadline until when the run of another process is waited for, by `performance.now()`. */
+async function read(
+  self: AccountState,
+  credential: Credential,
+  deadline = performance.now() + longestPoll,
+): Promise<boolean> {
   const { runs, freshness, closing, timing } = self;
   const priority = freshness.refreshedAt === undefined ? 'arrival' : 'refresh';
   const upstream = upstreamWith(self, credential, priority, timing);
   const signal = endOf(self, credential);
   const parts = [...self.wanted];
   self.wanted.clear();
+  // Its lists are among those.
+  const { notedWrite } = freshness;
   const advanced = (records: number) => {
     self.progress = records;
   };
@@ -259,10 +272,11 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
       advanced,
       parts.length < allParts.length ? parts : undefined,
     );
-    if (!report) return await awaitOtherRun(self, parts);
+    if (!report) return await awaitOtherRun(self, credential, parts, deadline);
     self.onTokenStatus(credential, 'valid', askedAt);
-    freshness.set(report.began, report);
+    freshness.set(askedAt, report);
     self.onSuccess();
+    await clearWrite(self, report, notedWrite).catch(self.onFailure);
     startDetails(self, credential);
     return true;
   } catch (error) {
@@ -275,17 +289,35 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   }
 }
 
-/** Waits for the run of another process to be over, and returns whether it has brought anything. */
-async function awaitOtherRun(self: AccountState, parts: readonly Part[]): Promise<boolean> {
+/** Tells other gateways what a run has read back: all that was written before it, or what was written here to some lists. */
+async function clearWrite(
+  { freshnessStore }: AccountState,
+  { began, isPart }: ListsRead,
+  notedWrite: number | undefined,
+): Promise<void> {
+  if (!isPart) await freshnessStore.clearWrite(0, began);
+  else if (notedWrite !== undefined) await freshnessStore.clearWrite(notedWrite, notedWrite);
+}
+
+/** Waits for the run of another process, and reads the lists by a run of its own as soon as that is over and has not read them. */
+async function awaitOtherRun(
+  self: AccountState,
+  credential: Credential,
+  parts: readonly Part[],
+  deadline: number,
+): Promise<boolean> {
   const { freshness, closing } = self;
-  let hasCome = false;
-  for (let waited = 0; waited < longestPoll && !hasCome; waited += pollInterval) {
+  while (performance.now() < deadline) {
     await sleep(pollInterval, undefined, { signal: closing.signal });
-    hasCome = await freshness.reload();
+    const { hasChanged, isLeased } = await freshness.reload();
+    // It may have begun before what was written here.
+    if (hasChanged && freshness.refreshedAt !== undefined && !freshness.isOutdated) return true;
+    if (isLeased) continue;
+    want(self, parts);
+    return read(self, credential, deadline);
   }
-  // It may have begun before what was written here.
-  if (!hasCome || freshness.isOutdated) want(self, parts);
-  return hasCome;
+  want(self, parts);
+  return false;
 }
 
 function startDetails(self: AccountState, credential: Credential): void {

@@ -5,7 +5,6 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { atMost } from '../http/lruLimit.ts';
 import type { Account, IdentifyAccount } from './account.ts';
-import { readRefreshedAt } from './mirror.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
 import { type Kind, kindsOf } from './records.ts';
 import { describeChanges } from './report.ts';
@@ -71,7 +70,6 @@ export function createRuns({ pool, userId, logger, next, learn }: RunsOptions): 
       await syncDetails({ pool, upstream, account, learn, signal, unreadable, mayDeny });
       leftOut.ofDetails([...unreadable.values()].reduce((sum, { size }) => sum + size, 0));
     },
-    refreshedAt: () => readRefreshedAt(pool, userId),
     skipped: leftOut.count,
   };
 }

@@ -235,14 +235,13 @@ function createRelays(parts: Parts, tokens: UpstreamTokens | undefined) {
     if (!credential) return undefined;
     return async (exchange) => {
       const account = accounts.enter(viewer.id);
-      const { budget, freshness } = account;
+      const { budget } = account;
       const { token } = credential;
       const response = await relay(exchange, { base, token, budget, longest: waits.relay });
       if (response.status === 401) tokens?.tell(credential, 'doubtful', Date.now());
       // What was refused in so many words has changed nothing.
       else if (!isRead(exchange) && (response.status < 400 || response.status >= 500)) {
         // What the client reads next is to be what it wrote, even if that was not acknowledged.
-        freshness.noteWrite();
         await resultWithin(
           waits.write,
           readBack(parts, account, credential, exchange, response.status < 300),
@@ -261,6 +260,7 @@ async function readBack(
   { request, path }: Exchange,
   isDone: boolean,
 ): Promise<boolean> {
+  await account.noteWrite(partsOf(path));
   const [, named, below] = /^\/dtt\/sessions\/(\d+)(\/.+)?/.exec(path.slice(restPath.length)) ?? [];
   const isDeleted = isDone && request.method === 'DELETE' && below === undefined;
   const session = recordId.safeParse(named).data;

@@ -20,6 +20,7 @@ import {
   pullLists,
   type RunProgress,
 } from './pullAccount.ts';
+import { readDatabaseTime } from './storedFreshness.ts';
 
 export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
   readonly pool: pg.Pool;
@@ -36,6 +37,7 @@ export interface SyncOptions extends Omit<PullAccountOptions, 'signal'> {
 
 export interface SyncReport extends Pulled {
   readonly account: Account;
+  /** By the database's clock. */
   readonly began: Date;
   /** How many requests it took. */
   readonly requests: number;
@@ -48,7 +50,7 @@ export interface SyncReport extends Pulled {
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
   const { pool, upstream, named, lease, learn = identifyByAnyRoute } = options;
   const before = upstream.requestCount();
-  const began = new Date();
+  const began = await readDatabaseTime(pool);
   // The first failure ends the run, and with it the other requests under way.
   const end = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, end.signal]) : end.signal;

@@ -17,6 +17,7 @@ const newer = [
   '20261121220000_mirrored_accounts',
   '20261122100000_announce_either_way',
   '20261122200000_announce_owners_inline',
+  '20261123000000_mirrored_writes',
   '20261123010000_listed_digest',
 ];
 

@@ -39,7 +39,12 @@ let account: MirroredAccount;
 beforeEach(() => {
   inDatabase = undefined;
   freshness = createAccountFreshness(
-    async () => inDatabase,
+    async () => ({
+      refreshedAt: inDatabase,
+      age: Date.now() - (inDatabase ?? 0),
+      writtenAt: undefined,
+      isLeased: false,
+    }),
     () => {},
   );
   run.mockReset().mockResolvedValue(false);
@@ -53,6 +58,7 @@ beforeEach(() => {
     isUnreachable: false,
     touch: () => undefined,
     arrival: () => run(),
+    noteWrite: async () => {},
     refresh: () => run(),
     add() {},
     remove() {},
@@ -79,7 +85,7 @@ const notHere = { status: 503, age: undefined, retryAfter: '5' };
 
 describe('a request about an account', () => {
   it('that is here is let through, as fresh as it is', async () => {
-    freshness.set(Date.now() - 7_900, { hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 7_900, { began: 0, hasChanges: false, isPart: false });
     for (const endpoint of ['rest', 'graphql'] as const)
       expect(await request(endpoint)).toEqual({ ...here, age: '7' });
     expect(run).not.toHaveBeenCalled();
@@ -90,7 +96,7 @@ describe('a request about an account', () => {
     expect(await request('rest', {}, false)).toEqual(notHere);
     expect(await request('graphql')).toEqual(notHere);
     run.mockImplementation(async () => {
-      freshness.set(Date.now(), { hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(here);
@@ -99,11 +105,11 @@ describe('a request about an account', () => {
   it('of which clients were shown more than the first run has read goes on being relayed, until a run that began later', async () => {
     const began = Date.now() - 1_000;
     expect(await request('rest')).toBe('relayed');
-    freshness.set(began, { hasChanges: true, isPart: false });
+    freshness.set(began, { began: 0, hasChanges: true, isPart: false });
     expect(await request('rest')).toBe('relayed');
     // Whoever was shown nothing before is not kept waiting.
     expect(await request('graphql')).toEqual({ ...here, age: '1' });
-    freshness.set(Date.now(), { hasChanges: false, isPart: false });
+    freshness.set(Date.now(), { began: 0, hasChanges: false, isPart: false });
     expect(await request('rest')).toEqual(here);
   });
 
@@ -127,20 +133,20 @@ describe('a request about an account', () => {
   });
 
   it('of which something was written that is not read yet is relayed, or has it read, or has to come again', async () => {
-    freshness.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
     freshness.noteWrite();
     expect(await request('rest')).toBe('relayed');
     expect(await request('graphql')).toEqual(notHere);
     expect(run).toHaveBeenCalledTimes(1);
     run.mockImplementation(async () => {
-      freshness.set(Date.now(), { hasChanges: true, isPart: false });
+      freshness.set(Date.now(), { began: 0, hasChanges: true, isPart: false });
       return true;
     });
     expect(await request('graphql')).toEqual(here);
   });
 
   it('does not wait for what the budget does not allow, nor for what does not come', async () => {
-    freshness.set(Date.now() - 1_000, { hasChanges: false, isPart: false });
+    freshness.set(Date.now() - 1_000, { began: 0, hasChanges: false, isPart: false });
     account.budget.pauseUntil(Date.now() + 60_000);
     expect(await request('graphql', { 'cache-control': 'no-cache' })).toEqual({ ...here, age: '1' });
     expect(run).not.toHaveBeenCalled();

@@ -56,3 +56,41 @@ it('has a run of `dovetail sync` make way while it reads details, and go on with
   expect((await syncing)?.skipped).toBe(0);
   expect(await pending()).toBe(0);
 });
+
+it('has writes through two gateways at once wait for each other, and not for longer', async () => {
+  const { gateway, service, openAnother } = await open({ settings });
+  const other = await openAnother();
+  for (const each of [gateway, other]) await arrive(each, alice);
+  service.misbehave(faults.slow(100));
+  const began = performance.now();
+  const written = [gateway, other].map(async (each, index) => {
+    const response = await patch(each, alice, `/dtt/templates/${index + 1}`, { name: 'A new name' });
+    const { body } = await ask(each, alice, `{ dttTemplate(databaseId: ${index + 1}) { name } }`);
+    return [response.status, body];
+  });
+  const expected = [200, { data: { dttTemplate: { name: 'A new name' } } }];
+  expect(await Promise.all(written)).toEqual([expected, expected]);
+  expect(performance.now() - began).toBeLessThan(5_000);
+});
+
+it('has an account read that is new to two gateways as soon as the run of the first has failed', async () => {
+  const { gateway, service, openAnother } = await open({ settings });
+  const other = await openAnother();
+  let times = 0;
+  service.misbehave(
+    {
+      async after(reply, asked) {
+        if (++times > 2) return reply;
+        const broken = await faults.slow(300).after?.(reply, asked);
+        return broken ? { ...broken, status: 500, body: { ok: false, error: 'broken' } } : reply;
+      },
+    },
+    { path: /^\/dtt\/sessions$/ },
+  );
+  const first = ask(gateway, alice, '{ viewer { id } }');
+  await expect.poll(() => times).toBe(1);
+  const began = performance.now();
+  expect((await ask(other, alice, '{ viewer { id } }')).status).toBe(200);
+  expect(performance.now() - began).toBeLessThan(5_000);
+  await first;
+});

@@ -2,35 +2,47 @@
 
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ListsRead } from '../../src/mirror/accountFreshness.ts';
 import { createBudget } from '../../src/mirror/budget.ts';
 import {
   type AccountRuns,
   createMirroredAccount,
-  type ListsReport,
   type MirroredAccount,
 } from '../../src/mirror/mirroredAccount.ts';
+import type { FreshnessStore, StoredFreshness } from '../../src/mirror/storedFreshness.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined } };
 
 const lists = vi.fn<AccountRuns['lists']>();
-const refreshedAt = vi.fn<AccountRuns['refreshedAt']>();
+const readStored = vi.fn<FreshnessStore['read']>();
+const noteStoredWrite = vi.fn<FreshnessStore['noteWrite']>();
+const clearWrite = vi.fn<FreshnessStore['clearWrite']>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
 
 /** What a run that begins now reports. */
-const succeed = async (isPart = false): Promise<ListsReport> => ({
+const succeed = async (isPart = false): Promise<ListsRead> => ({
   began: Date.now(),
   hasChanges: false,
   isPart,
+});
+
+/** What the database says, with the same clock. */
+const stored = (refreshedAt?: number, isLeased = false): StoredFreshness => ({
+  refreshedAt,
+  age: Date.now() - (refreshedAt ?? Date.now()),
+  writtenAt: undefined,
+  isLeased,
 });
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'] });
   vi.resetAllMocks();
   lists.mockImplementation((_upstream, _signal, _advanced, parts) => succeed(parts !== undefined));
-  refreshedAt.mockImplementation(async () => account.freshness.refreshedAt);
+  readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
+  clearWrite.mockResolvedValue();
   account = createMirroredAccount({
     id: 1,
     base: 'http://127.0.0.1:9/api/v1',
@@ -38,7 +50,8 @@ beforeEach(() => {
     budget: createBudget(0),
     withActivationLock: (run) => run(),
     inTurn: pLimit(1),
-    runs: { lists, details: async () => {}, refreshedAt, skipped: () => 0 },
+    runs: { lists, details: async () => {}, skipped: () => 0 },
+    freshnessStore: { read: readStored, noteWrite: noteStoredWrite, clearWrite },
     interval,
     idle: 10 * interval,
     onChanged() {},
@@ -74,14 +87,14 @@ describe('an account of the mirror', () => {
     await account.touch();
     const { refreshedAt: before } = account.freshness;
     let settle = () => {};
-    refreshedAt.mockImplementation(
+    readStored.mockImplementation(
       () =>
         new Promise((resolve) => {
-          settle = () => resolve(before);
+          settle = () => resolve(stored(before));
         }),
     );
     await vi.advanceTimersByTimeAsync(interval);
-    expect(refreshedAt).toHaveBeenCalledTimes(1);
+    expect(readStored).toHaveBeenCalledTimes(1);
     expect(account.touch()).toBeUndefined();
     expect(lists).toHaveBeenCalledTimes(1);
     settle();
@@ -92,7 +105,7 @@ describe('an account of the mirror', () => {
   });
 
   it('is not read while what another process has read is fresh', async () => {
-    refreshedAt.mockImplementation(async () => Date.now());
+    readStored.mockImplementation(async () => stored(Date.now()));
     await account.freshness.ensureLoaded();
     expect(account.touch()).toBeUndefined();
     await vi.advanceTimersByTimeAsync(5 * interval);
@@ -197,5 +210,48 @@ describe('an account of the mirror', () => {
     expect(await account.refresh(['dttTemplates'])).toBe(true);
     expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
     expect(account.freshness.isOutdated).toBe(false);
+  });
+
+  it('is read at once when the run of another process is over that has failed, or has read other lists', async () => {
+    await account.refresh();
+    const refreshedAt = account.freshness.refreshedAt;
+    lists.mockResolvedValueOnce(undefined);
+    readStored.mockResolvedValueOnce(stored(refreshedAt, true)).mockResolvedValueOnce(stored(refreshedAt));
+    const from = performance.now();
+    expect(await account.refresh(['locks'])).toBe(true);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(parts()).toEqual(['all', ['locks'], ['locks']]);
+  });
+
+  it('is not read again where the run of another process has read it', async () => {
+    lists.mockResolvedValueOnce(undefined);
+    readStored.mockResolvedValueOnce(stored(Date.now()));
+    expect(await account.refresh()).toBe(true);
+    expect(lists).toHaveBeenCalledTimes(1);
+  });
+
+  it('has the database told of a write, and that some lists have read it', async () => {
+    await account.refresh();
+    vi.advanceTimersByTime(10);
+    noteStoredWrite.mockResolvedValueOnce({ writtenAt: 7, previous: undefined });
+    clearWrite.mockClear();
+    await account.noteWrite(['locks']);
+    expect(account.freshness.isOutdated).toBe(true);
+    expect(clearWrite).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(10);
+    await account.refresh(['dttTemplates']);
+    // The run has read what was written.
+    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
+    expect(clearWrite.mock.calls).toEqual([[7, 7]]);
+    expect(account.freshness.isOutdated).toBe(false);
+  });
+
+  it('is read as a whole after a write, where one of another process was not read back', async () => {
+    await account.refresh();
+    noteStoredWrite.mockResolvedValueOnce({ writtenAt: 8, previous: 7 });
+    await account.noteWrite(['locks']);
+    await account.refresh(['locks']);
+    expect(parts()).toEqual(['all', 'all']);
+    expect(clearWrite).toHaveBeenLastCalledWith(0, Date.now());
   });
 });

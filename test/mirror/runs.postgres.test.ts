@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import type { AccountRuns } from '../../src/mirror/mirroredAccount.ts';
 import { createRuns } from '../../src/mirror/runs.ts';
+import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/mirror/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { addUser, createWorld, upstreamOf, type World } from '../support/world.ts';
@@ -227,7 +228,7 @@ describe('a list beyond the documented ones that is forbidden', () => {
         ? fail(new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden'))()
         : undefined;
   };
-  const isHere = async () => (await runs.refreshedAt()) !== undefined;
+  const isHere = async () => (await readStoredFreshness(database.pool, 1)).refreshedAt !== undefined;
 
   it.each(['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'])(
     'keeps out nothing else, and what was here of it stays: %s',

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../src/mirror/forget.ts';
-import { readRefreshedAt } from '../../src/mirror/mirror.ts';
+import { readStoredFreshness } from '../../src/mirror/storedFreshness.ts';
 import { sync } from '../../src/mirror/sync.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { contents } from '../support/upstream.ts';
@@ -316,14 +316,14 @@ describe('the name of an account', () => {
   it('is taken from another that was renamed upstream since, which goes on with one that says so until it is read', async () => {
     rename(1, 'Amy');
     await pull(1, 2);
-    const before = await readRefreshedAt(database.pool, 1);
+    const before = (await readStoredFreshness(database.pool, 1)).refreshedAt;
     rename(1, 'Bea');
     rename(2, 'Amy');
     await pull(2);
     expect(await names()).toEqual(['Amy (id 1)', 'Amy']);
     // It is here as it was: nobody may have a token to read it with.
     expect(before).toBeDefined();
-    expect(await readRefreshedAt(database.pool, 1)).toBe(before);
+    expect((await readStoredFreshness(database.pool, 1)).refreshedAt).toBe(before);
     await pull(1);
     expect(await names()).toEqual(['Bea', 'Amy']);
   });
@@ -334,7 +334,8 @@ describe('the name of an account', () => {
     for (let round = 0; round < 2; round++) {
       await pull(1, 2);
       expect(await names()).toEqual(['Amy', 'AMY (id 2)']);
-      for (const id of [1, 2]) expect(await readRefreshedAt(database.pool, id)).toBeDefined();
+      for (const id of [1, 2])
+        expect((await readStoredFreshness(database.pool, id)).refreshedAt).toBeDefined();
     }
   });
 
@@ -392,7 +393,7 @@ describe('an account that is forgotten', () => {
 
   it('counts as not here before anything of it is gone', async () => {
     const counts = async () => ({
-      refreshedAt: await readRefreshedAt(database.pool, 1),
+      refreshedAt: (await readStoredFreshness(database.pool, 1)).refreshedAt,
       devices: await database.client.dttDevice.count({ where: { ownerId: 1 } }),
     });
     const forgetting = forgetAccount(database.pool, { id: 1 });

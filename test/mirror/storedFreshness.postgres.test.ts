@@ -1,0 +1,63 @@
+/** How fresh an account is for several gateways over one database, whose clocks may differ. */
+
+import { expect, it } from 'vitest';
+import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
+import { rest, type TestGateway } from '../support/gateway.ts';
+import { faults } from '../support/standIn/faults.ts';
+
+const alice = 'token-of-alice';
+const open = openForEachTest();
+const settings = { UPSTREAM_INTERVAL: '600' };
+const lists = { path: /^\/dtt\/templates$/ };
+
+const shown = async (gateway: TestGateway) => (await rest(gateway, alice, '/dtt/templates/1')).body;
+const asked = (gateway: TestGateway) => ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }');
+
+it('what a client wrote through one gateway, and that could not read back, is shown by others, also after a start', async () => {
+  const { gateway, openAnother, service } = await open({ settings, waits: { write: 300, freshness: 100 } });
+  const another = await openAnother();
+  for (const each of [gateway, another]) await arrive(each, alice);
+  service.misbehave(faults.error500, lists);
+  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+  const started = await openAnother();
+  for (const each of [gateway, another, started]) {
+    expect(await shown(each)).toMatchObject({ data: { name: 'A new name' } });
+    expect((await asked(each)).status).toBe(503);
+  }
+  service.behave();
+  // Whichever reads it, the others show what that has read, and relay nothing.
+  await expect.poll(async () => (await asked(started)).status, { timeout: 10_000 }).toBe(200);
+  service.misbehave(faults.error500, lists);
+  service.forgetRequests();
+  for (const each of [gateway, another, started]) {
+    expect(await shown(each)).toMatchObject({ data: { name: 'A new name' } });
+    expect((await asked(each)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  }
+  expect(service.count({ path: '/dtt/templates' })).toBe(0);
+});
+
+it('what a client wrote through one gateway is read back once for all of them', async () => {
+  const { gateway, openAnother, service, database } = await open({ settings });
+  const another = await openAnother();
+  for (const each of [gateway, another]) await arrive(each, alice);
+  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+  const { rows } = await database.pool.query('SELECT "writtenAt" FROM "MirroredAccount"');
+  expect(rows).toEqual([{ writtenAt: null }]);
+  service.forgetRequests();
+  expect((await asked(another)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  expect(service.count({ path: '/dtt/templates' })).toBe(0);
+});
+
+it('an account that was read by a clock ahead of the database’s is read again by whoever asks', async () => {
+  const { gateway, openAnother, service, database } = await open({ settings });
+  await arrive(gateway, alice);
+  await database.pool.query(`UPDATE "MirroredAccount" SET "refreshedAt" = now() + interval '1 hour'`);
+  const another = await openAnother();
+  const template = service.world.templates.get(1);
+  Object.assign(template ?? {}, { name: 'A new name', updatedAt: '2027-01-01T00:00:00.000Z' });
+  const { body, headers } = await asked(another);
+  expect(body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  expect(Number(headers.get('Age'))).toBeLessThan(60);
+  const { rows } = await database.pool.query('SELECT "refreshedAt" <= now() AS past FROM "MirroredAccount"');
+  expect(rows).toEqual([{ past: true }]);
+});
