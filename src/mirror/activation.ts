@@ -19,13 +19,14 @@ import {
   type Upstream,
   UpstreamError,
 } from './upstream.ts';
-import { transactionOn, writeRecords } from './writer.ts';
+import { readVersions } from './versions.ts';
+import { type OnRejected, transactionOn, writeRecords } from './writer.ts';
 
 /** A client is waiting: there is one repetition, and no long pause. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 /** The longest that an activation takes, in milliseconds. A template may have to be read first. */
-export const longestActivation = longestWait + 45_000;
+export const longestActivation = longestWait + 50_000;
 
 /** A success that does not say whether the type changed is a success all the same. */
 const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
@@ -37,6 +38,8 @@ export interface ActivationOptions {
   upstreamFor(
     viewer: Viewer,
   ): Promise<{ upstream: Upstream | undefined; inTurn: WithActivationLock } | undefined>;
+  /** Told of a viewer of whose account the upstream may have activated a template, without having said so. */
+  onUncertain(viewer: Viewer): Promise<unknown>;
   /** Why nobody can ask there: clients bring no token, or that of the settings is not accepted. */
   readonly unreachable: GraphQLError;
 }
@@ -45,6 +48,7 @@ export function createActivation({
   pool,
   logger,
   upstreamFor,
+  onUncertain,
   unreachable,
 }: ActivationOptions): UpstreamAccount['activate'] {
   return async (viewer, templateId, activateHere) => {
@@ -54,19 +58,25 @@ export function createActivation({
     const { upstream, inTurn } = found;
     if (!upstream) throw unreachable;
     return inTurn(async () => {
-      const scheduleTypeChanged = await activateThere(upstream, viewer.id, templateId);
+      const scheduleTypeChanged = await activateThere(upstream, viewer, templateId);
       return { here: await activateHere(), scheduleTypeChanged };
     });
   };
 
   /** Returns whether the schedule type has changed, or may have. */
-  async function activateThere(upstream: Upstream, accountId: number, templateId: number): Promise<boolean> {
+  async function activateThere(upstream: Upstream, viewer: Viewer, templateId: number): Promise<boolean> {
+    const accountId = viewer.id;
     try {
       // The account can only point at a template that is here, and this one may be newer than the last refresh.
       if (!(await isKnown(pool, templateId, accountId))) await fetchTemplate(upstream, templateId, accountId);
       // Nobody else uses this client meanwhile.
       const before = upstream.requestCount();
-      const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
+      const response = await upstream
+        .post(`/dtt/templates/${templateId}`, { isActive: true })
+        .catch(async (error: unknown) => {
+          if (error instanceof UpstreamError && error.mayHaveActed) await onUncertain(viewer);
+          throw error;
+        });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
       // That the last request changed nothing says nothing of one before it, whose response was lost. The interface has no
@@ -90,13 +100,16 @@ export function createActivation({
     const kind = kindsOf(accountId).dttTemplates;
     const path = `${kind.item}${templateId}`;
     const failure = { failure: incomprehensible, method: 'GET', route: routeOf(path) };
+    // A run may read a newer version meanwhile.
+    const asked = await readVersions(pool, kind, [templateId]);
     const { data: record } = kind.record.safeParse(await upstream.get(path));
     if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
     // Also where the token has come to mean its owner's account: it is none of this one's.
     if (record.row.ownerId !== accountId) throw notOwned();
-    await writeRecords(transactionOn(pool), kind, [record], accountId, (_record, reason) => {
+    const onRejected: OnRejected = (_record, reason) => {
       throw new UpstreamError(`${path}: ${reason}`, failure);
-    });
+    };
+    await writeRecords(transactionOn(pool), kind, [record], accountId, onRejected, asked);
   }
 }
 

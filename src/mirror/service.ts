@@ -274,6 +274,11 @@ async function readBack(
   return account.refresh(partsOf(path));
 }
 
+async function readTemplatesBack(account: MirroredAccount): Promise<boolean> {
+  await account.noteWrite(['dttTemplates']);
+  return account.refresh(['dttTemplates']);
+}
+
 /** Which lists a write to a path may have changed. */
 function partsOf(path: string): readonly Part[] {
   const below = path.slice(restPath.length);
@@ -284,7 +289,7 @@ function partsOf(path: string): readonly Part[] {
 
 /** What resolvers have done upstream. */
 function createUpstreamAccount(
-  { accounts, pool, logger, timing }: Parts,
+  { accounts, pool, logger, timing, waits }: Parts,
   tokens: UpstreamTokens | undefined,
 ): UpstreamAccount {
   async function upstreamFor(viewer: Viewer) {
@@ -298,6 +303,10 @@ function createUpstreamAccount(
       pool,
       logger,
       upstreamFor,
+      async onUncertain(viewer) {
+        const account = await accounts.of(viewer.id);
+        if (account) await resultWithin(waits.write, readTemplatesBack(account));
+      },
       unreachable: tokens
         ? clientError('SERVICE_UNAVAILABLE', messages.accountUnreachable)
         : clientError('BAD_GATEWAY', messages.upstreamUnusable),

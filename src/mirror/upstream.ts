@@ -8,6 +8,19 @@ import { z } from 'zod';
 import { errorText } from '../errors.ts';
 import { type Budget, createBudget, longestWait, type Priority } from './budget.ts';
 import { readResponseBody, responseLimit } from './responseBody.ts';
+import {
+  Exhausted,
+  type Failure,
+  incomprehensible,
+  isMissing,
+  isNotOffered,
+  Unauthorized,
+  Unavailable,
+  UpstreamError,
+  UpstreamRejection,
+} from './upstreamErrors.ts';
+
+export * from './upstreamErrors.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
@@ -45,90 +58,9 @@ const defaultTiming: Timing = {
 
 const maxRedirects = 3;
 
-/** What may be told of a failure where anybody reads it: no ids, no names, and nothing in the upstream's words. */
-export interface Failure {
-  /** Said of the upstream, such as `cannot be reached`. */
-  readonly failure: string;
-  readonly method?: string;
-  /** Its path without ids and without a query, such as `/dtt/{id}`. */
-  readonly route?: string;
-  readonly status?: number;
-}
-
-/** The upstream cannot be used. The message is for the terminal of whoever runs Dovetail, and for nobody else. */
-export class UpstreamError extends Error {
-  override name = 'UpstreamError';
-  readonly failure: Failure;
-
-  constructor(message: string, failure: Failure) {
-    super(message);
-    this.failure = failure;
-  }
-}
-
-/** What is told of a response that makes no sense. */
-export const incomprehensible = 'responded with what cannot be understood';
-
 /** A path as it may be told to anybody. */
 export function routeOf(path: string): string {
   return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
-}
-
-/** The token is not accepted: no further request makes sense. */
-export class Unauthorized extends UpstreamError {
-  override name = 'Unauthorized';
-}
-
-/** The token opens another account than it did. */
-export class AnotherAccount extends UpstreamError {
-  override name = 'AnotherAccount';
-}
-
-/** The upstream is away, busy or broken, which may pass. */
-export class Unavailable extends UpstreamError {
-  override name = 'Unavailable';
-}
-
-/** The upstream takes no more requests for now: it said so, or the budget does. */
-export class Exhausted extends UpstreamError {
-  override name = 'Exhausted';
-  /** In seconds from now. */
-  readonly retryAfter: number;
-
-  constructor(message: string, failure: Failure, retryAfter: number) {
-    super(message, failure);
-    this.retryAfter = retryAfter;
-  }
-}
-
-/** The upstream understood the request, and said no. */
-export class UpstreamRejection extends UpstreamError {
-  override name = 'UpstreamRejection';
-  readonly status: number;
-  /** The message of the interface's error envelope, if the response was one. */
-  readonly said: string | undefined;
-
-  constructor(message: string, failure: Failure & { readonly status: number }, said: string | undefined) {
-    super(message, failure);
-    this.status = failure.status;
-    this.said = said;
-  }
-}
-
-/** Whether the upstream says that the record does not exist. The interface does not state the status. */
-export function isMissing(error: unknown): error is UpstreamRejection {
-  if (!(error instanceof UpstreamRejection) || error.said === undefined) return false;
-  return error.status === 404 || /not found/i.test(error.said);
-}
-
-/** Whether the interface says that the token does not open something, and not what is on the way to it. */
-export const isForbidden = (error: unknown): error is UpstreamRejection =>
-  error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
-
-/** Whether the upstream does not have the operation, for this account at least; its path may then look like that of an id. */
-export function isNotOffered(error: unknown): error is UpstreamRejection {
-  if (!(error instanceof UpstreamRejection)) return false;
-  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
 }
 
 /** As `get` does, but undefined for what the upstream does not have: the operation, or the record. */
@@ -182,6 +114,9 @@ interface Call {
   readonly route: string;
 }
 
+/** Told of a request whether the upstream may have done what it asks for: not if it never got there, or was rejected. */
+type OnSent = (mayHaveActed: boolean) => void;
+
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
 
@@ -203,7 +138,11 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /** Calls again, at growing intervals, until the upstream is available. */
   function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
-    return pRetry(() => attempt(call, signal), {
+    let mayHaveActed = false;
+    const onSent = (mayHave: boolean) => {
+      mayHaveActed ||= mayHave;
+    };
+    return pRetry(() => attempt(call, onSent, signal), {
       retries,
       minTimeout: delay,
       maxTimeout: maxDelay,
@@ -215,23 +154,33 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         onRetry?.({ reason: error.message, attempt: attemptNumber + 1, attempts: retries + 1 });
       },
     }).catch((error: unknown) => {
-      if (!(error instanceof Unavailable)) throw error;
       const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`;
-      throw new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure);
+      const failed =
+        error instanceof Unavailable
+          ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
+          : error;
+      if (failed instanceof UpstreamError) failed.mayHaveActed = mayHaveActed;
+      throw failed;
     });
   }
 
-  async function attempt(call: Call, signal?: AbortSignal): Promise<unknown> {
+  async function attempt(call: Call, onSent: OnSent, signal?: AbortSignal): Promise<unknown> {
     const wait = priority === 'demand' ? budget.delayFor(1) : 0;
     if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
     await budget.take(priority, signal);
-    return inTurn(() => send(call, signal));
+    return inTurn(() => send(call, onSent, signal));
   }
 
-  async function send(call: Call, signal?: AbortSignal): Promise<unknown> {
+  async function send(call: Call, onSent: OnSent, signal?: AbortSignal): Promise<unknown> {
     const deadline = AbortSignal.timeout(timeout);
     try {
-      const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      const response = await sender
+        .send(call, signal ? AbortSignal.any([signal, deadline]) : deadline)
+        .catch((error: unknown) => {
+          onSent(!isUnsent(error));
+          throw error;
+        });
+      onSent(response.status < 400 || response.status >= 500);
       const text = await readText(call, response);
       if (response.status === 401) onRefused?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response) : 0;
@@ -256,6 +205,22 @@ const tooLate = (call: Call, timeout: number) =>
     `${call.name}: no response within ${timeout / 1000} s`,
     failureOf(call, 'did not respond in time'),
   );
+
+/** Codes of errors with which no connection is made. */
+const unconnected = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether `fetch` has failed before it sent anything. */
+function isUnsent(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause && unconnected.has(String(cause.code));
+}
 
 const outOfReach = (call: Call, error: unknown) =>
   new Unavailable(`${call.name}: ${reasonOf(error)}`, failureOf(call, 'cannot be reached'));

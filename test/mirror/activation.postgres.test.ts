@@ -1,8 +1,12 @@
 /** Activations of accounts whose clients bring the upstream's tokens. */
 
 import { describe, expect, it } from 'vitest';
+import { sync } from '../../src/mirror/sync.ts';
+import type { Upstream } from '../../src/mirror/upstream.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import { rest, type TestGateway } from '../support/gateway.ts';
+import { stillMirror } from '../support/mirrorService.ts';
+import { addUser, createWorld, upstreamOf } from '../support/world.ts';
 
 const alice = 'token-of-alice';
 const second = 'second-of-alice';
@@ -116,4 +120,63 @@ describe('an activation', () => {
     await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
     expect(await activeIn(fronted)).toBe(first);
   });
+
+  it('that the upstream did, and said that it failed, is read back before the response', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    const account = service.account(1);
+    const [id = 0] = [...account.ownTemplates].filter((own) => own !== account.activeTemplateId);
+    service.misbehave({
+      after: (reply, { method }) =>
+        method === 'POST' ? { status: 500, body: { ok: false, error: 'broken' } } : reply,
+    });
+    expect((await activate(gateway, id)).errors).toMatchObject([{ extensions: { code: 'BAD_GATEWAY' } }]);
+    expect([account.activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
+  });
+
+  it.each([
+    ['never got there', undefined],
+    ['was rejected', { status: 429, body: { ok: false, error: 'busy' } }],
+  ])('that %s leaves the account as fresh as it was', async (_, rejection) => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    const [id = 0] = service.account(1).ownTemplates;
+    // Of which there is no need to know anything beforehand.
+    const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
+    expect(body.errors).toBeUndefined();
+    if (rejection) service.misbehave({ instead: () => rejection });
+    else await service.stop();
+    expect((await activate(gateway, id)).errors).toHaveLength(1);
+    expect((await ask(gateway, alice, '{ activeDttTemplate { databaseId } }')).status).toBe(200);
+  });
+});
+
+it('a template that an activation reads anew is not older afterwards than a run has shown it meanwhile', async () => {
+  const { database } = await open();
+  const { pool, client } = database;
+  const world = createWorld();
+  addUser(world, 1);
+  world.dttTemplates.set(7, { ownerId: 1, version: 5 });
+  const upstream = upstreamOf(world, 1);
+  await sync({ pool, upstream, listsOnly: true });
+  const name = async () => (await client.dttTemplate.findUniqueOrThrow({ where: { id: 7 } })).name;
+  let shown: string | undefined;
+  const slow: Upstream = {
+    ...upstream,
+    async get(path) {
+      const response = await upstream.get(path);
+      if (shown === undefined) {
+        world.dttTemplates.set(7, { ownerId: 1, version: 6 });
+        await sync({ pool, upstream });
+        shown = await name();
+      }
+      return response;
+    },
+    post: async () => ({ scheduleTypeChanged: false }),
+  };
+  const { activate: activateWith } = stillMirror(pool, slow).upstream;
+  await activateWith({ id: 1, tokenId: undefined }, 7, async () => undefined);
+  expect([shown, await name()]).toEqual(['template 7, version 6', 'template 7, version 6']);
 });

@@ -25,6 +25,7 @@ export function stillMirror(
         pool,
         logger,
         upstreamFor: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, inTurn } : undefined),
+        onUncertain: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
       fetchDetails: createDetailsOnDemand({
