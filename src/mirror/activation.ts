@@ -8,7 +8,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import { clientError, messages } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import { longestWait, type WithActivationLock } from './activationLock.ts';
-import { kindsOf } from './records.ts';
+import { kindsOf } from './kinds/kinds.ts';
 import {
   Exhausted,
   incomprehensible,

@@ -3,11 +3,12 @@
 import { z } from 'zod';
 import type { Account, Named } from './account.ts';
 import { recordId } from './fields.ts';
+import { kindsOf } from './kinds/kinds.ts';
 import { readPages } from './list.ts';
 import type { Mirror } from './mirror.ts';
 import { type PullContext, type PullOptions, pull, pullPending } from './pull.ts';
 import { addWriteCounts, emptyRecordCounts, type RecordCounts } from './recordCounts.ts';
-import { type Kind, kindsOf } from './records.ts';
+import type { Kind } from './records.ts';
 import { getOptional, type Upstream } from './upstream.ts';
 
 /** How many bad records, and how many bad values, are reported one by one. */

@@ -130,7 +130,7 @@ function columnsOf(rows: readonly Row[], always: readonly string[] = []): string
   return [...columns];
 }
 
-/** Column names come from the schemas in `records.ts`, never from an upstream. */
+/** Column names come from the schemas in `kinds`, never from an upstream. */
 function columnList(columns: readonly string[], table?: string): string {
   return columns.map((column) => `${table ? `${table}.` : ''}"${column}"`).join(', ');
 }

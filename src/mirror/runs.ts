@@ -5,8 +5,9 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { atMost } from '../http/lruLimit.ts';
 import type { Account, IdentifyAccount } from './account.ts';
+import { kindsOf } from './kinds/kinds.ts';
 import type { AccountRuns } from './mirroredAccount.ts';
-import { type Kind, kindsOf } from './records.ts';
+import type { Kind } from './records.ts';
 import { describeChanges } from './report.ts';
 import { sync, syncDetails } from './sync.ts';
 

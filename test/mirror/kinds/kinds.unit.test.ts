@@ -1,9 +1,9 @@
 /** How the records of an upstream read: what they become, and what is said of those that are not as they must be. */
 
 import { describe, expect, it } from 'vitest';
-import { firstIssue } from '../../src/mirror/fetchRecord.ts';
-import { kindsOf } from '../../src/mirror/records.ts';
-import { user } from '../../src/mirror/user.ts';
+import { firstIssue } from '../../../src/mirror/fetchRecord.ts';
+import { kindsOf } from '../../../src/mirror/kinds/kinds.ts';
+import { user } from '../../../src/mirror/user.ts';
 
 const account = 7;
 const kinds = kindsOf(account);

@@ -1,0 +1,201 @@
+/** Trainer devices (DTT), their templates and sessions. */
+
+import { z } from 'zod';
+import { segmentSummary } from '../../schema/loading/details.ts';
+import {
+  amount,
+  count,
+  duration,
+  instant,
+  int,
+  macAddress,
+  name,
+  number,
+  percent,
+  recordId,
+  segments,
+  text,
+  titleOf,
+} from '../fields.ts';
+import { type Kind, type OwnerId, toRecord } from '../records.ts';
+
+export const dttDevices = (ownerId: OwnerId): Kind => ({
+  name: 'DTT devices',
+  table: 'DttDevice',
+  nullUntilKnown: ['createdDate', 'apiHits'],
+  list: '/dtt',
+  documented: true,
+  item: '/dtt/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      ownerId,
+      macAddress,
+      serialNumber: text.nullish(),
+      softwareVersion: text.nullish(),
+      lastVisited: instant.nullish(),
+      lastLogAt: instant.nullish(),
+      createdDate: instant.nullish(),
+      apiHits: count,
+    })
+    .transform((row) => toRecord(row)),
+});
+
+const templateFields = {
+  id: recordId,
+  bubbleId: name,
+  ownerId: recordId,
+  name: titleOf('template'),
+  description: text.nullish(),
+  tagline: text.nullish(),
+  message: text.nullish(),
+  isPublic: z.boolean(),
+  isActive: z.boolean(),
+  handsFreeMode: z.boolean(),
+  targetDepth: number,
+  targetWindow: number,
+  // What an identifier of a toy looks like is documented nowhere.
+  toyId: text.nullish(),
+  createdDate: instant,
+  updatedAt: instant,
+};
+
+type TemplateFields = Omit<z.output<z.ZodObject<typeof templateFields>>, 'isActive'>;
+
+/** The owner of an imported template is nobody who is here. */
+const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) =>
+  ownerId === accountId
+    ? { ...row, ownerId, foreignOwnerId: null }
+    : { ...row, ownerId: null, foreignOwnerId: ownerId };
+
+const templateSummary = (accountId: number) =>
+  z
+    .object(templateFields)
+    .transform(({ isActive, ...row }) => ({ ...toRecord(templateRow(row, accountId)), isActive }));
+
+const template = (accountId: number) =>
+  z
+    .object({
+      ...templateFields,
+      Segment: segments(
+        z.object({
+          id: recordId,
+          type: name,
+          duration: duration,
+          repeat: count.transform((times) => times ?? null),
+        }),
+      ),
+    })
+    .transform(({ isActive, Segment, ...row }) => ({
+      ...toRecord(
+        { ...templateRow(row, accountId), detailsPending: false },
+        Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
+        'Segment',
+      ),
+      isActive,
+    }));
+
+export const dttTemplates = (accountId: number): Kind => ({
+  name: 'DTT templates',
+  table: 'DttTemplate',
+  children: { table: 'DttTemplateSegment', parent: 'templateId' },
+  list: '/dtt/templates',
+  documented: true,
+  item: '/dtt/templates/',
+  summary: templateSummary(accountId),
+  record: template(accountId),
+});
+
+const trainerSegment = z.object({
+  id: recordId,
+  type: name,
+  passed: z.boolean().nullish(),
+  percentGrade: percent,
+  points: int.nullish(),
+  durationMeasured: count,
+  durationTarget: count,
+  repsMeasured: count,
+  repsTarget: count,
+  speedMeasured: number.nullish(),
+  speedTarget: number.nullish(),
+  targetDepth: number.nullish(),
+  targetWindow: number.nullish(),
+  longestDeepthroat: amount,
+  strokeLength: number.nullish(),
+  distanceTravelled: amount,
+  order: int.nullish(),
+  createdAt: instant.nullish(),
+});
+
+/**
+ * The segments in their order: that which they say, or in which they come, if one of them says none. It is also that in
+ * which they come if two say the same, or one a place that there is not.
+ */
+function inOrder<Segment extends { order?: number | null | undefined }>(given: readonly Segment[]) {
+  const said = given.flatMap(({ order }) => order ?? []);
+  const isSensible = new Set(said).size === said.length && said.every((order) => order >= 0);
+  const isSaid = isSensible && said.length === given.length;
+  return {
+    ordered: given.map((segment, place) => ({
+      ...segment,
+      order: isSaid ? (segment.order ?? place) : place,
+    })),
+    notes: isSensible
+      ? []
+      : ['order: is below 0, or that of two segments; they are here in the order in which they come.'],
+  };
+}
+
+/** @param ownerId the account, whose sessions do not say it. */
+function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: S) {
+  return z
+    .object({
+      id: recordId,
+      bubble_id: name,
+      name: text.nullish(),
+      passed: z.boolean().nullish(),
+      created_at: instant,
+      trainer_id: recordId,
+      settings_id: recordId.nullish(),
+      TrainerSegment: segments(segment),
+    })
+    .transform((record) => ({
+      segments: record.TrainerSegment,
+      row: {
+        id: record.id,
+        bubbleId: record.bubble_id,
+        ownerId,
+        name: record.name ?? null,
+        passed: record.passed ?? null,
+        createdAt: record.created_at,
+        trainerId: record.trainer_id,
+        templateId: record.settings_id ?? null,
+      },
+    }));
+}
+
+export const dttSessions = (accountId: number): Kind => ({
+  name: 'DTT sessions',
+  table: 'DttSession',
+  children: { table: 'TrainerSegment', parent: 'sessionId' },
+  list: '/dtt/sessions',
+  documented: true,
+  item: '/dtt/sessions/',
+  summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) =>
+    toRecord(
+      row,
+      segments.map((segment) => ({ ...segment, sessionId: row.id })),
+      'TrainerSegment',
+    ),
+  ),
+  record: session(accountId, trainerSegment).transform(({ row, segments }) => {
+    const { ordered, notes } = inOrder(segments);
+    const children = ordered.map((segment) => ({
+      ...segment,
+      sessionId: row.id,
+      createdAt: segment.createdAt ?? null,
+    }));
+    return toRecord({ ...row, detailsPending: false }, children, 'TrainerSegment', notes);
+  }),
+});

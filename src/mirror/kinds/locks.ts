@@ -1,0 +1,103 @@
+/** Lockboxes (LKBX), lock templates and lock sessions. */
+
+import { z } from 'zod';
+import {
+  count,
+  duration,
+  instant,
+  macAddress,
+  name,
+  number,
+  recordId,
+  segments,
+  text,
+  titleOf,
+} from '../fields.ts';
+import { type Kind, type OwnerId, toRecord } from '../records.ts';
+
+export const lkbxDevices = (ownerId: OwnerId): Kind => ({
+  name: 'LKBX devices',
+  table: 'LkbxDevice',
+  list: '/lkbx',
+  documented: false,
+  item: '/lkbx/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress,
+      ownerId,
+      locked: z.boolean(),
+      hueShift: number,
+      lastVisited: instant.nullish(),
+      lastLogAt: instant.nullish(),
+    })
+    .transform((row) => toRecord(row)),
+});
+
+export const lockTemplates = (ownerId: OwnerId): Kind => ({
+  name: 'lock templates',
+  table: 'LockTemplate',
+  list: '/lkbx/templates',
+  documented: false,
+  item: '/lkbx/templates/',
+  record: z
+    .object({
+      id: recordId,
+      ownerId,
+      name: titleOf('lock template'),
+      duration: duration,
+      isRandomDuration: z.boolean(),
+      isBreakEnabled: z.boolean(),
+      breakRegularity: count,
+      isEmergencyUnlockEnabled: z.boolean(),
+      createdAt: instant,
+    })
+    .transform((row) => toRecord(row)),
+});
+
+/** What changes of a lock session. */
+const lockSessionFields = {
+  id: recordId,
+  name: text.nullish(),
+  lockState: name,
+  duration: duration,
+  startDate: instant,
+  endDate: instant.nullish(),
+  isActive: z.boolean(),
+};
+
+export const lockSessions = (ownerId: OwnerId): Kind => ({
+  name: 'lock sessions',
+  table: 'LockSession',
+  nullUntilKnown: ['createdAt'],
+  children: { table: 'LockSegment', parent: 'sessionId' },
+  list: '/lkbx/sessions',
+  documented: false,
+  item: '/lkbx/sessions/',
+  partialRecord: z
+    .object(lockSessionFields)
+    .partial()
+    .required({ id: true })
+    .transform((row) => toRecord(row)),
+  record: z
+    .object({
+      ...lockSessionFields,
+      bubbleId: name,
+      publicId: name,
+      ownerId,
+      createdAt: instant.nullish(),
+      LockSegment: segments(
+        z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
+      ),
+    })
+    .transform(({ LockSegment, ...row }) => {
+      const isOver = row.isActive && ['completed', 'abandoned'].includes(row.lockState);
+      return toRecord(
+        { ...row, isActive: row.isActive && !isOver },
+        LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+        'LockSegment',
+        isOver ? [`isActive: is true of a session that is ${row.lockState}; false here.`] : [],
+      );
+    }),
+});

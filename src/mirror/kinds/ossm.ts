@@ -1,0 +1,26 @@
+/** OSSM devices. */
+
+import { z } from 'zod';
+import { instant, int, macAddress, name, recordId, text } from '../fields.ts';
+import { type Kind, type OwnerId, toRecord } from '../records.ts';
+
+export const ossmDevices = (ownerId: OwnerId): Kind => ({
+  name: 'OSSM devices',
+  table: 'OssmDevice',
+  list: '/ossm',
+  documented: false,
+  item: '/ossm/',
+  record: z
+    .object({
+      id: recordId,
+      bubbleId: name,
+      macAddress,
+      chip: name,
+      ownerId,
+      pairingCode: text.nullish(),
+      pairingExpires: instant.nullish(),
+      lastVisited: instant.nullish(),
+      OSSMFirmwareId: int.nullish(),
+    })
+    .transform((row) => toRecord(row)),
+});
