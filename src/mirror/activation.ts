@@ -20,7 +20,7 @@ import {
   UpstreamError,
 } from './upstream.ts';
 import { readVersions } from './versions.ts';
-import { type OnRejected, transactionOn, writeRecords } from './writer.ts';
+import { transactionOn, writeRecords } from './writer.ts';
 
 /** A client is waiting: there is one repetition, and no long pause. */
 export const activationTiming: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
@@ -106,10 +106,15 @@ export function createActivation({
     if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
     // Also where the token has come to mean its owner's account: it is none of this one's.
     if (record.row.ownerId !== accountId) throw notOwned();
-    const onRejected: OnRejected = (_record, reason) => {
-      throw new UpstreamError(`${path}: ${reason}`, failure);
-    };
-    await writeRecords(transactionOn(pool), kind, [record], accountId, onRejected, asked);
+    await writeRecords(transactionOn(pool), {
+      kind,
+      records: [record],
+      accountId,
+      onRejected(_record, reason) {
+        throw new UpstreamError(`${path}: ${reason}`, failure);
+      },
+      asked,
+    });
   }
 }
 

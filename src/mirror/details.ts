@@ -143,8 +143,13 @@ async function write(
       throw error;
     }
   };
-  await writeRecords(transaction, kind, [record], accountId, () => {
-    isTaken = false;
+  await writeRecords(transaction, {
+    kind,
+    records: [record],
+    accountId,
+    onRejected() {
+      isTaken = false;
+    },
   });
   return isTaken;
 }

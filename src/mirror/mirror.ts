@@ -108,7 +108,7 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
     rememberListed: (kind, records) => storeDigests(pool, transaction, kind, records),
     versions: (kind, ids) => readVersions(pool, kind, ids),
     write: (kind, records, onRejected, asked) =>
-      writeRecords(transaction, kind, records, account.id, onRejected, asked),
+      writeRecords(transaction, { kind, records, accountId: account.id, onRejected, asked }),
     stillPending: (kind, ids) => readStillPending(pool, kind, ids),
     pending: (kind, query = {}) => readPending(pool, kind, account.id, query),
     notePending: (kind, ids) => transaction((client) => notePending(client, kind, ids)),

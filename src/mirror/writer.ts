@@ -30,24 +30,25 @@ interface Written {
 
 const nothing = { created: 0, updated: 0, unchanged: 0 };
 
+export interface WriteOptions {
+  readonly kind: Kind;
+  readonly records: readonly MirrorRecord[];
+  /** The account that the records were read for. */
+  readonly accountId: number;
+  readonly onRejected: OnRejected;
+  /** As in `withoutOutdated`; nothing is outdated unless given. */
+  readonly asked?: Versions | undefined;
+}
+
 /**
  * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
  * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
- * @param asked as in `withoutOutdated`; nothing is outdated unless given.
  */
-export async function writeRecords(
-  transaction: Transaction,
-  kind: Kind,
-  records: readonly MirrorRecord[],
-  accountId: number,
-  onRejected: OnRejected,
-  asked?: Versions,
-): Promise<WriteCounts> {
+export async function writeRecords(transaction: Transaction, options: WriteOptions): Promise<WriteCounts> {
+  const { records, onRejected } = options;
   if (records.length === 0) return nothing;
   try {
-    const { counts, rejected } = await transaction((client) =>
-      replaceRecords(client, kind, records, accountId, asked),
-    );
+    const { counts, rejected } = await transaction((client) => replaceRecords(client, options));
     for (const { record, reason } of rejected) onRejected(record, reason);
     return counts;
   } catch (error) {
@@ -60,7 +61,7 @@ export async function writeRecords(
   }
   const total = { ...nothing };
   for (const record of records) {
-    addWriteCounts(total, await writeRecords(transaction, kind, [record], accountId, onRejected, asked));
+    addWriteCounts(total, await writeRecords(transaction, { ...options, records: [record] }));
   }
   return total;
 }
@@ -72,10 +73,7 @@ export function isAboutData(error: unknown): error is pg.DatabaseError {
 
 async function replaceRecords(
   client: pg.PoolClient,
-  kind: Kind,
-  given: readonly MirrorRecord[],
-  accountId: number,
-  asked: Versions | undefined,
+  { kind, records: given, accountId, asked }: WriteOptions,
 ): Promise<Written> {
   const { table } = kind;
   if (table === 'DttTemplate') await acquireSharedLock(client);
