@@ -10,7 +10,15 @@ import {
   maxStatements,
 } from '../../src/database/preparedStatements.ts';
 import { Slot } from '../../src/database/reader/query.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import {
+  graphqlOnce,
+  needsEngine,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  withClient,
+} from '../support/gateway.ts';
 
 describe('a connection to a server', () => {
   needsEngine('postgres', 'the embedded engine remembers no statements');
@@ -78,6 +86,34 @@ describe('a connection to a server', () => {
     const { rows } = await pool.query(`SELECT changes FROM ${table}`);
     expect(rows).toEqual([{ changes: way === 'write' ? 2 * connections : 0 }]);
     await opened.close();
+  });
+
+  it('remembers the statements of lists as they come, and plans those that a client filters or orders each time', async () => {
+    const account = await createAccount(database.client, 'alice');
+    const one = withClient(
+      await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, { connections: 1, statement: 10_000 }),
+    );
+    const gateway = await openTestGateway(one);
+    const lists = async (list: string, item: string) => {
+      const body = `{ ${list} { totalCount nodes { databaseId } } dttTemplates { nodes { ${item} { nodes { databaseId } } } } }`;
+      const { errors } = await graphqlOnce(gateway, account.token, body);
+      expect(errors).toBeUndefined();
+    };
+    const statements = async () => (await rememberedBy(one)).server.map(({ statement }) => statement).sort();
+    await lists('dttSessions(first: 3)', 'sessions(first: 3)');
+    await lists('dttSessions(last: 3)', 'sessions(last: 3)');
+    const usual = await statements();
+    expect(usual.filter((statement) => statement.includes('"DttSession"'))).toHaveLength(5);
+    const where = 'where: { createdAt: { gt: "2020-01-01T00:00:00Z" } }';
+    const orderBy = 'orderBy: { field: CREATED_AT, direction: ASC }';
+    for (const given of [where, orderBy, `${where}, ${orderBy}`])
+      await lists(`dttSessions(${given})`, `sessions(${given})`);
+    await lists(`devices(${where.replace('createdAt', 'lastVisitedAt')})`, `sessions(${where})`);
+    await lists('dttSessions(first: 4)', 'sessions(first: 4)');
+    const statistics = `{ dttSessionStats(${where}) { total { segmentCount } } }`;
+    expect((await graphqlOnce(gateway, account.token, statistics)).errors).toBeUndefined();
+    expect(await statements()).toEqual(usual);
+    await gateway.close();
   });
 
   it('goes on where it wrote and found at once, when the type of a column is made anew', async () => {

@@ -94,8 +94,17 @@ type Order<M extends Model> = { readonly [C in keyof Columns<M>]?: Direction };
 /** An order by columns that were chosen at run time. */
 export type RowOrder = Readonly<Record<string, Direction>>;
 
+/** How PostgreSQL plans a statement. */
+export interface Planning {
+  /**
+   * Whether it plans the statement each time, for the values of this run. Otherwise it may use one plan for all values
+   * (`plan_cache_mode`), which is faster, but a guess where it depends on the values how many rows a condition leaves.
+   */
+  readonly plansEachTime?: boolean;
+}
+
 /** A query that was put together at run time: a name that is not the model's is an error only when it is written. */
-export interface PlannedQuery {
+export interface PlannedQuery extends Planning {
   readonly select: object;
   readonly where?: object;
   /**

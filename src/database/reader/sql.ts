@@ -7,7 +7,7 @@ import pg from 'pg';
 import { statementSpans } from '../../channels.ts';
 import { retryOnConflict } from '../transaction.ts';
 import { fillSlots } from './condition.ts';
-import type { Condition, Model, PlannedQuery, SelectQuery as Query, SlotValues } from './query.ts';
+import type { Condition, Model, PlannedQuery, Planning, SelectQuery as Query, SlotValues } from './query.ts';
 import { type Responded, RowQueries, RowQuery } from './rowQuery.ts';
 import { countStatement, type RowStatement, selectStatement } from './statement.ts';
 
@@ -18,9 +18,14 @@ export interface Sql {
    * is: whoever runs it again gives the same object, with other values.
    */
   findMany<M extends Model>(model: M, query: Query<M>, given?: SlotValues): Promise<object[]>;
-  count<M extends Model>(model: M, where: Condition<M>, given?: SlotValues): Promise<number>;
+  count<M extends Model>(
+    model: M,
+    where: Condition<M>,
+    given?: SlotValues,
+    planning?: Planning,
+  ): Promise<number>;
   /** The rows that a statement gives. */
-  run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
+  run<Row extends object>(text: string, values: readonly unknown[], planning?: Planning): Promise<Row[]>;
   /** The same for a statement that writes what others may be writing too: see `onceMore`. */
   write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /**
@@ -89,12 +94,14 @@ export function createSql(
 ): Sql {
   const ask = createAsk();
   const { find, follow } = createFind(pool, nameOf, companion);
+  // A statement without a name is planned each time.
+  const nameFor = (text: string, { plansEachTime = false }: Planning) => (plansEachTime ? '' : nameOf(text));
   /** Statements by the queries that they were written for. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
   function write(model: Model, query: PlannedQuery) {
     const statement = selectStatement(model, query);
-    return { ...statement, name: nameOf(statement.text) };
+    return { ...statement, name: nameFor(statement.text, query) };
   }
 
   function writeOnce(model: Model, query: PlannedQuery) {
@@ -106,9 +113,13 @@ export function createSql(
     return statement;
   }
 
-  async function run<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]> {
+  async function run<Row extends object>(
+    text: string,
+    values: readonly unknown[],
+    planning: Planning = {},
+  ): Promise<Row[]> {
     const query = (name: string) => pool.query<Row>({ name, text, values: [...values] });
-    const { rows } = await ask(nameOf(text), text, query);
+    const { rows } = await ask(nameFor(text, planning), text, query);
     await follow();
     return rows;
   }
@@ -135,9 +146,9 @@ export function createSql(
       return ask(name, text, (as) => find(new RowQuery({ name: as, text, values: all }, columns)));
     },
     writeAndFind,
-    async count(model, where, given) {
+    async count(model, where, given, planning) {
       const { text, values } = countStatement(model, where);
-      const [row] = await run<{ count: number }>(text, fillSlots(values, given));
+      const [row] = await run<{ count: number }>(text, fillSlots(values, given), planning);
       return row?.count ?? 0;
     },
   };

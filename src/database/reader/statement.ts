@@ -73,7 +73,7 @@ interface Selected {
   readonly shape: Shape;
 }
 
-const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip']);
+const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip', 'plansEachTime']);
 
 /** @param tied the condition that ties the rows to those of an outer table. */
 function select(

@@ -1,6 +1,6 @@
 /** Pagination: checks the arguments for a page, plans its query, and arranges its rows as a connection. */
 
-import { type RowOrder, Slot } from '../../database/reader/query.ts';
+import { type Planning, type RowOrder, Slot } from '../../database/reader/query.ts';
 import { argumentError } from '../../errors.ts';
 import { type CursorOrder, readCursor, writeCursor } from './cursors.ts';
 import { orderBy, rowsAfter, rowsBefore } from './keyset.ts';
@@ -31,6 +31,8 @@ export interface PagePlan {
   readonly variant: string;
   /** The part of a query that fetches the page, and one more row to find out whether the list continues. */
   readonly query: { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
+  /** Lists that a client filters or orders are planned each time. */
+  readonly planning: Planning;
   /** The values of its slots. */
   readonly given: { readonly take: number; readonly skip: number };
   /** The rows that `query` fetched, as a Relay connection. */
@@ -98,6 +100,7 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
   return {
     order,
     isUsual: order.fingerprint === undefined && conditions.length === 0,
+    planning: { plansEachTime: order.fingerprint !== undefined },
     variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
     get query() {
       return {

@@ -6,7 +6,7 @@
 
 import type { GraphQLResolveInfo } from 'graphql';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import { type PlannedQuery, Slot, type SlotValues } from '../../database/reader/query.ts';
+import { type PlannedQuery, type Planning, Slot, type SlotValues } from '../../database/reader/query.ts';
 import type { RowStatement } from '../../database/reader/statement.ts';
 import type { Context } from '../context.ts';
 import type { ListFilter } from '../filtering/request.ts';
@@ -160,7 +160,9 @@ export async function countVisible(
   const list = await visibleInList(model, context);
   const where = condition ? { AND: [list.where, condition] } : list.where;
   const values = { ...list.given, viewer: context.viewer.id };
-  return context.loaders.once(`${model} count ${key}`, () => context.sql.count(model, where, values));
+  return context.loaders.once(`${model} count ${key}`, () =>
+    context.sql.count(model, where, values, { plansEachTime: condition !== undefined }),
+  );
 }
 
 interface Part {
@@ -186,6 +188,7 @@ export function readPart<M extends Model>(
     where: where ? { AND: [seen, where] } : seen,
     orderBy: orderBy(order, isBackward),
     take: slots.take,
+    plansEachTime: order.fingerprint !== undefined,
   });
   const isUsual = order.fingerprint === undefined && !where;
   const query = isUsual ? planOnce(info, context, `${model} ${isBackward}`, plan) : plan();
@@ -211,7 +214,10 @@ export async function readPagesBelow<P extends Model, M extends Model>(
   info: GraphQLResolveInfo,
 ): Promise<ReadonlyMap<number, Row<M>[]>> {
   const plan = () =>
-    parentsQuery({ [relation]: pageQuery(page, { where: visible[model](currentViewer) }, context, info) });
+    parentsQuery(
+      { [relation]: pageQuery(page, { where: visible[model](currentViewer) }, context, info) },
+      page.planning,
+    );
   const query = page.isUsual ? planOnce(info, context, page.variant, plan) : plan();
   const parents = await readRows(context, parentModel, query, { ...page.given, ids });
   // Each parent has the relation that the query selects; the type of a row has its columns only.
@@ -244,7 +250,8 @@ export async function countBelow<P extends Model, M extends Model>(
 }
 
 /** The query for what is listed beneath parents, which the viewer has been shown already. */
-const parentsQuery = (select: object): PlannedQuery => ({
+const parentsQuery = (select: object, planning?: Planning): PlannedQuery => ({
+  ...planning,
   where: { id: { in: slots.ids } },
   select: { id: true, ...select },
 });
@@ -261,6 +268,7 @@ function pageQuery(
   return {
     ...seen,
     ...query,
+    ...page.planning,
     select: { ...selectFor(info, context, { paths: nodePaths }), ...orderColumns(page.order) },
     ...(where && { where }),
   };

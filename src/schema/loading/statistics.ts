@@ -124,9 +124,11 @@ async function read<S extends Subject>(
     partKeys: pick(partKeys, isKey),
     atMost: maxGroups,
   });
-  const [total, ...groups] = await context.sql.run<GroupedRow>(text, values).catch((error: unknown) => {
-    throw isUnknownTimeZone(error) ? unknownTimeZone(timeZone) : error;
-  });
+  const [total, ...groups] = await context.sql
+    .run<GroupedRow>(text, values, { plansEachTime: condition !== undefined })
+    .catch((error: unknown) => {
+      throw isUnknownTimeZone(error) ? unknownTimeZone(timeZone) : error;
+    });
   if (!total) throw new Error('statistics without a total');
   if (groups.length > maxGroups) throw tooManyGroups(maxGroups);
   // A row has the figures that are selected. No other figure is resolved, and keys that `by` does not name are null.
