@@ -17,7 +17,7 @@ export function noteStatements(): string[] {
       const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
       // Finding out who is asking has nothing to do with the response, and is partly done beside it; nor has the change
       // feed, which announces something to itself now and then, or what a new connection begins with.
-      if (!/"ApiToken"|^SELECT set_config|^SET /.test(String(text))) statements.push(String(text));
+      if (!/"ApiToken"|^SELECT (set_config|pg_backend_pid)|^SET /.test(String(text))) statements.push(String(text));
       return Reflect.apply(query, this, given);
     });
   });
