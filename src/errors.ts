@@ -196,6 +196,12 @@ function isAboutRequest(error: ExecutionError): boolean {
   return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }
 
+/** What is wrong with a server, a database or a role, and what to do about it: both for whoever runs Dovetail. */
+export interface Diagnosis {
+  readonly says: string;
+  readonly advice: string;
+}
+
 /** A message for whoever runs Dovetail: printed as it is, without a stack. */
 export class SetupError extends Error {
   override name = 'SetupError';

@@ -2,7 +2,14 @@
 
 import type pg from 'pg';
 import { shellWord } from '../config.ts';
-import { encodedPassword, errorText, hasCutPassword, SetupError, withoutPassword } from '../errors.ts';
+import {
+  type Diagnosis,
+  encodedPassword,
+  errorText,
+  hasCutPassword,
+  SetupError,
+  withoutPassword,
+} from '../errors.ts';
 import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { isSilence, silent } from './session.ts';
@@ -65,11 +72,6 @@ export function connectionError(
 
 type Lost = Pick<pg.Client, 'host' | 'port' | 'user' | 'database'>;
 
-interface Reason {
-  readonly says: string;
-  readonly advice: string;
-}
-
 /**
  * Why a client cannot be used, and what to do about it.
  * @param url what the client was made of, if it was a URL.
@@ -79,7 +81,7 @@ export function reasonOf(
   error: unknown,
   url = '',
   setting: ServerSetting = 'DATABASE_URL',
-): Reason {
+): Diagnosis {
   if (error instanceof NoHost) return reasonOfAll(client, error, setting);
   if (error instanceof NotPrimary) return { says: error.message, advice: namePrimary };
   return reasonOfOne(client, error, url, setting);
@@ -88,7 +90,7 @@ export function reasonOf(
 const namePrimary = 'Name the primary as well, or promote a standby.';
 
 /** Of several hosts, each with its own. */
-function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting): Reason {
+function reasonOfAll(client: Lost, { failures }: NoHost, setting: ServerSetting): Diagnosis {
   const reasons = failures.map(({ place, error }) => ({
     place,
     ...reasonOf({ user: client.user, database: client.database, ...place }, error, '', setting),
@@ -104,7 +106,7 @@ function reasonOfOne(
   error: unknown,
   url: string,
   setting: ServerSetting,
-): Reason {
+): Diagnosis {
   if (isSilence(error)) return silent;
   const said = errorText(error);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -155,7 +157,7 @@ function reasonOfOne(
 }
 
 /** Why the certificate of a server is not accepted, if that is what is wrong. */
-function reasonOfCertificate(code: string, said: string, setting: ServerSetting): Reason | undefined {
+function reasonOfCertificate(code: string, said: string, setting: ServerSetting): Diagnosis | undefined {
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
   if (untrusted.has(code))
     return {

@@ -1,6 +1,7 @@
 /** Whether a server's database is somebody else's already: the gateway's tables want a database, or a schema, of their own. */
 
 import type pg from 'pg';
+import type { Diagnosis } from '../errors.ts';
 import { createDatabase } from './connectionError.ts';
 
 /** How many tables are named. */
@@ -20,7 +21,7 @@ const relations = `
 export async function findForeignTables(
   client: pg.Client,
   isOurs: (migration: string) => boolean,
-): Promise<{ says: string; advice: string } | undefined> {
+): Promise<Diagnosis | undefined> {
   // Before the ledger is read: another gateway may have made all of it in between.
   const { rows } = await client.query<{ name: string }>(relations);
   if (rows.length === 0) return undefined;

@@ -8,7 +8,7 @@ import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
 import { queryLong, runMigrationTransaction, type TransactionListener } from './migrationTransaction.ts';
-import { lackOfSchema, lackOfUsage } from './rights.ts';
+import { findSchemaProblem, findUsageProblem } from './rights.ts';
 import { createSession, isSilence, silence } from './session.ts';
 
 const checkedIn = new URL('../../prisma/migrations/', import.meta.url);
@@ -55,8 +55,8 @@ export async function migrate(
     if (connection.connectionString !== undefined) await rejectForeignTables(client, migrations);
     pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    const lack = pending.length === migrations.length ? await lackOfUsage(client) : undefined;
-    if (lack) throw new SetupError(`DATABASE_URL cannot be used: ${lack.says}. ${lack.advice}`);
+    const problem = pending.length === migrations.length ? await findUsageProblem(client) : undefined;
+    if (problem) throw new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`);
     listener.pending?.(
       pending.map(({ name }) => name),
       pending.length === migrations.length,
@@ -80,7 +80,7 @@ export async function migrate(
     if (error instanceof SetupError) throw error;
     const state = sqlStateOf(error);
     throw state === insufficientPrivilege || state === noSchema
-      ? await lackOfRights(client, error, pending)
+      ? await rightsError(client, error, pending)
       : new SetupError(
           `The database could not be migrated: ${isSilence(error) ? silence : errorText(error)}`,
           {
@@ -148,16 +148,18 @@ const insufficientPrivilege = '42501';
 const noSchema = '3F000';
 
 /** Says which role lacks what, and what to do. */
-async function lackOfRights(
+async function rightsError(
   client: pg.ClientBase,
   error: unknown,
   pending: readonly Migration[],
 ): Promise<SetupError> {
   await client.query('ROLLBACK');
   const isNew = pending.length > 0 && (await readApplied(client)).size === 0;
-  const lack = isNew ? await lackOfSchema(client) : undefined;
-  if (lack)
-    return new SetupError(`DATABASE_URL cannot be used: ${lack.says}. ${lack.advice}`, { cause: error });
+  const problem = isNew ? await findSchemaProblem(client) : undefined;
+  if (problem)
+    return new SetupError(`DATABASE_URL cannot be used: ${problem.says}. ${problem.advice}`, {
+      cause: error,
+    });
   const { rows } = await client.query<{ role: string }>('SELECT current_user AS role');
   const role = JSON.stringify(rows[0]?.role);
   return new SetupError(

@@ -1,6 +1,7 @@
 /** Which rights the role of a gateway lacks, of those that docs/deployment.md has. */
 
 import type pg from 'pg';
+import type { Diagnosis } from '../errors.ts';
 import { tables } from './announcements.ts';
 
 export interface MissingRight {
@@ -47,7 +48,7 @@ export async function findHiddenTables(client: pg.ClientBase): Promise<string[]>
 }
 
 /** What is said where there are tables in a schema that the role may not use: to it they are as good as missing. */
-export async function lackOfUsage(client: pg.ClientBase): Promise<Lack | undefined> {
+export async function findUsageProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
   const { rows } = await client.query<{ role: string; path: string }>(
     `SELECT current_user AS role, current_setting('search_path') AS path WHERE current_schema() IS NULL`,
   );
@@ -62,14 +63,8 @@ export async function lackOfUsage(client: pg.ClientBase): Promise<Lack | undefin
   };
 }
 
-/** What is lacking, and what to do about it. */
-export interface Lack {
-  readonly says: string;
-  readonly advice: string;
-}
-
 /** What is said where the tables of a database without any cannot be made; undefined where they can. */
-export async function lackOfSchema(client: pg.ClientBase): Promise<Lack | undefined> {
+export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
   const { rows } = await client.query<{ role: string; schema: string | null; path: string; may: boolean }>(
     `SELECT current_user AS role, current_schema() AS schema, current_setting('search_path') AS path,
        coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may`,

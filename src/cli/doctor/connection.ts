@@ -10,13 +10,12 @@ import { checkPooler, isPooled } from '../../database/pooler.ts';
 import {
   findHiddenTables,
   findMissingRights,
-  type Lack,
-  lackOfSchema,
-  lackOfUsage,
+  findSchemaProblem,
+  findUsageProblem,
   type MissingRight,
 } from '../../database/rights.ts';
 import { createSession, isSilence, silent } from '../../database/session.ts';
-import { errorText, SetupError } from '../../errors.ts';
+import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { checkAnnouncing } from './announcing.ts';
 import { type Finding, ok, problem, skipped, timeout, type Verdict } from './finding.ts';
 import { checkHosts, checkWays } from './ways.ts';
@@ -48,18 +47,18 @@ export async function askDatabase(
     ];
     const encoding = isServer ? findEncodingProblem(client, found.encoding) : undefined;
     if (encoding) known.push({ check: 'database encoding', ...problem(encoding.says, encoding.advice) });
-    const unusable = await lackOfUsage(client);
+    const unusable = await findUsageProblem(client);
     if (unusable) return [...known, { check: 'database rights', ...problem(unusable.says, unusable.advice) }];
     // Without it, nothing else can be told.
     if (missing.some(({ table }) => table === '_prisma_migrations'))
-      return [...known, { check: 'database rights', ...lackOf(missing, found.role) }];
+      return [...known, { check: 'database rights', ...judgeMissingRights(missing, found.role) }];
     const foreignTables = isServer ? await readForeignTables(client) : undefined;
     if (foreignTables)
       return [...known, { check: 'migrations', ...problem(foreignTables.says, foreignTables.advice) }];
     const progress = await readProgress(client);
     return [
       ...known,
-      { check: 'database rights', ...checkRights(found, progress, missing, await lackOfSchema(client)) },
+      { check: 'database rights', ...checkRights(found, progress, missing, await findSchemaProblem(client)) },
       ...(await checkHiddenTables(client, found)),
       { check: 'migrations', ...checkMigrations(progress) },
       ...(await checkRepairs(client, progress)),
@@ -88,11 +87,11 @@ async function checkThrough(
   ways: ServerUrls | undefined,
   progress: Progress,
 ): Promise<Finding[]> {
-  const lack = ways && (await lackOfPooler(client));
+  const poolerProblem = ways && (await findPoolerProblem(client));
   // PgBouncer ends the connection on which a transaction was begun that it does not take.
-  if (lack)
+  if (poolerProblem)
     return [
-      { check: 'pooler', ...lack },
+      { check: 'pooler', ...poolerProblem },
       { check: 'change feed', ...skipped('the pooler comes first') },
     ];
   return [
@@ -132,14 +131,14 @@ function checkRights(
   { isReplica, mayCreate, role, schema }: ServerInfo,
   { applied, pending }: Progress,
   missing: readonly MissingRight[],
-  lack: Lack | undefined,
+  schemaProblem: Diagnosis | undefined,
 ): Verdict {
   if (isReplica)
     return problem('it is a replica, which can only be read', 'Name the primary in DATABASE_URL.');
-  if (missing.length > 0) return lackOf(missing, role);
+  if (missing.length > 0) return judgeMissingRights(missing, role);
   if (mayCreate) return ok('tables can be created');
   if (pending.length === 0) return ok('tables cannot be created, and need not be');
-  if (applied === 0 && lack) return problem(lack.says, lack.advice);
+  if (applied === 0 && schemaProblem) return problem(schemaProblem.says, schemaProblem.advice);
   return problem(
     `the role ${JSON.stringify(role)} may not create tables${schema === null ? '' : ` in the schema ${JSON.stringify(schema)}`}`,
     'Run `npx dovetail migrate` with a DATABASE_URL of the role that owns the tables, or grant this one CREATE on the schema.',
@@ -147,7 +146,7 @@ function checkRights(
 }
 
 /** What the gateway needs, and the role may not do. */
-function lackOf(missing: readonly MissingRight[], role: string): Verdict {
+function judgeMissingRights(missing: readonly MissingRight[], role: string): Verdict {
   const byRight = groupTables(missing);
   const says = [...byRight].map(([right, tables]) => `${right} on ${tables}`).join('; ');
   const grants = [...byRight].map(([right, tables]) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
@@ -238,7 +237,7 @@ async function checkTriggers(client: pg.Client, { pending }: Progress): Promise<
 }
 
 /** What a start says of a pooler that it rejects; undefined of any other. */
-async function lackOfPooler(client: pg.Client): Promise<Verdict | undefined> {
+async function findPoolerProblem(client: pg.Client): Promise<Verdict | undefined> {
   if (!(await isPooled(client))) return undefined;
   try {
     await checkPooler(client);

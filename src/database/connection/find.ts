@@ -1,7 +1,7 @@
 /** What is found out about a server before it is used. */
 
 import type pg from 'pg';
-import { SetupError } from '../../errors.ts';
+import { type Diagnosis, SetupError } from '../../errors.ts';
 import { connectionError, createDatabase } from '../connectionError.ts';
 import { rejectSchemaParameter } from '../migrate.ts';
 import { checkPooler, isPooled } from '../pooler.ts';
@@ -51,7 +51,7 @@ export async function findServer({ url, directUrl }: ServerUrls): Promise<FoundS
 export function findEncodingProblem(
   { host, port, user, database = '' }: pg.Client,
   encoding: string | undefined,
-): { says: string; advice: string } | undefined {
+): Diagnosis | undefined {
   if (encoding === 'UTF8') return undefined;
   const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
   return {

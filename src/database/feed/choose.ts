@@ -2,7 +2,7 @@
 
 import cluster from 'node:cluster';
 import type pg from 'pg';
-import { errorText, SetupError } from '../../errors.ts';
+import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
 import { createSession } from '../session.ts';
 import {
   type AnnounceMode,
@@ -13,7 +13,7 @@ import {
   readFeedSetup,
   withSwitchLock,
 } from './announceMode.ts';
-import { checkReplicationSlot, type Obstacle } from './slotCheck.ts';
+import { checkReplicationSlot } from './slotCheck.ts';
 
 export type WantedAnnounceMode = 'auto' | 'notify' | 'logical';
 
@@ -73,7 +73,7 @@ async function switchToLogical(
 }
 
 /** What is lacking for messages, of what the database says itself. */
-export function findSetupProblem(setup: FeedSetup): Obstacle | undefined {
+export function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
   const { decodes, walLevel, mode, isPublished, lacksCreateOn, owns, role } = setup;
   if (!decodes)
     return {
@@ -93,7 +93,7 @@ export function findSetupProblem(setup: FeedSetup): Obstacle | undefined {
   };
 }
 
-function notToBeHad({ says, advice }: Obstacle): SetupError {
+function notToBeHad({ says, advice }: Diagnosis): SetupError {
   return new SetupError(`CHANGE_FEED is logical, which cannot be had: ${says}. ${advice}`);
 }
 

@@ -2,21 +2,15 @@
 
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { errorText } from '../../errors.ts';
+import { type Diagnosis, errorText } from '../../errors.ts';
 import { pause } from '../waiting.ts';
 import { openReplication } from './slot.ts';
-
-/** What stands in the way, and what to do about it. */
-export interface Obstacle {
-  readonly says: string;
-  readonly advice: string;
-}
 
 /** How long, in milliseconds, a slot is waited for: one that can be made waits for those who write. */
 const longestTrial = 3_000;
 
 /** Tries to make a slot. Gives undefined if it can be, or could be once transactions are over that write. */
-export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Obstacle | undefined> {
+export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {
   const over = new AbortController();
   try {
     const client = await openReplication(direct, over);
