@@ -1,8 +1,8 @@
-/** Positions in the log of a server (PostgreSQL's documentation, "pg_lsn Type"): bytes since it was made. */
+/** Positions in the write-ahead log of a server (PostgreSQL's documentation, "pg_lsn Type"): bytes since its beginning. */
 
 export type Position = bigint;
 
-/** As PostgreSQL writes it, such as `16/B374D848`; undefined for what is none. */
+/** Reads a position as PostgreSQL writes it, such as `16/B374D848`; undefined for any other text. */
 export function parsePosition(text: string): Position | undefined {
   const [, high, low] = /^([\dA-F]{1,8})\/([\dA-F]{1,8})$/i.exec(text) ?? [];
   return high === undefined || low === undefined
@@ -15,14 +15,15 @@ export function formatPosition(position: Position): string {
   return `${half(position >> 32n)}/${half(position & 0xffffffffn)}`;
 }
 
-/** What each page of the log begins with, in bytes, and the first page of a file. */
+/** The size, in bytes, of the header of a page of the log, and of the first page of a file. */
 const pageHeader = 24;
 const fileHeader = 40;
 
 /**
- * Where the last record ends, given where the next one will begin. These differ where that begins a page, whose header
- * comes first: a standby that has replayed everything stands before it, and on an idle server it would for good.
- * @param offset of the position in its file.
+ * The end of the last record, given the position at which the next one will be inserted. The two differ at the beginning of
+ * a page, where the header comes first. A standby that has replayed everything reports the end of the last record, so on an
+ * idle server it would never reach the insert position.
+ * @param offset the offset of the position in its file.
  */
 export function endOfLast(position: Position, offset: number, page: number): Position {
   if (offset === fileHeader) return position - BigInt(fileHeader);

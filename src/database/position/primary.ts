@@ -1,20 +1,20 @@
-/** Where the primary is in its log. */
+/** Reads the present position of the primary in its write-ahead log. */
 
 import { inBatches } from '../inBatches.ts';
 import type { Sql } from '../reader/sql.ts';
 import { endOfLast, type Position, parsePosition } from './lsn.ts';
 
-/** Whoever has replayed so much has everything that was committed before it was asked for. */
+/** A server that has replayed up to this position shows everything that was committed before the position was requested. */
 export interface PrimaryPosition {
   readonly position: Position;
   /** The timeline that the primary writes: each promotion begins a new one. */
   readonly timeline: number;
 }
 
-/** Takes the position of the primary, by one statement at a time for all who want to know it. */
+/** Reads the position of the primary. Concurrent calls share one statement. */
 export type PrimaryPositionReader = () => Promise<PrimaryPosition>;
 
-/** Of what was inserted rather than what was flushed: whoever does not wait for the disk is seen before that. */
+/** The insert position, not the flushed one: with synchronous_commit = off, a commit is visible before it is flushed. */
 const statement = `SELECT written::text AS position, file_name AS file, file_offset AS "offset",
   current_setting('wal_block_size')::int AS page
   FROM (SELECT pg_current_wal_insert_lsn() AS written OFFSET 0) now, pg_walfile_name_offset(written)`;

@@ -1,7 +1,7 @@
 /**
- * A standby may show what its primary does not yet: there a commit is seen only when its process has come so far, which
- * with a synchronous standby takes until that one has said that it has it. Whoever reads on the primary after they read
- * on a standby must not miss what they have seen.
+ * A standby may show a commit before the primary does: the primary shows it when the process that commits has finished,
+ * which with synchronous replication waits for the standby. A viewer who reads on the primary after reading on a standby
+ * must still see everything, so this module waits until the primary shows it.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,14 +9,14 @@ import { clientError, messages } from '../../errors.ts';
 import type { Sql } from '../reader/sql.ts';
 import type { Standby } from './standby.ts';
 
-/** How long, in milliseconds, it is waited for the primary to show it, and how long between two looks. */
+/** How long to wait for the primary, and how long between two checks, both in milliseconds. */
 const longest = 2_000;
 const pause = 5;
 
-/** After so long, in milliseconds, a commit that a standby has shown has ended, or waits for another standby. */
+/** After so many milliseconds, a commit that a standby has shown is finished, or waits for synchronous replication. */
 const longestUnknown = 500;
 
-/** Transactions below the bound that the primary does not show the end of. What never began is not below it. */
+/** The transactions with ids below the bound that have not ended on the primary. */
 const open = `WITH now AS MATERIALIZED (SELECT pg_current_snapshot() AS seen)
   SELECT id::text FROM now, LATERAL (
     SELECT pg_snapshot_xip(seen)::text::bigint AS id
@@ -27,8 +27,8 @@ const stillOpen = `SELECT id FROM unnest($1::text[]) AS id
   WHERE NOT pg_visible_in_snapshot(id::xid8, pg_current_snapshot())`;
 
 /**
- * Those that wait for a synchronous standby with their commit: which one, only some roles may see. The server tells the
- * lower half of their numbers.
+ * The transactions whose commit waits for synchronous replication. The view has the lower 32 bits of their ids. Which
+ * standby they wait for is visible to some roles only.
  */
 const waiting = `SELECT id FROM unnest($1::text[]) AS id WHERE EXISTS (
   SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid::text::bigint = id::bigint & 4294967295)`;
@@ -39,21 +39,21 @@ interface Transaction {
 
 /**
  * Waits until the primary shows everything that the standby has shown to anybody until now.
- * @throws SERVICE_UNAVAILABLE when it does not in time.
+ * @throws SERVICE_UNAVAILABLE when the primary does not show it in time.
  */
 export async function catchUp(primary: Pick<Sql, 'run'>, standby: Standby): Promise<void> {
   const began = performance.now();
   const bound = await standby.refresh().catch(() => undefined);
   const idsOf = async (text: string, value: unknown) =>
     (await primary.run<Transaction>(text, [value])).map(({ id }) => id);
-  // Of one that is gone, nothing can have shown what has not begun by now.
+  // A standby that is gone can have shown only transactions that have begun by now.
   let left = await idsOf(open, String(bound ?? (await nextTransaction(primary))));
   if (left.length === 0) return;
   const shown = bound === undefined ? undefined : await standby.committedOf(left).catch(() => undefined);
   left = shown ?? left;
   while (left.length > 0) {
     const waited = performance.now() - began;
-    // What still runs then has shown nothing.
+    // A transaction that still runs by then has not been shown by a standby.
     if (!shown && waited > longestUnknown) left = await idsOf(waiting, left);
     if (left.length === 0) return;
     if (waited > longest) throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });

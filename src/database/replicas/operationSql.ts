@@ -1,4 +1,4 @@
-/** What one operation reads and writes with: all its reads go to one server, which is the primary once it has written. */
+/** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
 
 import type { Sql } from '../reader/sql.ts';
 import type { Standby } from './standby.ts';
@@ -7,19 +7,19 @@ export interface OperationOptions {
   /** How long, in milliseconds, a statement may take. */
   readonly longest: number;
   /**
-   * Where the operation reads; undefined for the primary. Asked when the first read comes.
-   * @param isAgain whether it was asked before: what is needed since then is known.
+   * Selects the server that the operation reads from, at its first read; undefined for the primary.
+   * @param isAgain whether it was called before for this operation.
    */
   choose(isAgain: boolean): Promise<Standby | undefined>;
-  /** Called before anything is asked of the primary: it may have to show first what the viewer has seen elsewhere. */
+  /** Called before each use of the primary. Waits until the primary shows what the viewer has seen on a standby. */
   readyPrimary(): Promise<void>;
-  /** Told of each read that has ended. */
+  /** Called when a read has ended. */
   noteRead(standby: Standby | undefined): void;
-  /** Told of each read that failed on a standby. */
+  /** Called when a read that failed on a standby is repeated on the primary. */
   retried(): void;
 }
 
-/** A read that fails on a standby after this share of the time that it may take is not tried again on the primary. */
+/** A read is repeated on the primary only if it failed on the standby within this share of its time limit. */
 const retryUntil = 0.9;
 
 export function createOperationSql(
@@ -38,7 +38,7 @@ export function createOperationSql(
     try {
       return await onStandby(standby, use);
     } catch (error) {
-      // There it would take as long.
+      // On the primary it would probably take as long.
       if (performance.now() - began > retryUntil * longest) throw error;
       retried();
       choosing = Promise.resolve(undefined);
@@ -46,12 +46,12 @@ export function createOperationSql(
     }
   }
 
-  /** Reads on the primary, or on a standby where the primary does not come to show what a standby has shown. */
+  /** Reads on the primary, or on a standby if the primary does not show in time what a standby has shown. */
   async function backOnPrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
       await readyPrimary();
     } catch (error) {
-      // What the operation has written itself is not known of yet.
+      // A standby may not show yet what the operation itself has written.
       const standby = await choose(true);
       if (!standby || hasWritten) throw error;
       choosing = Promise.resolve(standby);
@@ -61,7 +61,7 @@ export function createOperationSql(
   }
 
   async function write<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
-    // What it reads from here on has to show what it has written.
+    // Later reads have to show what was written.
     choosing = Promise.resolve(undefined);
     hasWritten = true;
     await readyPrimary();
@@ -78,7 +78,7 @@ export function createOperationSql(
   };
 }
 
-/** Uses of either server that are told of when they have ended. */
+/** Runs reads and writes on either server, and reports when they have ended. */
 function createUses(primary: Sql, hasRead: OperationOptions['noteRead']) {
   async function onStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {

@@ -1,15 +1,15 @@
 /**
- * Reads from standbys: each viewer's reads go to one that has everything that is known of the viewer here, and otherwise
- * to the primary.
+ * Sends reads to standbys: a viewer reads from a standby that has replayed every change of the viewer's data that this
+ * gateway knows of, and from the primary where no standby has.
  *
- * Why a response that was computed on a standby may be cached as any other: it is stored under the version of the viewer's
- * data at which its computation began, and a change raises both that version and what is needed of a standby, before
- * anybody else hears of it (`viewerPositions.ts`). So what began under a version is read where all changes are that the version
- * counts, and a change that is heard of later raises the version, and has the response forgotten.
+ * Why the response cache may store a response that was computed on a standby: it stores the response under the version of
+ * the viewer's data at which the computation began. A change raises that version, and the position that a standby needs,
+ * before anybody else hears of the change (`viewerPositions.ts`). So a computation reads from a server that shows every
+ * change that its version counts, and a later change raises the version, which invalidates the response.
  *
- * Why nobody reads something older than what they have read: on one life of one standby what is replayed only grows; to
- * another standby they come at a position that was taken on the primary after their last read; and to the primary once it
- * shows what the standby has shown (`catchUp.ts`).
+ * Why a viewer never reads older data than before: while a standby is connected, its position only grows. A viewer moves to
+ * another standby only at a position that was read on the primary after the viewer's last read, and to the primary only
+ * when it shows what the standby has shown (`catchUp.ts`).
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,14 +24,14 @@ import type { Position } from '../position/lsn.ts';
 import { createPositionReader } from '../position/primary.ts';
 import type { Sql } from '../reader/sql.ts';
 import { catchUp } from './catchUp.ts';
-import { type KeptStandby, keepStandby } from './keepStandby.ts';
 import { createOperationSql } from './operationSql.ts';
 import { type Identity, identityStatement, type Standby } from './standby.ts';
+import { keepConnected, type StandbyConnection } from './standbyConnection.ts';
 import { createViewerPositions, type ViewerPositions } from './viewerPositions.ts';
 
 export interface ReplicaFigures {
   readonly primary: number;
-  /** Reads that failed on a standby, and went to the primary. */
+  /** How many reads failed on a standby and were repeated on the primary. */
   readonly retried: number;
   readonly standbys: readonly {
     readonly name: string;
@@ -43,9 +43,9 @@ export interface ReplicaFigures {
 }
 
 export interface Replicas {
-  /** What an operation of the viewer's reads and writes with: its reads go to one server. */
+  /** The SQL interface for one operation of the viewer: all its reads go to one server. */
   sqlFor(viewer: { readonly id: number }): Sql;
-  /** Must be called when the viewer has changed something, or knows that somebody has, before that is acknowledged. */
+  /** Must be called before a change of the viewer's, or one that the viewer knows of, is acknowledged. */
   noteChange(viewerId: number): void;
   figures(): ReplicaFigures;
   close(): Promise<void>;
@@ -57,11 +57,11 @@ export interface ReplicaOptions {
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly bounds: PoolLimits;
-  /** Told of how a standby is, whenever that has changed. */
+  /** Called with the state of a standby, in words, whenever it has changed. */
   onChange(name: string, status: string): void;
 }
 
-/** @throws {SetupError} when the primary does not say what it is. */
+/** @throws {SetupError} when the identity of the primary cannot be read. */
 export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
   const { urls, sql, feed, bounds, onChange } = options;
   const identity = await identityOf(sql);
@@ -73,33 +73,33 @@ export async function openReplicas(options: ReplicaOptions): Promise<Replicas> {
     return taken;
   };
   const primary = { take, timeline: () => timeline, identity };
-  const standbys = urls.map((url) => keepStandby({ url, bounds, primary }, nameOf(url), onChange));
+  const standbys = urls.map((url) => keepConnected({ url, bounds, primary }, nameOf(url), onChange));
   await Promise.all(standbys.map(({ tried }) => tried));
-  const known = createViewerPositions<Standby>(feed, take, () =>
-    standbys.flatMap(({ lives }) => [...lives()]),
+  const positions = createViewerPositions<Standby>(feed, take, () =>
+    standbys.flatMap(({ recent }) => [...recent()]),
   );
   const counts = createCounts();
-  const choose = createChoice(standbys, known, feed);
-  const caughtUp = createCatchUps(sql, known);
+  const choose = createStandbySelector(standbys, positions, feed);
+  const waitForPrimary = createPrimaryWait(sql, positions);
   return {
     sqlFor: ({ id }) =>
       createOperationSql(sql, {
         longest: bounds.statement,
         choose: (isAgain) => choose(id, isAgain),
         async readyPrimary() {
-          known.noteRoute(id, undefined);
-          await caughtUp(id);
+          positions.noteRoute(id, undefined);
+          await waitForPrimary(id);
         },
         noteRead(standby) {
-          known.noteRead(id, standby);
-          counts.add(standby && standbys.find(({ lives }) => lives().includes(standby))?.name);
+          positions.noteRead(id, standby);
+          counts.add(standby && standbys.find(({ recent }) => recent().includes(standby))?.name);
         },
         retried: counts.retried,
       }),
-    noteChange: known.noteChange,
+    noteChange: positions.noteChange,
     figures: () => counts.figures(standbys),
     async close() {
-      known.close();
+      positions.close();
       await Promise.all(standbys.map((standby) => standby.close()));
     },
   };
@@ -111,73 +111,78 @@ async function identityOf(sql: Sql): Promise<Identity> {
   return identity;
 }
 
-/** Its host and port, as connections are made to it: a URL may say them in its query, or leave them out. */
+/** The host and port that `pg` connects to: a URL may have them in its query, or leave them out. */
 const nameOf = (url: string): string => hostPortText(new pg.Client(serverOf(url)));
 
-/** Chooses where a viewer reads; undefined for the primary. */
-function createChoice(standbys: readonly KeptStandby[], known: ViewerPositions<Standby>, feed: ChangeFeed) {
-  const hasReplayed = createReplayed();
+/** Selects the standby that a viewer reads from; undefined for the primary. */
+function createStandbySelector(
+  standbys: readonly StandbyConnection[],
+  positions: ViewerPositions<Standby>,
+  feed: ChangeFeed,
+) {
+  const hasReplayed = createReplayCheck();
   return async (viewerId: number, isAgain: boolean): Promise<Standby | undefined> => {
-    // What was missed is not known: whoever has everything up to now is as good as the primary, for this one read.
-    if (!isAgain && !feed.mayCache(viewerId)) known.noteChange(viewerId);
+    // The change feed may have missed changes of this viewer. A standby that has replayed the present position has them.
+    if (!isAgain && !feed.mayCache(viewerId)) positions.noteChange(viewerId);
     const standby = preferred(viewerId);
     if (!standby || standby.isBusy) return undefined;
     try {
-      const needed = await known.neededOf(viewerId, standby);
+      const needed = await positions.neededOf(viewerId, standby);
       if (!(await hasReplayed(standby, needed)) || !standby.isHealthy) return undefined;
     } catch {
       return undefined;
     }
-    known.noteRoute(viewerId, standby);
+    positions.noteRoute(viewerId, standby);
     return standby;
   };
 
-  /** The one that they read from, or else one of those that are well, by who they are: the same at the next time. */
+  /** The standby that the viewer reads from already, or one of the healthy ones, by the viewer's id. */
   function preferred(viewerId: number): Standby | undefined {
-    const before = known.serverOf(viewerId);
+    const before = positions.serverOf(viewerId);
     if (before?.isHealthy) return before;
     const well = standbys.flatMap(({ current }) => current() ?? []);
     return well[viewerId % well.length];
   }
 }
 
-/** How long, in milliseconds, it is waited for a standby that is hardly behind, and how long between two looks. */
+/** How long, in milliseconds, a read waits for a standby that lags a little, and how often it looks. */
 const longestWait = 10;
 const pause = 2;
 
-/** How long, in milliseconds, nobody waits for a standby that was waited for in vain. */
-const rest = 1_000;
+/** After such a wait has timed out, no read waits for that standby for so many milliseconds. */
+const retryPause = 1_000;
 
-/** Whether the standby has replayed so much, or does so at once. */
-function createReplayed() {
-  const inVain = new WeakMap<Standby, number>();
+/** Checks whether the standby has replayed the log up to a position, and waits briefly for it. */
+function createReplayCheck() {
+  const lastTimeout = new WeakMap<Standby, number>();
   return async (standby: Standby, needed: Position): Promise<boolean> => {
     if (standby.replayed >= needed) return true;
     const began = performance.now();
     await standby.refresh();
-    if (began - (inVain.get(standby) ?? Number.NEGATIVE_INFINITY) < rest) return standby.replayed >= needed;
+    if (began - (lastTimeout.get(standby) ?? Number.NEGATIVE_INFINITY) < retryPause)
+      return standby.replayed >= needed;
     while (standby.replayed < needed && performance.now() - began < longestWait) {
       await sleep(pause);
       await standby.refresh();
     }
-    if (standby.replayed < needed) inVain.set(standby, performance.now());
+    if (standby.replayed < needed) lastTimeout.set(standby, performance.now());
     return standby.replayed >= needed;
   };
 }
 
-/** Waits until the primary shows what a viewer has seen elsewhere: once for all who come from the same standby. */
-function createCatchUps(sql: Sql, known: ViewerPositions<Standby>) {
+/** Waits until the primary shows what standbys have shown a viewer. All viewers of a standby share one wait. */
+function createPrimaryWait(sql: Sql, positions: ViewerPositions<Standby>) {
   const underway = new WeakMap<Standby, () => Promise<void>>();
   return async (viewerId: number): Promise<void> => {
-    const shownBy = known.shownBy(viewerId);
+    const shownBy = positions.shownBy(viewerId);
     if (shownBy.length === 0) return;
     await Promise.all(
       shownBy.map(async (standby) => {
         const wait = underway.get(standby) ?? inBatches(() => catchUp(sql, standby));
         underway.set(standby, wait);
-        const until = known.now();
+        const until = positions.now();
         await wait();
-        known.noteCaughtUp(viewerId, standby, until);
+        positions.noteCaughtUp(viewerId, standby, until);
       }),
     );
   };
@@ -189,7 +194,7 @@ function createCounts() {
   return {
     add: (name: string | undefined) => void reads.set(name, (reads.get(name) ?? 0) + 1),
     retried: () => void retried++,
-    figures: (standbys: readonly KeptStandby[]): ReplicaFigures => ({
+    figures: (standbys: readonly StandbyConnection[]): ReplicaFigures => ({
       primary: reads.get(undefined) ?? 0,
       retried,
       standbys: standbys.map(({ name, current, status }) => ({

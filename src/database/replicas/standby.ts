@@ -1,6 +1,6 @@
 /**
- * A standby over one life of it: from when it was found to be a standby of our primary until a connection to it breaks, or
- * it is seen to be something else. What it has replayed only grows meanwhile, and is remembered for as long.
+ * A standby for as long as it is connected: from the check that it is a standby of the primary until a connection to it
+ * breaks, or its state shows that it is one no more. During that time its replayed position only grows.
  */
 
 import pg from 'pg';
@@ -15,7 +15,7 @@ import { createStatementNames, limitStatements } from '../preparedStatements.ts'
 import { createSql, type Sql } from '../reader/sql.ts';
 import type { RowStatement } from '../reader/statement.ts';
 
-/** What a server is a copy of. */
+/** The database cluster and the database, which a standby has in common with its primary. */
 export interface Identity {
   readonly system: string;
   readonly database: string;
@@ -24,37 +24,37 @@ export interface Identity {
 export const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
   (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database`;
 
-/** Why a standby is not read from, in words for whoever runs it. */
+/** Why a standby cannot be read from, in words for the operator. */
 export class StandbyUnusable extends Error {
   override name = 'Unwell';
 }
 
 export interface Standby {
   readonly sql: Sql;
-  /** So much it is known to have replayed. */
+  /** The position up to which it is known to have replayed the log. */
   readonly replayed: Position;
   readonly isHealthy: boolean;
-  /** Whether more wait for a connection to it than there are. */
+  /** Whether at least as many reads wait for a connection as there are connections. */
   readonly isBusy: boolean;
   readonly connections: number;
   /**
-   * Asks it how it is, and gives the first transaction id that it may not have seen end.
-   * @throws when it is not well any more.
+   * Reads its state. Returns the first transaction id that may not have ended there.
+   * @throws when it is no longer healthy.
    */
   refresh(): Promise<bigint>;
-  /** Those of the transactions that it shows as committed. */
+  /** Which of the transactions it shows as committed. */
   committedOf(transactions: readonly string[]): Promise<string[]>;
-  /** Must be told of what failed there. */
+  /** Must be called with the error when a read failed there. */
   failed(error: unknown): void;
-  /** Settles once it is not well any more, with the reason. */
+  /** Resolves with the reason when it is no longer healthy. */
   readonly end: Promise<Error>;
   close(): void;
 }
 
-/** What standbys are held against. */
+/** The primary, with which standbys are compared. */
 export interface Primary {
   readonly take: PrimaryPositionReader;
-  /** The timeline that it writes, as far as is known. */
+  /** The timeline that it writes, as it was last read. */
   timeline(): number | undefined;
   readonly identity: Identity;
 }
@@ -65,10 +65,10 @@ export interface StandbyOptions {
   readonly primary: Primary;
 }
 
-/** How long, in milliseconds, a standby may take to say how it is. */
-const longestAsking = 1_000;
+/** How long, in milliseconds, a standby may take to connect or to give its state. */
+const stateTimeout = 1_000;
 
-/** Its timeline is that of what it receives, which is known before any of it is replayed. */
+/** The timeline is that of the log that it receives, which is known before it replays any of that log. */
 const stateStatement = `SELECT pg_is_in_recovery() AS recovering, pg_last_wal_replay_lsn()::text AS replayed,
   received_tli AS timeline, pid IS NOT NULL AS receiving, pg_snapshot_xmax(pg_current_snapshot())::text AS bound
   FROM (SELECT) one LEFT JOIN pg_stat_wal_receiver ON true`;
@@ -84,7 +84,7 @@ interface State {
 const text = (value: string) => value;
 const flag = (value: string) => value === 't';
 
-/** The same as a statement that goes along with each read, behind it: what was read came from a standby that was well. */
+/** The same statement, to be sent behind each read: it proves that the read came from a healthy standby. */
 const state: RowStatement = {
   text: stateStatement,
   values: [],
@@ -99,35 +99,37 @@ const state: RowStatement = {
 
 /**
  * Connects to a standby.
- * @throws when it cannot be reached; {Unwell} when it is no standby of the primary, or cannot be told to be one.
+ * @throws when it cannot be reached; {StandbyUnusable} when it is not, or cannot be recognized as, a standby of the primary.
  */
 export async function connectStandby(options: StandbyOptions): Promise<Standby> {
   const { url, primary } = options;
   const watcher = new pg.Client({
     ...serverOf(url),
-    connectionTimeoutMillis: longestAsking,
-    query_timeout: longestAsking,
+    connectionTimeoutMillis: stateTimeout,
+    query_timeout: stateTimeout,
   });
-  const life = createConnectionGroup(watcher);
-  watcher.on('error', life.lose).once('end', () => life.lose(new Error('it has ended the connection')));
+  const connections = createConnectionGroup(watcher);
+  watcher
+    .on('error', connections.lose)
+    .once('end', () => connections.lose(new Error('it has ended the connection')));
   try {
     await watcher.connect();
     const began = await identify(watcher, primary.identity);
     const health = createHealth(primary);
     await health.note(await stateOf(watcher));
-    const pool = openPool(options, began, life);
+    const pool = openPool(options, began, connections);
     const refresh = inBatches(async () => {
       try {
         const found = await stateOf(watcher);
         await health.note(found);
         return BigInt(found.bound);
       } catch (error) {
-        life.lose(error);
+        connections.lose(error);
         throw error;
       }
     });
     return {
-      // Types of rows are those of the statement above.
+      // The rows have the columns of the statement above.
       sql: createSql(pool, createStatementNames(), {
         statement: state,
         check: ([row]) => health.noteNow(row as unknown as State),
@@ -136,7 +138,7 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
         return health.replayed();
       },
       get isHealthy() {
-        return life.isAlive();
+        return connections.isAlive();
       },
       get isBusy() {
         return pool.waitingCount >= pool.options.max;
@@ -147,20 +149,20 @@ export async function connectStandby(options: StandbyOptions): Promise<Standby> 
       refresh,
       committedOf: (transactions) => committedOf(watcher, transactions),
       failed(error) {
-        if (error instanceof StandbyUnusable || !isOfStatement(error)) life.lose(error);
+        if (error instanceof StandbyUnusable || !isOfStatement(error)) connections.lose(error);
       },
-      end: life.end,
-      close: () => life.lose(new Error('it was closed')),
+      end: connections.end,
+      close: () => connections.lose(new Error('it was closed')),
     };
   } catch (error) {
-    life.lose(error);
+    connections.lose(error);
     throw error;
   }
 }
 
 /**
- * Whether a read failed by itself, on a server that goes on: as one that recovery has cancelled, or that took too long,
- * which `pg` has no code for. Whether the server is silent, the watcher finds out.
+ * Whether only the statement failed, and the server works: recovery has cancelled it, or it took too long, for which `pg`
+ * has no code. A server that does not respond at all is noticed by the watcher.
  */
 function isOfStatement(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return !/^(57P0|08)/.test(error.code ?? '');
@@ -183,7 +185,7 @@ async function committedOf(watcher: pg.Client, transactions: readonly string[]):
   return rows.map(({ id }) => id);
 }
 
-/** Makes sure that it is a copy of the primary. @returns when it was started. */
+/** Checks that it is a copy of the primary. @returns when the server was started. */
 async function identify(watcher: pg.Client, { system, database }: Identity): Promise<string> {
   if (await isPooled(watcher))
     throw new StandbyUnusable('a pooler stands before it, which may lead anywhere: name the standby itself');
@@ -196,7 +198,7 @@ async function identify(watcher: pg.Client, { system, database }: Identity): Pro
   return found.began;
 }
 
-/** What is known of how it is. */
+/** Checks each state that was read, and remembers the replayed position. */
 function createHealth({ take, timeline: expected }: Primary) {
   let replayed: Position = 0n;
 
@@ -217,20 +219,20 @@ function createHealth({ take, timeline: expected }: Primary) {
     replayed: () => replayed,
     noteNow,
     async note(found: State): Promise<void> {
-      // The primary may have become one since.
+      // After a promotion, the primary writes a new timeline.
       if (found.timeline !== expected()) await take();
       noteNow(found);
     },
   };
 }
 
-/** Connections for reads, each of them to the server that the watcher has found. */
-function openPool({ url, bounds }: StandbyOptions, began: string, life: Life): pg.Pool {
+/** Connections for reads. Each is checked to lead to the server that the watcher is connected to. */
+function openPool({ url, bounds }: StandbyOptions, began: string, connections: ConnectionGroup): pg.Pool {
   const { onConnect: makeSettings } = sessionTimeouts(bounds);
   const pool = new pg.Pool({
     ...serverOf(url),
     ...clientTimeouts(bounds),
-    connectionTimeoutMillis: longestAsking,
+    connectionTimeoutMillis: stateTimeout,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     async onConnect(client) {
@@ -241,18 +243,18 @@ function openPool({ url, bounds }: StandbyOptions, began: string, life: Life): p
       if (rows[0]?.began !== began) throw new StandbyUnusable('its address leads to another server by now');
     },
   });
-  pool.on('error', life.lose);
+  pool.on('error', connections.lose);
   pool.on('connect', (client) => {
     limitStatements(client);
-    life.add(client);
+    connections.add(client);
   });
-  life.end.then(() => pool.end()).catch(() => {});
+  connections.end.then(() => pool.end()).catch(() => {});
   return pool;
 }
 
-type Life = ReturnType<typeof createConnectionGroup>;
+type ConnectionGroup = ReturnType<typeof createConnectionGroup>;
 
-/** One life, with all connections: once one is lost none is of use, and nobody has to wait for a server that is silent. */
+/** All connections to the standby. When one is lost, all are closed, so that no read waits for a server that is silent. */
 function createConnectionGroup(watcher: pg.Client) {
   let isAlive = true;
   let settle = (_: Error) => {};

@@ -1,68 +1,71 @@
-/** A standby over all its lives: connected to again and again, and asked how it is while it is well. */
+/** Keeps a standby connected: reconnects with backoff after each failure, and polls its state while it is healthy. */
 
 import { createSignal, pause } from '../waiting.ts';
 import { connectStandby, type Standby, type StandbyOptions } from './standby.ts';
 
+/** The backoff between attempts to connect, in milliseconds. */
 const shortestDelay = 100;
 const longestDelay = 5_000;
 
-/** How often, in milliseconds, a standby is asked how it is though nobody reads. */
+/** How often, in milliseconds, the state of a standby is polled when nobody reads from it. */
 const heartbeat = 500;
 
-export interface KeptStandby {
-  /** Where it is, as the settings name it, without a password. */
+export interface StandbyConnection {
+  /** Its host and port, without a password. */
   readonly name: string;
-  /** Its life, if it is well. */
+  /** The standby, if it is connected and healthy. */
   current(): Standby | undefined;
-  /** The lives from which somebody may still know something: the last one, and the one before. */
-  lives(): readonly Standby[];
-  /** How it is, in words. */
+  /** The standby as it was connected the last two times: viewers may have seen there what the primary does not show yet. */
+  recent(): readonly Standby[];
+  /** Its state in words, for logs and metrics. */
   status(): string;
-  /** Settles once it was tried for the first time. */
+  /** Settles when the first attempt to connect has ended. */
   readonly tried: Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param onChange told of how it is, whenever that has changed. */
-export function keepStandby(
+/** @param onChange is called with the state in words whenever it has changed. */
+export function keepConnected(
   options: StandbyOptions,
   name: string,
   onChange: (name: string, status: string) => void,
-): KeptStandby {
+): StandbyConnection {
   const closing = new AbortController();
   const { signal } = closing;
   let current: Standby | undefined;
-  let lives: readonly Standby[] = [];
+  let recent: readonly Standby[] = [];
   let status = '';
   const { promise: tried, settle } = createSignal();
 
-  function say(now: string): void {
+  function setStatus(now: string): void {
     if (now === status) return;
     status = now;
     if (!signal.aborted) onChange(name, now);
   }
 
-  /** Lives through one life of it. */
-  async function live(): Promise<void> {
+  /** Connects, and returns when the connection has ended. */
+  async function connectOnce(): Promise<void> {
     const standby = await connectStandby(options);
     const release = closeWith(standby, signal);
     current = standby;
-    lives = [standby, ...lives].slice(0, 2);
-    say('well');
+    recent = [standby, ...recent].slice(0, 2);
+    setStatus('well');
     settle();
-    const asking = askAgain(standby, signal);
+    const polling = pollState(standby, signal);
     const reason = await standby.end;
     release();
-    say(reason.message);
+    setStatus(reason.message);
     current = undefined;
-    await asking;
+    await polling;
   }
 
-  async function liveAgain(): Promise<void> {
+  async function reconnect(): Promise<void> {
     let delay = shortestDelay;
     while (!signal.aborted) {
       const began = performance.now();
-      await live().catch((error: unknown) => say(error instanceof Error ? error.message : String(error)));
+      await connectOnce().catch((error: unknown) =>
+        setStatus(error instanceof Error ? error.message : String(error)),
+      );
       settle();
       if (performance.now() - began > longestDelay) delay = shortestDelay;
       await pause(delay, signal);
@@ -70,21 +73,21 @@ export function keepStandby(
     }
   }
 
-  const living = liveAgain();
+  const running = reconnect();
   return {
     name,
     current: () => (current?.isHealthy ? current : undefined),
-    lives: () => lives,
+    recent: () => recent,
     status: () => status,
     tried,
     async close() {
       closing.abort();
-      await living;
+      await running;
     },
   };
 }
 
-/** Closes a standby with the signal, which may have been aborted while it connected. Returns what ends that. */
+/** Closes a standby when the signal is aborted, which may have happened while it connected. Returns a function to undo that. */
 function closeWith(standby: Standby, signal: AbortSignal): () => void {
   const stop = () => standby.close();
   if (signal.aborted) stop();
@@ -92,7 +95,7 @@ function closeWith(standby: Standby, signal: AbortSignal): () => void {
   return () => signal.removeEventListener('abort', stop);
 }
 
-/** Nobody else may ask for a while, and find out that it is gone. */
-async function askAgain(standby: Standby, signal: AbortSignal): Promise<void> {
+/** Without reads, nothing else would notice for a while that the standby is gone. */
+async function pollState(standby: Standby, signal: AbortSignal): Promise<void> {
   while (standby.isHealthy && (await pause(heartbeat, signal))) await standby.refresh().catch(() => {});
 }
