@@ -1,18 +1,18 @@
-/** Conditions of a statement, its parameters, and its order. */
+/** Writes the conditions of a statement, its parameters, and its ORDER BY. */
 
 import { columnOf, fieldOf, type Relation } from './models.ts';
 import { type Model, type RowOrder, Slot, type SlotValues } from './query.ts';
 
-/** What all parts of one statement share. */
+/** Shared by all parts of one statement: its parameters and table names. */
 export interface Writer {
-  /** Adds a parameter, and gives the place that stands for it. */
+  /** Adds a parameter, and returns its placeholder, such as $1. */
   parameter(value: unknown): string;
   listParameter(values: readonly unknown[] | Slot): string;
-  /** A name for one more table. */
+  /** Returns an alias that no other table of the statement has. */
   nextTable(): string;
 }
 
-/** @param values is where parameters go. */
+/** @param values receives the parameters. */
 export function createWriter(values: unknown[]): Writer {
   let tables = 0;
   return {
@@ -22,7 +22,7 @@ export function createWriter(values: unknown[]): Writer {
   };
 }
 
-/** The parameters of a statement, with the values of this run. */
+/** The parameters of a statement, with slots replaced by the values of one run. */
 export function fillSlots(values: readonly unknown[], given: SlotValues = {}): unknown[] {
   return values.map((value) => {
     if (!(value instanceof Slot)) return value;
@@ -64,7 +64,7 @@ function one(writer: Writer, model: Model, name: string, wanted: unknown, table:
   return `(${conditionOn(writer, model, wanted, table)})`;
 }
 
-/** Of a list, `some` row meets the condition; of a link, the one row does. */
+/** A condition on related rows: `some` row of a list, or the one row of a link, has to meet it. */
 function related(writer: Writer, relation: Relation, name: string, wanted: unknown, table: string): string {
   const inner = writer.nextTable();
   const where = relation.isList ? onlyEntry(name, wanted, 'some') : wanted;
@@ -91,7 +91,7 @@ function comparison(writer: Writer, column: string, wanted: unknown): string {
   return parts.join(' AND ');
 }
 
-/** Text as a pattern, in which %, _ and \\ are what they are to LIKE. */
+/** Compares text with a pattern, in which %, _ and \\ have their meaning in LIKE. */
 function match(writer: Writer, column: string, mode: unknown, wanted: Record<string, unknown>): string {
   const [[operator, value] = [], ...others] = Object.entries(wanted);
   if (mode !== 'insensitive' || typeof value !== 'string' || others.length > 0)
@@ -110,11 +110,11 @@ const symbols = new Map([
   ['gte', '>='],
 ]);
 
-/** The condition that ties the rows of a relation to those of an outer table. */
+/** The condition that joins the rows of a relation to those of an outer table. */
 export const joinOn = ({ here, there }: Relation, inner: string, outer: string) =>
   `${inner}."${there}" = ${outer}."${here}"`;
 
-/** The ORDER BY of a statement. Like PostgreSQL, Prisma has nulls first in a descending order unless told otherwise. */
+/** The ORDER BY of a statement. By default both PostgreSQL and Prisma put nulls first in a descending order. */
 export function orderedBy(model: Model, orderBy: RowOrder | readonly RowOrder[], table: string): string {
   const parts = [orderBy].flat().flatMap((each) =>
     Object.entries(each).map(([name, how]) => {
@@ -140,22 +140,22 @@ const places = new Map([
   ['last', ' NULLS LAST'],
 ]);
 
-/** What `pg` is to send for a value. */
+/** A value as `pg` sends it. */
 function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return timeText(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
-  // PostgreSQL rejects the one, and `pg` sends something else for the other.
+  // PostgreSQL rejects a zero byte, and `pg` replaces half of a surrogate pair by another character.
   if (/\0|\p{Surrogate}/u.test(value))
     throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;
 }
 
-/** In UTC: in the time zone of this process, as `pg` would write it, seconds of old offsets get lost. */
+/** A time as text in UTC. `pg` would write it in the time zone of this process and lose the seconds of historical offsets. */
 function timeText(time: Date): string {
   const year = time.getUTCFullYear();
   const written = String(year < 1 ? 1 - year : year).padStart(4, '0');
-  // What follows the year, however that is written, has the same length in each ISO 8601.
+  // The part after the year always has the same length in ISO 8601.
   return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }
 
@@ -165,7 +165,7 @@ export const isRecord = (value: unknown): value is Record<string, unknown> =>
   !Array.isArray(value) &&
   !(value instanceof Date || value instanceof Slot);
 
-/** What an object has under the one name that it may have. */
+/** The value of the only property that the object may have. */
 export function onlyEntry(of: string, value: unknown, name: string): Record<string, unknown> {
   const inner = isRecord(value) ? value[name] : undefined;
   if (!isRecord(value) || !isRecord(inner) || Object.keys(value).length > 1)

@@ -1,8 +1,9 @@
 /**
- * Rows counted and added up in groups, in one statement: of the rows themselves, and of the parts that they consist of.
+ * Counts and sums rows in groups, with one statement: the rows themselves, and the parts that they consist of, such as
+ * sessions and their segments.
  *
- * Each of the two is grouped by itself, so that a row counts once however many parts it has; what comes of it is put
- * together by the keys of the groups.
+ * Rows and parts are grouped separately, so that a row counts once however many parts it has. The results are then merged by
+ * the keys of the groups.
  */
 
 import pg from 'pg';
@@ -11,23 +12,23 @@ import { columnOf, fieldOf, listOf } from './models.ts';
 import type { Model } from './query.ts';
 import type { Statement } from './statement.ts';
 
-/** What is found out about each group. A time is in milliseconds since the epoch. */
+/** A figure that is computed for each group. A time is in milliseconds since the epoch. */
 export interface Measure {
   readonly of: 'rows' | 'parts';
   readonly does: 'count' | 'sum' | 'first' | 'last';
-  /** Whose values are looked at; without one, everything is counted. */
+  /** The column with the values; without one, all rows or parts are counted. */
   readonly column?: string;
-  /** Counts only where the column is so. */
+  /** Counts only where the column has this value. */
   readonly is?: boolean;
 }
 
-/** Days, weeks from Monday, or months, by the clocks of a time zone. */
+/** Groups by days, weeks from Monday, or months, in the local time of a time zone. */
 export interface Period {
-  /** The time of a row. */
+  /** The column with the time of a row. */
   readonly column: string;
   readonly unit: 'day' | 'week' | 'month';
   readonly timeZone: string;
-  /** Whether periods without rows are groups too: from the first row to the last, or between these times. */
+  /** If set, periods without rows are groups too: between these times, or from the first row to the last. */
   readonly fill: { readonly from: Date | undefined; readonly to: Date | undefined } | undefined;
 }
 
@@ -37,21 +38,21 @@ export interface GroupedQuery {
   readonly parts: string;
   readonly measures: Readonly<Record<string, Measure>>;
   readonly period: Period | undefined;
-  /** Keys by their names: columns, of which the first that is not null counts. */
+  /** The keys to group by, each with its columns: the value of a key is the first one that is not null. */
   readonly keys: Readonly<Record<string, readonly string[]>>;
-  /** Keys that are columns of the parts: a row counts in each group that it has parts in. */
+  /** The keys that are columns of the parts. A row counts in each group in which it has parts. */
   readonly partKeys: Readonly<Record<string, string>>;
-  /** One group more is read, to know whether there are more. */
+  /** The limit of groups. One more is read, to find out whether there are more. */
   readonly atMost: number;
 }
 
 /**
- * A row as the statement gives it: the first is of everything together, and the groups follow in the order of their keys.
- * Beside these it has the keys and the measures, by their names.
+ * A row of the result: the first one is the total of all groups, and the groups follow in the order of their keys. It has the
+ * keys and the measures by their names, and these columns.
  */
 export interface GroupedRow extends Readonly<Record<string, unknown>> {
   readonly isTotal: boolean;
-  /** The date that the period begins with, in days since 1970; null for rows whose time is in no period. */
+  /** The date on which the period begins, in days since 1970; null for rows whose time is in no period. */
   readonly period?: number | null;
   /** When the period begins, and when the next one does. */
   readonly from?: number | null;
@@ -62,18 +63,18 @@ export interface GroupedRow extends Readonly<Record<string, unknown>> {
 export const isUnknownTimeZone = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '22023';
 
-/** What all parts of one statement share. */
+/** Shared by all parts of one statement. */
 interface Plan {
   readonly writer: Writer;
   readonly model: Model;
   readonly query: GroupedQuery;
-  /** Where rows and their parts are read together: `r` and `p`. */
+  /** The join of rows (`r`) and their parts (`p`). */
   readonly joined: string;
-  /** Those of the rows, the period before the others, and then those of the parts. */
+  /** The keys of the rows, the period first, and the keys of the parts. */
   readonly rowKeys: readonly string[];
   readonly partKeys: readonly string[];
   readonly measures: readonly string[];
-  /** The parameter for the time zone. */
+  /** The placeholder of the parameter with the time zone. */
   readonly zone: string;
 }
 
@@ -88,7 +89,7 @@ export function groupedStatement(model: Model, query: GroupedQuery): Statement {
     `counted AS MATERIALIZED (${countedRows(plan)})`,
     `by_row AS (${measured(plan, 'rows', partKeys.length > 0 ? rowsByPart(plan) : 'counted', keys)})`,
     ...(hasParts ? [`by_part AS (${measured(plan, 'parts', partsOf(plan), keys)})`] : []),
-    // A row is in several groups of parts, and counts once in all.
+    // A row may be in several groups of its parts, and counts once in the total.
     `all_rows AS (${partKeys.length > 0 ? measured(plan, 'rows', 'counted', []) : 'TABLE by_row'})`,
     ...(query.period?.fill ? [`gaps AS (${gapsOf(plan, query.period, query.period.fill)})`] : []),
   ];
@@ -124,8 +125,8 @@ function planOf(writer: Writer, model: Model, query: GroupedQuery): Plan {
 }
 
 /**
- * The rows, with their keys and what is measured of them. Read by itself, so that PostgreSQL takes the groups to be few:
- * of so many times it would expect as many days, and sort the rows.
+ * The rows, with their keys and the columns to measure. They are a CTE of their own, so that PostgreSQL expects few groups:
+ * otherwise it would expect about as many days as there are times, and sort the rows.
  */
 function countedRows({ writer, model, query, zone }: Plan): string {
   const table = writer.nextTable();
@@ -140,13 +141,13 @@ function countedRows({ writer, model, query, zone }: Plan): string {
     FROM "${model}" ${table} WHERE ${conditionOn(writer, model, query.where, table)}`;
 }
 
-/** The rows, once for each group of the parts that they have. */
+/** The rows, once for each group in which they have parts. */
 function rowsByPart({ query, joined }: Plan): string {
   const keys = Object.entries(query.partKeys).map(([name, column]) => `p."${column}" AS "${name}"`);
   return `(SELECT DISTINCT ${list(['r.*'], keys)} FROM ${joined}) rows`;
 }
 
-/** The parts, with the keys of their rows and their own, and what is measured of them. */
+/** The parts, with the keys of their rows, their own keys, and the columns to measure. */
 function partsOf({ model, query, joined, rowKeys }: Plan): string {
   const { model: parts } = listOf(model, query.parts);
   const column = (name: string) => columnOf(parts, name, 'p');
@@ -160,7 +161,7 @@ function partsOf({ model, query, joined, rowKeys }: Plan): string {
   )} FROM ${joined}) parts`;
 }
 
-/** What is measured of the one or the other, for each group, with nulls in place of the rest. */
+/** The measures of rows or of parts for each group, with nulls in place of the other measures. */
 function measured(
   { model, query }: Plan,
   of: Measure['of'],
@@ -180,21 +181,21 @@ function figureOf(model: Model, { does, column, is }: Measure): string {
   const value = quoted(column);
   if (is !== undefined) return `count(*) FILTER (WHERE ${value} = ${is})`;
   if (does === 'count' || does === 'sum') {
-    // What is too large by any measure is left out: added up, it would end the statement.
+    // Extreme values are left out: their sum would overflow and fail the statement.
     const isFloat = fieldOf(model, column).type === 'Float';
     return `${does}(${value})${isFloat ? ` FILTER (WHERE abs(${value}) < 1e300)` : ''}`;
   }
   return `extract(epoch FROM ${does === 'first' ? 'min' : 'max'}(${value}) FILTER (WHERE ${isDated(value)})) * 1000`;
 }
 
-/** How what was measured of rows, parts and gaps comes together. */
+/** The aggregate that merges a measure of rows, parts and gaps. */
 const merging = { count: 'sum', sum: 'sum', first: 'min', last: 'max' } as const;
 
 const periodKey = '"period"';
 
 const steps = { day: "interval '1 day'", week: "interval '7 days'", month: "interval '1 month'" } as const;
 
-/** Times that have a date in every time zone, to PostgreSQL and to JavaScript: none that is infinite, for one. */
+/** Whether a time has a date in every time zone, in PostgreSQL and in JavaScript. An infinite time has none. */
 const isDated = (time: string) =>
   `${time} > timestamptz '4700-01-01Z BC' AND ${time} < timestamptz '270000-01-01Z'`;
 
@@ -204,8 +205,8 @@ const periodOf = ({ unit }: Period, time: string, zone: string) =>
     THEN date_trunc('${unit}', ${time} AT TIME ZONE ${zone})::date END`;
 
 /**
- * Groups for all periods in which nothing may be, beside each of the other keys that occur: no more than it takes to know
- * that they are too many, since times may lie far apart.
+ * Empty groups for all periods, combined with all values of the other keys. Times may lie far apart, so no more groups are
+ * made than it takes to exceed the limit.
  */
 function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fill']>): string {
   const { writer, query, zone, rowKeys, partKeys, measures } = plan;
@@ -213,14 +214,14 @@ function gapsOf(plan: Plan, period: Period, { from, to }: NonNullable<Period['fi
   const bound = (time: Date | undefined, found: 'min' | 'max') =>
     // A time that is in no period bounds none.
     `coalesce(${list(time ? [periodOf(period, `${writer.parameter(time)}::timestamptz`, zone)] : [], [`${found}(${periodKey})`])})`;
-  // `HAVING` makes one row of them, also where neither is looked for.
+  // `HAVING` makes this one row, even if neither bound is an aggregate.
   const ends = `SELECT (${bound(from, 'min')})::timestamp AS first, (${bound(to, 'max')})::timestamp AS last FROM by_row HAVING true`;
   const step = steps[period.unit];
   const most = `${writer.parameter(query.atMost)}::int`;
-  // Without rows there may be one end alone, which `least` would take for both.
+  // Without rows the last period may be unknown, and `least` would ignore the null.
   const end = `CASE WHEN last IS NOT NULL THEN least(last, first + ${most} * ${step}) END`;
   const each = `generate_series(first, ${end}, ${step}) date`;
-  // Where clocks were put forward by a day, a date is left out.
+  // A date does not exist where the clocks of a zone skipped a day.
   const exists =
     period.unit === 'day' ? ` WHERE (date AT TIME ZONE ${zone} AT TIME ZONE ${zone})::date = date` : '';
   const beside = others.length > 0 ? `, (SELECT DISTINCT ${list(others)} FROM by_row) others` : '';
@@ -241,9 +242,9 @@ function edgesOf({ unit }: Period, zone: string): string[] {
 }
 
 /**
- * The first instant of a date, in milliseconds. There may be two midnights, where clocks are put back: PostgreSQL gives the
- * later, and the other is as much earlier as the clocks are ahead a day before. There may be none, where they are put
- * forward: PostgreSQL gives the instant at which they are.
+ * The first instant of a date, in milliseconds. Where clocks are put back at midnight, there are two midnights: PostgreSQL
+ * returns the later one, and the other is earlier by the difference to the clocks of the day before. Where clocks are put
+ * forward at midnight, there is none: PostgreSQL returns the instant of the change.
  */
 const beginningOf = (date: string, zone: string) => `
   SELECT extract(epoch FROM CASE WHEN (midnight - ahead) AT TIME ZONE ${zone} = day THEN midnight - ahead ELSE midnight END) * 1000
@@ -261,7 +262,7 @@ const list = (...parts: readonly (readonly string[])[]) => parts.flat().join(', 
 const together = (tables: readonly string[], ...columns: readonly (readonly string[])[]) =>
   tables.map((table) => `SELECT ${list(...columns)} FROM ${table}`).join(' UNION ALL ');
 
-/** Text is ordered alike whatever the database's language is. */
+/** The ORDER BY of a key. Text is ordered by code points, so that the order does not depend on the locale of the database. */
 function inOrder({ model, query }: Plan, key: string): string {
   const name = key.slice(1, -1);
   const { model: parts } = listOf(model, query.parts);

@@ -1,4 +1,4 @@
-/** The models as statements need them: their columns, and how their rows belong together. */
+/** The columns and relations of each model, as statements need them. */
 
 import { getDatamodel } from '../generated/pothos.ts';
 import * as enums from '../generated/prisma/enums.ts';
@@ -7,7 +7,7 @@ import type { Model } from './query.ts';
 export interface Relation {
   readonly model: Model;
   readonly isList: boolean;
-  /** The columns that are equal in rows that belong together: in the model of the field, and in the other one. */
+  /** The columns that the relation joins by: `here` is in the model of the field, `there` in the related model. */
   readonly here: string;
   readonly there: string;
 }
@@ -16,7 +16,7 @@ export interface Relation {
 interface Field {
   readonly type: string;
   readonly isRequired: boolean;
-  /** Whether it names the row, or one that the row belongs to. */
+  /** Whether it identifies the row, or another row that the row refers to. */
   readonly isKey: boolean;
   readonly relation?: Relation;
 }
@@ -25,19 +25,19 @@ interface Field {
 export function fieldOf(model: Model, name: string): Field {
   const field = models.get(model)?.get(name);
   if (!field) throw new Error(`${model} has no field ${name}`);
-  // Rows of JSON would have them as text, and no query of the gateway needs one.
+  // In JSON these would be text, and no query of the gateway needs them.
   if (field.type === 'Bytes' || field.type === 'BigInt')
     throw new Error(`${model}.${name} is of type ${field.type}, which this module does not read`);
   return field;
 }
 
-/** The column, of a table that a statement calls by this name. */
+/** The column, qualified with the alias that its table has in the statement. */
 export function columnOf(model: Model, name: string, table: string): string {
   if (fieldOf(model, name).relation) throw new Error(`${model}.${name} is no column`);
   return `${table}."${name}"`;
 }
 
-/** A relation to a list of rows. Single rows are not read beneath others: the schema loads them by their ids, in batches. */
+/** A relation to a list of rows. Statements do not nest relations to a single row: the schema loads such rows by id, in batches. */
 export function listOf(model: Model, name: string): Relation {
   const { relation } = fieldOf(model, name);
   if (!relation?.isList) throw new Error(`${model}.${name} is no list of rows`);
@@ -59,11 +59,11 @@ const enumerations: ReadonlyMap<string, readonly string[]> = new Map(
 export const valuesOf = (type: string): readonly string[] | undefined => enumerations.get(type);
 
 /**
- * The fields of each model. A relation that leads to an `id` can be read. Where its key has two columns, the first names
- * the row, and the other says no more than that it has the same owner.
+ * The fields of each model, with the relations that refer to an `id`. If a foreign key has two columns, the first one
+ * identifies the row, and the second one only ensures that both rows have the same owner.
  */
 function readModels(): ReadonlyMap<Model, ReadonlyMap<string, Field>> {
-  // What Prisma generates has these models, and no others.
+  // The data model that Prisma generates has exactly the models of the type.
   const given = Object.entries(getDatamodel().datamodel.models) as [Model, DataModel][];
   const foreignKeyOf = (model: string, relationName: string | undefined) => {
     const [, { fields }] = given.find(([name]) => name === model) ?? ['', { fields: [] }];

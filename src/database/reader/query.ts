@@ -1,6 +1,6 @@
 /**
- * Queries for rows, in a part of Prisma's own language: they mean what they mean to Prisma's client. Their types are
- * made of those that Prisma generates, so that a name that a model does not have does not compile.
+ * Queries for rows, in a subset of Prisma's query language, with the same meaning as in Prisma's client. Their types are
+ * derived from the types that Prisma generates, so a field that a model does not have is a compile error.
  */
 
 import type PrismaTypes from '../generated/pothos.ts';
@@ -9,8 +9,8 @@ import type { Prisma } from '../generated/prisma/client.ts';
 export type Model = Prisma.ModelName;
 
 /**
- * The place of a value in a query that is run many times: the query is written as SQL once, and each run gives the values
- * by their names.
+ * A placeholder for a value in a query that runs many times: the query is translated to SQL once, and each run supplies the
+ * values by name.
  */
 export class Slot {
   readonly name: string;
@@ -20,7 +20,7 @@ export class Slot {
   }
 }
 
-/** The values of a run. */
+/** The values of the slots for one run, by name. */
 export type SlotValues = Readonly<Record<string, unknown>>;
 
 type Columns<M extends Model> = PrismaTypes[M]['Shape'];
@@ -55,7 +55,7 @@ export type SelectShape<M extends Model> = { readonly [C in keyof Columns<M>]?: 
   };
 };
 
-/** What holds of the rows: of columns, of `some` row of a list, of the one row of a link. */
+/** A condition on rows: on their columns, on `some` row of a list, or on the one row of a link. */
 export type Condition<M extends Model> = { readonly [C in keyof Columns<M>]?: Comparison<Columns<M>[C]> } & {
   readonly [R in Lists<M>]?: { readonly some: Condition<Related<M, R>> };
 } & { readonly [R in Links<M>]?: Condition<Related<M, R>> } & {
@@ -79,31 +79,31 @@ type Comparison<Value> =
     }
   | (string extends Value ? TextPattern : never);
 
-/** Text that a column has, or begins with, without regard to case: a pattern, in which %, _ and \\ are what they are to LIKE. */
+/** Text that a column contains or starts with, regardless of case. It is a pattern: %, _ and \\ have their meaning in LIKE. */
 type TextPattern =
   | { readonly contains: string; readonly mode: 'insensitive' }
   | { readonly startsWith: string; readonly mode: 'insensitive' };
 
-/** An infinite time, of which there is no `Date`, is a number. */
+/** An infinite time is a number, since no `Date` can be infinite. */
 type Comparable<Value> = NonNullable<Value> | (Date extends Value ? number : never);
 
 type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
 
 type Order<M extends Model> = { readonly [C in keyof Columns<M>]?: Direction };
 
-/** An order by columns that were chosen at run time. */
+/** An order by columns that are chosen at run time. */
 export type RowOrder = Readonly<Record<string, Direction>>;
 
 /** How PostgreSQL plans a statement. */
 export interface Planning {
   /**
-   * Whether it plans the statement each time, for the values of this run. Otherwise it may use one plan for all values
-   * (`plan_cache_mode`), which is faster, but a guess where it depends on the values how many rows a condition leaves.
+   * Whether PostgreSQL plans the statement for the values of each run. Otherwise it may reuse one plan for all values
+   * (`plan_cache_mode`): faster, but a bad guess where the number of matching rows depends on the values.
    */
   readonly plansEachTime?: boolean;
 }
 
-/** A query that was put together at run time: a name that is not the model's is an error only when it is written. */
+/** A query that is built at run time. A name that is not a field of the model is an error when the SQL is written. */
 export interface PlannedQuery extends Planning {
   readonly select: object;
   readonly where?: object;

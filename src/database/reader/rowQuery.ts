@@ -1,7 +1,7 @@
 /**
- * A statement whose columns are known from the query that it was written for, as `pg` sends it: the server is not asked to
- * describe them, and rows are read by their places. What `pg` makes of every statement takes as long as the rest of a
- * small request.
+ * A faster query for `pg`, for statements whose columns are known in advance: it does not ask the server to describe the
+ * columns, and reads the values of a row by position. The query class of `pg` takes as much time as all the rest of a small
+ * request.
  */
 
 import type pg from 'pg';
@@ -13,13 +13,13 @@ export interface Column {
 }
 
 export interface NamedStatement {
-  /** The name under which a connection is to remember it, empty for none. */
+  /** The name of the prepared statement; empty if it is not prepared. */
   readonly name: string;
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** What `pg` has of a connection, though its types do not say all of it. */
+/** The members of a connection of `pg` that its types leave out. */
 interface Connection {
   readonly stream: { cork(): void; uncork(): void };
   readonly parsedStatements: Readonly<Record<string, string | undefined>>;
@@ -29,13 +29,13 @@ interface Connection {
   sync(): void;
 }
 
-/** A query that calls back with what the server has said. */
+/** A query that passes its result to a callback. */
 export interface Responded<Rows> extends pg.Submittable {
   /** Set by `pg`. */
   callback: ((error: unknown, rows?: Rows) => void) | undefined;
 }
 
-/** Called by `pg` by these names, in the order in which the server responds. */
+/** One statement. `pg` calls its methods in the order in which the server responds. */
 export class RowQuery implements Responded<object[]> {
   callback: Responded<object[]>['callback'];
   readonly name: string;
@@ -56,7 +56,7 @@ export class RowQuery implements Responded<object[]> {
     sendAll(connection, [this]);
   }
 
-  /** All but what ends the transaction. */
+  /** Sends all messages of the statement but the Sync, which would end the transaction. */
   send(connection: Connection): void {
     const { name, text } = this;
     if (name === '' || connection.parsedStatements[name] === undefined) connection.parse({ name, text });
@@ -98,7 +98,7 @@ export class RowQuery implements Responded<object[]> {
     this.callback?.(error);
   }
 
-  // The statement has rows, and what the server says beside them is known.
+  // These messages bring nothing that is needed beside the rows.
   handleRowDescription(): void {}
   handleCommandComplete(): void {}
   handlePortalSuspended(): void {}
@@ -106,25 +106,25 @@ export class RowQuery implements Responded<object[]> {
 }
 
 /**
- * Statements that are sent at once, and done one after the other in one transaction: each sees what those before it did, and
- * when one fails none is done.
+ * Statements that are sent in one batch and run one after the other in one transaction: each sees the changes of those
+ * before it, and if one fails, none takes effect.
  */
 export class RowQueries implements Responded<object[][]> {
   callback: Responded<object[][]>['callback'];
   readonly #queries: readonly [RowQuery, ...RowQuery[]];
-  /** How many are done. */
+  /** How many statements have completed. */
   #done = 0;
 
   constructor(queries: readonly [RowQuery, ...RowQuery[]]) {
     this.#queries = queries;
   }
 
-  /** The one that the server is at. */
+  /** The statement that the server runs now. */
   get #current(): RowQuery {
     return this.#queries[this.#done] ?? this.#queries[0];
   }
 
-  // `pg` notes by these what the connection remembers, when the server says that it has parsed it.
+  // When the server has parsed a statement, `pg` reads these to note that the connection has it prepared.
   get name(): string {
     return this.#current.name;
   }
@@ -162,7 +162,7 @@ export class RowQueries implements Responded<object[][]> {
 
 function sendAll(given: pg.Connection, queries: readonly RowQuery[]): void {
   const connection = given as unknown as Connection;
-  // In one piece, since each message would be a packet of its own.
+  // Corked, since otherwise each message would be a packet of its own.
   connection.stream.cork();
   try {
     for (const query of queries) query.send(connection);
@@ -183,7 +183,7 @@ function callWith<Rows>(read: () => Rows, callback: Responded<Rows>['callback'])
   callback?.(null, rows);
 }
 
-/** A parameter as PostgreSQL reads it. */
+/** A parameter in the text format of PostgreSQL. */
 function textOf(value: unknown): string {
   return Array.isArray(value) ? `{${value.map(itemOf).join()}}` : String(value);
 }

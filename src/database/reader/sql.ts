@@ -1,6 +1,6 @@
 /**
- * What requests ask of PostgreSQL, past Prisma's client: rows of the data model, and single statements. A process
- * that only serves never loads the client's engine, which takes 60 MB.
+ * Reads rows of the data model and runs single statements, without Prisma's client: so a process that only serves requests
+ * never loads the engine of that client, which takes 60 MB.
  */
 
 import pg from 'pg';
@@ -13,9 +13,9 @@ import { countStatement, type RowStatement, selectStatement } from './statement.
 
 export interface Sql {
   /**
-   * The rows that the query describes, with what it selects and no more.
-   * @param given the values of its slots. A query that is given any is remembered as it is written, by the object that it
-   * is: whoever runs it again gives the same object, with other values.
+   * The rows that the query describes, with the fields that it selects.
+   * @param given the values of its slots. With them, the SQL of the query is cached by the identity of the query object, so a
+   * caller has to pass the same object for each run.
    */
   findMany<M extends Model>(model: M, query: Query<M>, given?: SlotValues): Promise<object[]>;
   count<M extends Model>(
@@ -24,13 +24,13 @@ export interface Sql {
     given?: SlotValues,
     planning?: Planning,
   ): Promise<number>;
-  /** The rows that a statement gives. */
+  /** Runs a statement and returns its rows. */
   run<Row extends object>(text: string, values: readonly unknown[], planning?: Planning): Promise<Row[]>;
-  /** The same for a statement that writes what others may be writing too: see `onceMore`. */
+  /** The same for a statement that writes. It is repeated after a deadlock or a serialization failure: see `retryOnConflict`. */
   write<Row extends object>(text: string, values: readonly unknown[]): Promise<Row[]>;
   /**
-   * Writes, and finds the rows that the query describes as they are then, in one transaction: where they cannot be had,
-   * nothing is written. Both go to the server at once.
+   * Runs a statement that writes and then a query, in one transaction and one round trip: the query sees what was written,
+   * and if it fails, nothing is written.
    */
   writeAndFind<M extends Model>(
     statement: RowStatement,
@@ -41,31 +41,32 @@ export interface Sql {
 }
 
 /**
- * Whether PostgreSQL has rejected a statement that it remembers, before it did anything: the type of a column that it
- * gives is another by now, as after a migration ("cached plan must not change result type", `feature_not_supported`).
+ * Whether PostgreSQL has rejected a prepared statement before it ran, since the type of a column of its result has changed,
+ * as after a migration ("cached plan must not change result type", `feature_not_supported`).
  */
 const isOutdated = (error: unknown) => error instanceof pg.DatabaseError && error.code === '0A000';
 
 /**
- * PostgreSQL's codes for a statement that the session does not have, or has already (`invalid_sql_statement_name`,
- * `duplicate_prepared_statement`), before it did anything: the session is not that of the connection alone.
+ * PostgreSQL's error codes for a prepared statement that the session does not have, or has already
+ * (`invalid_sql_statement_name`, `duplicate_prepared_statement`). The statement has not run. They mean that a pooler shares
+ * sessions between connections.
  */
 const ofAnotherSession = new Set<unknown>(['26000', '42P05']);
 
 const isElsewhere = (error: unknown) => error instanceof pg.DatabaseError && ofAnotherSession.has(error.code);
 
-/** A statement that goes to the server behind each read, and what looks at what it gives: an error is one of the read. */
+/** A statement that is sent with each read, and a check of its rows. If the check throws, the read fails. */
 export interface ReadCheck {
   readonly statement: RowStatement;
   check(rows: object[]): void;
 }
 
-/** @param name the name of the statement, empty for none. */
+/** Runs a statement under a name of a prepared statement, or an empty name for none. */
 type Ask<Result> = (name: string) => Promise<Result>;
 
 /**
- * Asks by a name, and without it where a connection remembers the statement as it was. Where connections come to have no
- * sessions of their own, as when a pooler is put in between or replaced by another, nothing is asked by a name any more.
+ * Runs statements as prepared ones, and repeats a statement unprepared if the connection has an outdated version of it. As
+ * soon as an error shows that connections share sessions, as behind a new pooler, no statement is prepared any more.
  */
 function createAsk() {
   let hasSessions = true;
@@ -76,7 +77,7 @@ function createAsk() {
     if (name === '' || !hasSessions) return traced('');
     return traced(name).catch((error: unknown) => {
       if (isElsewhere(error)) hasSessions = false;
-      // Each connection may remember it: without a name it is parsed anew, on whichever this goes over.
+      // Every connection of the pool may have the outdated version, so the statement is repeated without a name.
       else if (!isOutdated(error)) throw error;
       return traced('');
     });
@@ -84,19 +85,19 @@ function createAsk() {
 }
 
 /**
- * @param nameOf the name under which a connection is to remember a statement, where it may.
- * @param companion of everything that is read; whatever has one is for reading alone.
+ * @param nameOf gives the name under which a statement is prepared, or an empty one.
+ * @param readCheck is sent with each read. An `Sql` with such a check is for reading only.
  */
 export function createSql(
   pool: pg.Pool,
   nameOf: (text: string) => string = () => '',
-  companion?: ReadCheck,
+  readCheck?: ReadCheck,
 ): Sql {
   const ask = createAsk();
-  const { find, follow } = createFind(pool, nameOf, companion);
+  const { find, follow } = createFind(pool, nameOf, readCheck);
   // A statement without a name is planned each time.
   const nameFor = (text: string, { plansEachTime = false }: Planning) => (plansEachTime ? '' : nameOf(text));
-  /** Statements by the queries that they were written for. */
+  /** The statement of each query that has slots. */
   const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
 
   function write(model: Model, query: PlannedQuery) {
@@ -154,25 +155,25 @@ export function createSql(
   };
 }
 
-/** Reads rows, and has the companion go along. */
-function createFind(pool: pg.Pool, nameOf: (text: string) => string, companion: ReadCheck | undefined) {
-  const accompanying = ({ statement }: ReadCheck) =>
+/** Reads rows, and runs the check with each read. */
+function createFind(pool: pg.Pool, nameOf: (text: string) => string, readCheck: ReadCheck | undefined) {
+  const queryOf = ({ statement }: ReadCheck) =>
     new RowQuery({ ...statement, name: nameOf(statement.text) }, statement.columns);
   return {
     async find(read: RowQuery): Promise<object[]> {
-      if (!companion) return rowsOf(pool, read);
-      const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, accompanying(companion)]));
-      companion.check(others);
+      if (!readCheck) return rowsOf(pool, read);
+      const [rows = [], others = []] = await rowsOf(pool, new RowQueries([read, queryOf(readCheck)]));
+      readCheck.check(others);
       return rows;
     },
-    /** What is not read by its columns is followed by the companion. */
+    /** Runs the check after a statement whose columns are not known, and which `pg` itself reads. */
     async follow(): Promise<void> {
-      if (companion) companion.check(await rowsOf(pool, accompanying(companion)));
+      if (readCheck) readCheck.check(await rowsOf(pool, queryOf(readCheck)));
     },
   };
 }
 
-/** A pool as it is to whoever gives it a query of their own, which `pg` does not say in its types. */
+/** The overload of `query` that takes a query object, which the types of `pg` leave out. */
 interface CalledPool {
   query<Rows>(
     query: Responded<Rows>,
@@ -181,7 +182,7 @@ interface CalledPool {
   ): void;
 }
 
-/** With a callback, since `pg` makes two promises of its own for each statement that is given none. */
+/** Passes a callback, since without one `pg` creates two promises for each statement. */
 function rowsOf<Rows>(pool: pg.Pool, query: Responded<Rows>): Promise<Rows> {
   return new Promise((settle, fail) => {
     (pool as unknown as CalledPool).query(query, undefined, (error, rows) =>

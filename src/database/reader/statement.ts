@@ -1,9 +1,9 @@
 /**
- * Reads written as one SQL statement each: rows, with the rows of their relations beside them as JSON.
+ * Translates each query to one SQL statement, which reads rows and, as JSON, the rows of their relations.
  *
- * Queries mean what they mean to Prisma's client, which the tests hold this module against; what is beyond the part of
- * its language that is written here is an error. The client takes longer to turn a query into SQL and rows into objects
- * than all else does that a request needs of this process.
+ * A query means the same as in Prisma's client, which the tests compare this module with. A part of Prisma's language that
+ * this module does not support is an error. Prisma's client takes more time to translate queries and to build objects from
+ * rows than all the rest of a request takes in this process.
  */
 
 import {
@@ -26,18 +26,18 @@ export interface Statement {
 }
 
 export interface RowStatement extends Statement {
-  /** How what the statement gives is read, so that it is as the data model says. */
+  /** How to read each column of the result, so that its value has the type of the data model. */
   readonly columns: readonly Column[];
 }
 
-/** Where in rows of JSON there are times, and numbers, which JSON cannot hold all of. */
+/** Which fields of JSON rows are times, and which are numbers, since JSON cannot represent all of them. */
 interface Shape {
   readonly times: readonly string[];
   readonly floats: readonly string[];
   readonly nested: readonly { readonly name: string; readonly shape: Shape }[];
 }
 
-/** @throws an error for a query that is beyond this module. */
+/** @throws an error for a query that this module does not support. */
 export function selectStatement(model: Model, query: PlannedQuery): RowStatement {
   const values: unknown[] = [];
   const { text, columns } = select(createWriter(values), model, query);
@@ -50,23 +50,23 @@ export function countStatement(model: Model, where: object): Statement {
   return { text: count(createWriter(values), model, where), values };
 }
 
-/** Makes of rows of JSON what the data model says, in place. */
+/** Converts the values of JSON rows to the types of the data model, in place. */
 function revive(rows: readonly object[], { times, floats, nested }: Shape): void {
   if (times.length === 0 && floats.length === 0 && nested.length === 0) return;
   for (const row of rows as readonly Record<string, unknown>[]) {
     for (const name of times) if (row[name] !== null) row[name] = timeOf(Number(row[name]));
-    // JSON has text for what is no finite number.
+    // In JSON, numbers that are not finite are text.
     for (const name of floats) if (typeof row[name] === 'string') row[name] = Number(row[name]);
-    // The statement gives an array for each relation.
+    // The statement returns an array for each relation.
     for (const { name, shape } of nested) revive(row[name] as object[], shape);
   }
 }
 
-/** A `Date` cannot be infinite, though a time in PostgreSQL can: it stays the number that it is to `pg` as well. */
+/** An infinite time stays a number, as in `pg`, since no `Date` can be infinite. */
 const timeOf = (milliseconds: number) =>
   Math.abs(milliseconds) === Number.POSITIVE_INFINITY ? milliseconds : new Date(milliseconds);
 
-/** What is selected, and how it is read: as columns of a statement, and as rows of JSON within one. */
+/** A SELECT and how to read its result: as the columns of a statement, or as JSON rows within another one. */
 interface Selected {
   readonly text: string;
   readonly columns: readonly Column[];
@@ -75,7 +75,7 @@ interface Selected {
 
 const queryParts = new Set(['select', 'where', 'anyOf', 'orderBy', 'take', 'skip', 'plansEachTime']);
 
-/** @param tied the condition that ties the rows to those of an outer table. */
+/** @param tied the condition that joins the rows to those of an outer table. */
 function select(
   writer: Writer,
   model: Model,
@@ -98,7 +98,7 @@ function select(
     source = `FROM (${unionOf(conditions, `SELECT ${table}.* ${source}`, order + needed)}) ${table}`;
   }
   const page = offset
-    ? // What is selected of a row is computed for the rows that an offset skips as well, unless it is outside.
+    ? // In a subquery, since otherwise PostgreSQL computes the selected fields for the skipped rows as well.
       `FROM (SELECT ${table}.* ${source}${order}${limitText} OFFSET ${offset}) ${table}${order}`
     : source + order + limitText;
   return { text: `SELECT ${parts.join(', ')} ${page}`, columns, shape };
@@ -156,7 +156,7 @@ function selectedColumns(writer: Writer, model: Model, selection: object, table:
   return { parts, columns, shape: { times, floats, nested } };
 }
 
-/** How the text of a column is read, by its type. Text, and the values of enumerations, are what they are. */
+/** How to read the text of a column, by its type. Text and enumeration values stay as they are. */
 const asText = (text: string) => text;
 const readers = new Map<string, Column['read']>([
   ['Int', Number],
@@ -193,8 +193,8 @@ function counts(writer: Writer, model: Model, wanted: object, table: string): st
 }
 
 /**
- * A time as PostgreSQL has it, rather than as text: how that is written depends on settings of the session, on the
- * time zone's history, and on whether it is in JSON.
+ * A time as a number of milliseconds. The text of a time depends on settings of the session, on the history of the time
+ * zone, and on whether it is in JSON.
  */
 const milliseconds = (column: string) => `extract(epoch FROM ${column}) * 1000`;
 
@@ -213,6 +213,6 @@ function selectionOf(name: string, wanted: unknown): Record<string, unknown> {
 
 function queryOf(name: string, wanted: unknown): PlannedQuery {
   const select = selectionOf(name, wanted);
-  // What has a selection is an object; its parts are looked at by name when it is written.
+  // It has a selection, so it is an object; its other properties are checked when the SQL is written.
   return { ...(wanted as object), select };
 }
