@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
+import { openRaw } from '../support/rawHttp.ts';
 import { createLocalCluster, type LocalCluster, password } from './localCluster.ts';
 import { hasHaproxy, postgresFolder } from './programs.ts';
 
@@ -91,6 +92,14 @@ it('passes an event on as soon as it is there', async () => {
   await events?.cancel();
   expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(other.id);
 });
+
+it('waits no more than 10 seconds for the head of a request', async () => {
+  const { socket, ended } = await openRaw(`http://${cluster.address('balancer')}`);
+  socket.write('GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+  const writing = setInterval(() => socket.write('x'), 700);
+  expect(await ended()).toMatch(/^HTTP\/1\.1 408 /);
+  clearInterval(writing);
+}, 20_000);
 
 it('has the other gateway serve the tokens of one that is gone', async () => {
   const [gone, left] = gateways;
