@@ -2,6 +2,7 @@
 
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
+import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import pLimit from 'p-limit';
 
@@ -81,9 +82,8 @@ export interface Acceptance {
 /** Those that said nothing take everything, but what they can read is not known. */
 const plainOnly: Acceptance = { forms: ['identity'], takesPlain: true };
 
-/** What was made of the headers that came before: browsers and libraries send the same ones over and over. */
-const known = new Map<string, Acceptance>();
-const maxKnown = 100;
+/** What the latest values of the header mean: browsers and libraries send the same ones again and again. */
+const known = new LRUCache<string, Acceptance>({ max: 100 });
 
 /** What a client takes by its `Accept-Encoding` (RFC 9110, section 12.5.3). */
 export function acceptanceOf(header: string | undefined): Acceptance {
@@ -91,8 +91,6 @@ export function acceptanceOf(header: string | undefined): Acceptance {
   const before = known.get(header);
   if (before) return before;
   const acceptance = readAcceptance(header);
-  // Some client may make them up.
-  if (known.size >= maxKnown) known.clear();
   known.set(header, acceptance);
   return acceptance;
 }
