@@ -26,11 +26,11 @@ export interface ResponseCache {
    * cacheable and nothing of the viewer's changed in the meantime, with the compressed forms that it is asked for in.
    */
   compute(viewerId: number, request: string, compute: () => Promise<Computed>): Promise<HttpResponse>;
-  /** Must be called when something was read for the viewer otherwise. */
+  /** Must be called after a read for the viewer that did not go through `compute`. */
   noteRead(viewerId: number): void;
-  /** Raises the version of the viewer's data if the viewer may have seen more than that stands for. */
+  /** Raises the version of the viewer's data if the viewer may have seen newer data than the version stands for. */
   settleVersion(viewerId: number): Promise<void>;
-  /** The version of a viewer's data, or undefined while what is read of it may not be remembered. */
+  /** The version of a viewer's data, or undefined while responses made from it may not be cached. */
   versionOf(viewerId: number): number | undefined;
   /** Must be called after a write through this process, before it is acknowledged. */
   invalidate(viewerId: number): void;
@@ -48,7 +48,7 @@ interface Counters {
 export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOptions): ResponseCache {
   const counters: Counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createStoredResponses(options);
-  const underway = new Map<string, Promise<HttpResponse>>();
+  const share = createSharing(counters);
   const count = countsHits(counters);
   const versions = trackVersions(feed);
   const reads = createReadBarrier(feed);
@@ -71,7 +71,7 @@ export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOp
       if (!found || reads.isCaughtUp(viewerId)) return count(found);
       return reads
         .catchUp(viewerId)
-        .then((areHeard) => count(areHeard ? find(viewerId, request) : undefined));
+        .then((isCaughtUp) => count(isCaughtUp ? find(viewerId, request) : undefined));
     },
 
     async settleVersion(viewerId) {
@@ -83,28 +83,36 @@ export function createResponseCache(feed: ChangeFeed, options: StoredResponsesOp
       const run = () => compute().finally(() => reads.noteRead(viewerId));
       if (options.maxBytes === 0 || !feed.mayCache(viewerId)) return run().then(({ response }) => response);
 
-      // The version is part of the key, and what was read last: a request that begins after a change, or once the viewer
-      // may have seen one, must not share what began before.
+      // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
+      // have seen one, must not share a computation that began before.
       const version = versions.of(viewerId);
       const key = `${viewerId} ${request}`;
       const sharedKey = `${version} ${reads.lastReadOf(viewerId)} ${key}`;
-      const shared = underway.get(sharedKey);
-      if (shared) {
-        counters.shared++;
-        return shared;
-      }
-      const computing = run()
-        .then(({ response, isCacheable }) => {
+      return share(sharedKey, () =>
+        run().then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
           if (feed.mayCache(viewerId) && versions.of(viewerId) === version)
             return stored.store(key, { viewerId, version, response });
           counters.overtaken++;
           return response;
-        })
-        .finally(() => underway.delete(sharedKey));
-      underway.set(sharedKey, computing);
-      return computing;
+        }),
+      );
     },
+  };
+}
+
+/** Has equal computations run once: whoever comes while one runs gets its result. */
+function createSharing(counters: Counters) {
+  const running = new Map<string, Promise<HttpResponse>>();
+  return (key: string, run: () => Promise<HttpResponse>): Promise<HttpResponse> => {
+    const shared = running.get(key);
+    if (shared) {
+      counters.shared++;
+      return shared;
+    }
+    const computing = run().finally(() => running.delete(key));
+    running.set(key, computing);
+    return computing;
   };
 }
 
@@ -113,7 +121,7 @@ const countsHits = (counters: Counters) => (found: HttpResponse | undefined) => 
   return found;
 };
 
-/** How many viewers have a version of their own: when more have, all of them get a new one. */
+/** At most this many viewers have a version of their own. When the map is full, it is cleared, and all viewers get a new version. */
 const maxVersions = 100_000;
 
 /** The version of each viewer's data: a number that every change raises. */
