@@ -4,9 +4,10 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Exchange, endpointOf, idOf, pathOf } from './exchange.ts';
+import { type Exchange, idOf } from './exchange.ts';
 import { type LoadShedder, tooBusy } from './loadShedding.ts';
 import { headersOf } from './response.ts';
+import { endpointOf, pathOf } from './target.ts';
 
 export interface EarlyShedder {
   /**

@@ -1,8 +1,9 @@
 /** Error responses, in the envelope of the API that was meant. */
 
 import { type ErrorCode, messages, statusOf } from '../errors.ts';
-import type { Endpoint, Exchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { type HttpResponse, jsonResponse, textResponse } from './response.ts';
+import type { Endpoint } from './target.ts';
 
 export interface HttpError {
   readonly message: string;

@@ -2,11 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, ServerResponse } from 'node:http';
-import { acceptedOf, readAccept } from './accept.ts';
 import type { HttpResponse } from './response.ts';
-
-/** What a request was meant for. */
-export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
+import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
 /** Connections that carry the results of many operations. The log calls the request that opens one by this name. */
 export const transports = ['websocket', 'event stream'] as const;
@@ -204,74 +201,4 @@ function createExchange(
     listener.ended({ exchange, status, duration: performance.now() - began });
   });
   return exchange;
-}
-
-/** Where the REST interface begins. */
-export const restPath = '/api/v1';
-
-/** Where the tools for language models are. */
-export const mcpPath = '/mcp';
-
-export function endpointOf(path: string): Endpoint {
-  if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
-  if (path === '/graphql') return 'graphql';
-  return path === mcpPath ? 'mcp' : 'page';
-}
-
-/** Whether it only reads: a HEAD is a GET whose response leaves out the body, which Node takes care of. */
-export function isRead({ request: { method } }: Exchange): boolean {
-  return method === 'GET' || method === 'HEAD';
-}
-
-/** What is at the addresses of pages; of equals, clients mean the one that is named first. */
-const pageTypes = [
-  'application/json',
-  'application/graphql-response+json',
-  'text/plain',
-  'text/html',
-] as const;
-
-/**
- * Whether a browser asks for a page. A request with a token never does, whatever it accepts: a browser that opens an address
- * sends none, while Java's clients accept HTML first unless they are told otherwise.
- */
-export function asksForPage(exchange: Exchange): boolean {
-  const { accept, authorization } = exchange.request.headers;
-  if (authorization !== undefined || !isRead(exchange) || !accept || !/html/i.test(accept)) return false;
-  return acceptedOf(pageTypes, readAccept(accept))[0] === 'text/html';
-}
-
-/** A name or an address, and a port (RFC 3986, section 3.2). */
-const hostForm = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\w:.]+\])(?::\d*)?$/;
-
-/**
- * Whether it cannot be told whom a request is for, or whose it is: it names no host that there can be, or names a host or a
- * token more than once (RFC 9112, section 3.2; RFC 9110, section 11.6.2). Node takes the first of them, a proxy may have taken another.
- */
-export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
-  if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
-  let hosts = 0;
-  let tokens = 0;
-  // Names and values take turns.
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? '';
-    // By their lengths first: this looks at every header of every request.
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
-    else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
-  }
-  return hosts > 1 || tokens > 1;
-}
-
-/** A target without its query. */
-export function pathOf(target: string): string {
-  const end = target.indexOf('?');
-  return end === -1 ? target : target.slice(0, end);
-}
-
-/** A client that talks to a proxy sends the absolute form (RFC 9112, section 3.2). */
-function targetOf({ url = '/' }: IncomingMessage): string {
-  if (url.startsWith('/')) return url;
-  const target = url.replace(/^https?:\/\/[^/?]*/i, '');
-  // Without a path the root is meant (RFC 9110, section 4.2.3).
-  return target === '' || target.startsWith('?') ? `/${target}` : target;
 }

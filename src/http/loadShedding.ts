@@ -2,9 +2,10 @@
 
 import type { Concurrency } from '../database/concurrency.ts';
 import { errorResponse, httpErrors } from './errorResponse.ts';
-import type { Endpoint, Exchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 import { createFairQueue, type FairQueue, type Waiting } from './fairQueue.ts';
 import type { HttpResponse } from './response.ts';
+import type { Endpoint } from './target.ts';
 
 export interface LoadShedder {
   /**

@@ -5,7 +5,7 @@
 
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { cutSoon } from './timeouts.ts';
+import { cutSoon } from './connections.ts';
 
 /** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). */
 function asksForWebSocket({ method, headers }: IncomingMessage): boolean {

@@ -3,8 +3,10 @@
 import { messages } from '../errors.ts';
 import { readBody } from '../http/body.ts';
 import { restErrorResponse } from '../http/errorResponse.ts';
-import { type Exchange, isRead, restPath } from '../http/exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isRead } from '../http/requestChecks.ts';
 import type { HttpResponse } from '../http/response.ts';
+import { restPath } from '../http/target.ts';
 import type { Budget } from './budget.ts';
 import { readResponseBody } from './responseBody.ts';
 

@@ -1,7 +1,8 @@
 /** The first page: what runs here, where everything is, and how to ask it for the first time. */
 
 import { hash } from 'node:crypto';
-import { asksForPage, type Exchange } from '../http/exchange.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { asksForPage } from '../http/requestChecks.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { release } from '../version.ts';
 import { pageResponse } from './page.ts';

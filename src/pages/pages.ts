@@ -1,7 +1,7 @@
 /** What is neither API: pages for browsers, documents for generators and probes, by path. */
 
 import { type Config, hasConsole } from '../config.ts';
-import { isRead } from '../http/exchange.ts';
+import { isRead } from '../http/requestChecks.ts';
 import { textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';

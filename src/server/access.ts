@@ -11,7 +11,7 @@ import type { AuthenticationResult, Authenticator } from './authentication.ts';
 export type Access = { readonly viewer: Viewer | null } | HttpResponse;
 
 export interface AccessOptions {
-  readonly identify: Authenticator;
+  readonly authenticate: Authenticator;
   readonly limitRate: RateLimits;
 }
 
@@ -19,7 +19,7 @@ export interface AccessOptions {
  * Whoever asks is known before anything is counted: who has a token is not anonymous, however many clients at the address
  * are, and it is nobody's fault when a token could not be looked up.
  */
-export function createAccess({ identify, limitRate }: AccessOptions) {
+export function createAccess({ authenticate, limitRate }: AccessOptions) {
   function count(exchange: Exchange, identified: AuthenticationResult): Access {
     if ('status' in identified) return identified;
     if ('error' in identified) return fail(exchange, identified.error, identified.headers);
@@ -28,7 +28,7 @@ export function createAccess({ identify, limitRate }: AccessOptions) {
   }
 
   return (exchange: Exchange): Access | Promise<Access> => {
-    const identified = identify(exchange);
+    const identified = authenticate(exchange);
     return identified instanceof Promise
       ? identified.then((late) => count(exchange, late))
       : count(exchange, identified);

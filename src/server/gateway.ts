@@ -21,7 +21,7 @@ import type { Metrics, MetricsOptions } from '../telemetry/metrics.ts';
 import { logStatements } from '../telemetry/statementLog.ts';
 import { release } from '../version.ts';
 import { loadOptionalFeatures } from './optionalFeatures.ts';
-import { createGatewayServer } from './pipeline.ts';
+import { createGatewayServer } from './server.ts';
 
 export interface Gateway {
   /** Where it listens, such as `http://127.0.0.1:4000`. */

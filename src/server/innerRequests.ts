@@ -11,7 +11,7 @@ import type { RestHandler } from '../rest/handler.ts';
 type Response = HttpResponse | StreamedResponse;
 
 /** Runs a task of an exchange, for which it is asked of an API as another one says, if that is given. */
-type TaskRunner = (
+export type TaskRunner = (
   exchange: Exchange,
   viewer: Viewer | null,
   task: Task,

@@ -9,7 +9,7 @@ import { createEarlyShedder } from '../http/earlyShedding.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createLoadShedder } from '../http/loadShedding.ts';
 import type { Shed } from './authentication.ts';
-import type { ServerOptions } from './pipeline.ts';
+import type { ServerOptions } from './options.ts';
 
 export interface Shedding {
   readonly shed: Shed;

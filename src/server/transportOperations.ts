@@ -8,7 +8,7 @@ import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import { conclude, type Exchange, type ExchangeListener, openMessage } from '../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../http/response.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Pipeline } from './pipeline.ts';
+import type { Pipeline } from './options.ts';
 
 /** Opens an exchange for an operation that no request of its own has brought. */
 export type OpenOperation = (

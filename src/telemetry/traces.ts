@@ -23,7 +23,7 @@ import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from '@ope
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../channels.ts';
 import { errorText } from '../errors.ts';
-import { restPath } from '../http/exchange.ts';
+import { restPath } from '../http/target.ts';
 import { release } from '../version.ts';
 
 export interface Traces {

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addressOf } from '../../src/http/clientAddress.ts';
-import { timeouts, watchConnections } from '../../src/http/timeouts.ts';
+import { watchConnections } from '../../src/http/connections.ts';
+import { timeouts } from '../../src/http/timeouts.ts';
 
 let server: Server;
 let requested: Promise<[IncomingMessage]>;

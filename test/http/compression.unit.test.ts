@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formFor, streamFor } from '../../src/http/compression.ts';
 import { codings } from '../../src/http/contentCoding.ts';
-import type { Endpoint, Exchange } from '../../src/http/exchange.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import {
   type HttpResponse,
   jsonResponse,
@@ -11,6 +11,7 @@ import {
   revalidated,
   textResponse,
 } from '../../src/http/response.ts';
+import type { Endpoint } from '../../src/http/target.ts';
 import { decoded } from '../support/decoded.ts';
 import { fuzzed, fuzzTimeout } from '../support/fuzzed.ts';
 

@@ -2,7 +2,8 @@
 
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { asksForPage, type Exchange, isMisaddressed } from '../../src/http/exchange.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { asksForPage, isMisaddressed } from '../../src/http/requestChecks.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -10,7 +10,8 @@ import type { Database } from '../../src/database/database.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { longestActivation } from '../../src/mirror/activation.ts';
-import { createGatewayServer, type ServerOptions } from '../../src/server/pipeline.ts';
+import type { ServerOptions } from '../../src/server/options.ts';
+import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { SimulatedPool } from '../support/simulatedPool.ts';
@@ -195,7 +196,7 @@ describe('a request whose statement is not answered', () => {
     [
       ' where an upstream may be asked',
       { STATEMENT_TIMEOUT: '1' },
-      { mirror: { upstream: {}, admit: async () => undefined } as unknown as ServerOptions['mirror'] },
+      { mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'] },
       6_000 + longestActivation,
     ],
   ])('is answered without it, five seconds later%s', async (_, settings, options, longest) => {

@@ -7,8 +7,9 @@
 import { randomBytes } from 'node:crypto';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { challengeFor, unauthenticated } from '../../errors.ts';
-import { type Exchange, isRead, type Transport } from '../../http/exchange.ts';
+import type { Exchange, Transport } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
+import { isRead } from '../../http/requestChecks.ts';
 import { emptyResponse, type HttpResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
 import { requestFailure } from '../requestFailure.ts';

@@ -1,0 +1,149 @@
+/** Connections: what each is busy with, and what becomes of those that are too slow or do not speak HTTP. */
+
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
+import type { Exchange } from './exchange.ts';
+import { send } from './response.ts';
+import type { Timeouts } from './timeouts.ts';
+
+/** How long, in milliseconds, a client may take to read the last that it is sent before it is cut off. */
+const lastWords = 1_000;
+
+export interface Connections {
+  /** Must be told of each exchange that begins. */
+  begin(exchange: Exchange): void;
+  /** The latest exchange of a connection. */
+  latest(socket: Duplex): Exchange | undefined;
+  /** Must be told of each response that is sent without an exchange. */
+  sentEarly(request: IncomingMessage, response: ServerResponse): void;
+  /**
+   * Must be told of a connection that Node has let go of, since it is to speak something else.
+   * @param next called once the responses to the requests before are sent, as far as the client is there to read them.
+   */
+  letGo(socket: Duplex, next: () => void): void;
+}
+
+/** @param closing aborted when the gateway closes. */
+export function watchConnections(
+  server: Server,
+  { head, request, silence, idle, closing: grace }: Timeouts,
+  closing: AbortSignal,
+): Connections {
+  const connections = new Map<Duplex, Connection>();
+  server.headersTimeout = head;
+  server.requestTimeout = request;
+  server.timeout = silence;
+  server.keepAliveTimeout = idle;
+
+  server.on('connection', (socket) => {
+    // Read once, it is still known when the client has left, whose requests count all the same.
+    void socket.remoteAddress;
+    connections.set(socket, {});
+    socket.once('close', () => connections.delete(socket));
+  });
+
+  server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
+    const error = httpErrorOf(code);
+    const { latest } = connections.get(socket) ?? {};
+    if (latest && !latest.request.complete) cutShort(socket, latest, error);
+    // What came behind the request is at fault, so the request gets its response first.
+    else if (latest && !latest.response.writableFinished)
+      latest.response.once('finish', () => endWith(socket, error));
+    else endWith(socket, error);
+  });
+
+  function letGo(socket: Duplex, next: () => void): void {
+    // Nobody else listens any more, and an error without a listener would end the process.
+    socket.on('error', () => {});
+    const response = connections.get(socket)?.latest?.response;
+    const proceed = () => {
+      connections.delete(socket);
+      if (socket.writable) next();
+    };
+    // Node has a response off its connection a moment after it is written.
+    if (!response || (response.writableFinished && response.socket === null)) proceed();
+    else response.once('finish', proceed);
+  }
+
+  // A tunnel is one thing that Node hands over instead of a request.
+  server.on('connect', (_request, socket) =>
+    letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
+  );
+
+  closing.addEventListener('abort', () => cutLaggards(server, connections, grace));
+
+  return {
+    begin: (exchange) => connections.set(exchange.request.socket, { exchange, latest: exchange }),
+    latest: (socket) => connections.get(socket)?.exchange,
+    sentEarly(request, response) {
+      const { exchange } = connections.get(request.socket) ?? {};
+      connections.set(request.socket, { exchange, latest: { request, response } });
+    },
+    letGo,
+  };
+}
+
+interface Connection {
+  /** The latest exchange. */
+  readonly exchange?: Exchange | undefined;
+  /** The latest request and its response: of the latest exchange, or sent early since. */
+  readonly latest?: Exchange | Sent;
+}
+
+interface Sent {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Cuts what still keeps connections open some time after the gateway began to close, until the server is closed. */
+function cutLaggards(
+  server: Server,
+  connections: ReadonlyMap<Duplex, Connection>,
+  grace: Timeouts['closing'],
+): void {
+  const end = performance.now() + grace;
+  const sweep = setInterval(
+    () => {
+      if (performance.now() < end) return;
+      for (const [socket, { latest }] of connections) {
+        if (!latest) socket.destroy();
+        else if (!latest.request.complete) cutShort(socket, latest, httpErrors.tooSlow);
+        else if (latest.response.writableEnded) socket.destroy();
+      }
+    },
+    Math.min(grace, 100),
+  );
+  server.once('close', () => clearInterval(sweep));
+}
+
+/** What is wrong, by the codes of Node and of its parser. */
+function httpErrorOf(code: string | undefined): HttpError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
+  return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
+}
+
+/** Ends an exchange whose request will never be whole. What was sent early has its head. */
+function cutShort(socket: Duplex, latest: Exchange | Sent, error: HttpError): void {
+  if (latest.response.headersSent || !('endpoint' in latest)) socket.destroy();
+  else send(latest, errorResponse(latest.endpoint, error, { Connection: 'close' }));
+}
+
+/** Responds on a connection without a request, in the envelope of the REST API, and ends it. */
+function endWith(socket: Duplex, error: HttpError): void {
+  if (!socket.writable) return;
+  const { status, headers, body } = errorResponse('rest', error, {
+    Connection: 'close',
+    Date: new Date().toUTCString(),
+  });
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  cutSoon(socket);
+}
+
+/** Cuts a connection that has ended once its client has had the time to read: cut at once, one still sending would lose all. */
+export function cutSoon(socket: Duplex): void {
+  socket.resume();
+  const cut = setTimeout(() => socket.destroy(), lastWords);
+  socket.once('close', () => clearTimeout(cut));
+}

@@ -1,0 +1,79 @@
+/** The handlers of requests, made from the options of the server. */
+
+import type { Viewer, Viewers } from '../auth/viewer.ts';
+import { workersOf } from '../config.ts';
+import { createGraphqlHandler } from '../graphql/handler.ts';
+import { createEventStreams } from '../graphql/transports/eventStreams.ts';
+import type { UserQuota } from '../graphql/userQuota.ts';
+import { createDemoTokenFor } from '../pages/demoToken.ts';
+import { createPages } from '../pages/pages.ts';
+import { createRestHandler } from '../rest/handler.ts';
+import { createContext } from '../schema/context.ts';
+import { createWatchViewer } from '../schema/subscriptions.ts';
+import type { ServerOptions } from './options.ts';
+import { createReadiness } from './readiness.ts';
+import type { OpenOperation } from './transportOperations.ts';
+
+interface HandlersOptions {
+  readonly viewers: Viewers;
+  readonly places: UserQuota;
+  readonly open: OpenOperation;
+}
+
+/** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
+export function createHandlers(
+  {
+    config,
+    database,
+    feed,
+    responseCache,
+    demoToken,
+    mirror,
+    replicas,
+    logger,
+    closing,
+    additions,
+  }: ServerOptions,
+  { viewers, places, open }: HandlersOptions,
+) {
+  // Nothing announces that a token of the upstream has ended, so the upstream has to be asked.
+  const maxAge = Math.min(config.CACHE_MAX_AGE, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
+  const isValid = async (viewer: Viewer) =>
+    viewer.tokenId === undefined ? ((await mirror?.isValid(viewer)) ?? false) : viewers.isValid(viewer);
+  const changes = {
+    watchViewer: createWatchViewer({ feed, viewers: { isValid }, maxAge }),
+    versions: responseCache,
+  };
+  const demoTokenFor = createDemoTokenFor(demoToken, config);
+  const contextOf = (viewer: Viewer) =>
+    createContext(replicas?.sqlFor(viewer) ?? database.sql, viewer, mirror?.upstream);
+  const watch = (viewer: Viewer, onEnded: () => void) =>
+    changes.watchViewer(viewer, { changed() {}, ended: onEnded }).stop;
+  const isOnlyProcess = workersOf(config) === 1;
+  const eventStreams = createEventStreams({
+    operations: { begin: open, watch },
+    places,
+    isOnlyProcess,
+    closing,
+  });
+  return {
+    watch,
+    page: createPages({ config, demoTokenFor, readiness: createReadiness(database, feed, mirror?.status) }),
+    ...createGraphqlHandler({
+      config,
+      createContext: contextOf,
+      changes,
+      demoTokenFor,
+      isValid,
+      eventStreams,
+      logger,
+      closing,
+      schema: additions?.schema,
+    }),
+    rest: createRestHandler({
+      createContext: contextOf,
+      relayFor: mirror?.relayFor,
+      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+    }),
+  };
+}

@@ -1,0 +1,57 @@
+/** What the server of a gateway is made of, and the pipeline as the rest of the server sees it. */
+
+import type { Logger } from 'pino';
+import type { Viewer } from '../auth/viewer.ts';
+import type { Config } from '../config.ts';
+import type { Database } from '../database/database.ts';
+import type { ChangeFeed } from '../database/feed/changeFeed.ts';
+import type { Replicas } from '../database/replicas/replicas.ts';
+import type { SocketTimeouts } from '../graphql/transports/webSocket.ts';
+import type { UserQuota } from '../graphql/userQuota.ts';
+import type { Cors } from '../http/cors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
+import type { Timeouts } from '../http/timeouts.ts';
+import type { MirrorService } from '../mirror/service.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { Access } from './access.ts';
+import type { OptionalFeatures } from './optionalFeatures.ts';
+
+export interface ServerOptions {
+  config: Config;
+  database: Database;
+  feed: ChangeFeed;
+  responseCache: ResponseCache;
+  logger: Logger;
+  metrics?: Metrics | undefined;
+  demoToken: string | undefined;
+  /** Aborted when the gateway closes. */
+  closing: AbortSignal;
+  /** How long the server waits for clients; the usual timeouts unless given. */
+  timeouts?: Timeouts;
+  /** How long it waits for the clients of WebSockets. */
+  socketTimeouts?: Partial<SocketTimeouts>;
+  /** After how many milliseconds in the queue requests count as overload; the usual time unless given. */
+  longestWait?: number;
+  /** How many WebSockets may be open before `connection_init`; the usual number unless given. */
+  mostUnknown?: number;
+  /** Set where the database mirrors accounts. */
+  mirror?: MirrorService | undefined;
+  /** The features that only some gateways have. */
+  additions?: OptionalFeatures | undefined;
+  /** Set where there are standbys to read from. */
+  replicas?: Replicas | undefined;
+}
+
+export interface Pipeline {
+  /** Handles a request, and returns its response without sending it. */
+  respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
+  /** Authenticates the client and counts the request; returns the viewer, or the response to a client that may not go on. */
+  authorize(exchange: Exchange): Access | Promise<Access>;
+  /** Calls back, at most once, when the token that the viewer came with has ended. Returns what ends the watch. */
+  watch(viewer: Viewer, onEnded: () => void): () => void;
+  readonly cors: Cors;
+  /** Counts the WebSockets and event streams of each user. */
+  readonly places: UserQuota;
+}

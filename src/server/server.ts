@@ -1,0 +1,112 @@
+/** The HTTP server of a gateway: has the pipeline respond to each request, then compresses, sends and logs the response. */
+
+import { setMaxListeners } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { requestSpans } from '../channels.ts';
+import { longestConnecting } from '../database/session.ts';
+import { formFor, streamFor } from '../http/compression.ts';
+import { watchConnections } from '../http/connections.ts';
+import { createDeadlines, type Deadlines } from '../http/deadlines.ts';
+import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { type Exchange, type ExchangeListener, openExchange } from '../http/exchange.ts';
+import { type HttpResponse, type StreamedResponse, send, sendStream } from '../http/response.ts';
+import { timeouts as defaultTimeouts } from '../http/timeouts.ts';
+import { endAfterIgnoredOffers, GatewayRequest } from '../http/upgrade.ts';
+import { longestActivation } from '../mirror/activation.ts';
+import { createRequestLog } from '../telemetry/requestLog.ts';
+import type { ServerOptions } from './options.ts';
+import { createPipeline } from './pipeline.ts';
+import { createShedding } from './shedding.ts';
+import { createOpenOperation, createOperations } from './transportOperations.ts';
+import { createUpgrades } from './upgrades.ts';
+
+export function createGatewayServer(options: ServerOptions): Server {
+  const { config, logger, metrics, closing, timeouts = defaultTimeouts } = options;
+  // Every stream listens to it: more listeners than Node expects are no leak here.
+  setMaxListeners(0, closing);
+  const deadlines = createRequestDeadlines(options);
+  const listener = createListener(options, deadlines);
+  const open = createOpenOperation(listener, metrics);
+  const { shed, turnAway } = createShedding(options, deadlines);
+  const pipeline = createPipeline(options, open, shed);
+  const sendResponse = createSender(options);
+  const serve = async (exchange: Exchange) => sendResponse(exchange, await pipeline.respond(exchange));
+
+  const handle = endAfterIgnoredOffers((request, response) => {
+    if (turnAway(request, response, connections.latest(request.socket)))
+      return connections.sentEarly(request, response);
+    const exchange = openExchange(request, response, listener);
+    connections.begin(exchange);
+    metrics?.begin(exchange);
+    requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
+      exchange.report(error);
+      if (response.headersSent) response.destroy();
+      else send(exchange, errorResponse(exchange.endpoint, httpErrors.internal));
+    });
+  });
+  const server = createServer(
+    {
+      IncomingMessage: GatewayRequest,
+      // TCP probes find clients that left without closing the connection, such as the readers of idle streams.
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+      // The pipeline checks the Host header, with an error response of our own.
+      requireHostHeader: false,
+      connectionsCheckingInterval: Math.min(timeouts.head, 1_000),
+    },
+    handle,
+  );
+  const connections = watchConnections(server, timeouts, closing);
+  // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
+  server.on('checkExpectation', handle);
+  const upgrade = createUpgrades({
+    cors: pipeline.cors,
+    listener,
+    logger,
+    metrics,
+    operations: createOperations(pipeline, open, deadlines.end),
+    places: pipeline.places,
+    timeouts: options.socketTimeouts,
+    longestMessage: config.MAX_BODY_KB * 1024,
+    closing,
+    ...(options.mostUnknown !== undefined && { mostUnknown: options.mostUnknown }),
+  });
+  server.on('upgrade', (request, socket, head) =>
+    connections.letGo(socket, () => upgrade(request, socket, head)),
+  );
+  return server;
+}
+
+/** Sends responses, compressed where the client and the settings allow it. */
+function createSender({ config, closing }: ServerOptions) {
+  const compresses = config.COMPRESSION === 'on';
+  return async (exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void> => {
+    if ('stream' in response)
+      return sendStream(exchange, compresses ? streamFor(exchange, response) : response, closing);
+    const form = compresses ? formFor(exchange, response) : response;
+    send(exchange, form instanceof Promise ? await form : form);
+  };
+}
+
+function createListener({ logger, metrics }: ServerOptions, deadlines: Deadlines): ExchangeListener {
+  const log = createRequestLog(logger);
+  return {
+    failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
+    ended(outcome) {
+      deadlines.end(outcome.exchange);
+      log(outcome);
+      metrics?.end(outcome);
+    },
+  };
+}
+
+/** Responds to a request that takes longer than any may, not counting the time in which the client sends it. */
+function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+  return createDeadlines(longest, (exchange) => {
+    exchange.report(new Error(`there was no response after ${longest} ms`));
+    const response = errorResponse(exchange.endpoint, httpErrors.internal);
+    if (exchange.message) exchange.message.cutShort(response);
+    else send(exchange, response);
+  });
+}
