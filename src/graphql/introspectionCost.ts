@@ -1,4 +1,4 @@
-/** What a question about the schema costs: counted exactly, since the schema is known, and long before it is resolved. */
+/** Counts how many fields the response to an introspection query has. The count is exact, since the schema is known. */
 
 import {
   type FieldNode,
@@ -15,15 +15,16 @@ import {
   TypeMetaFieldDef,
 } from 'graphql';
 
-/** The field of the query type that asks about the schema under this name, if one does. */
+/** The introspection field of that name, `__schema` or `__type`; undefined for any other name. */
 export function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
   return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
 }
 
 /**
- * How many fields the response to `__schema` or `__type` has, if no condition leaves any out. What is selected of a type
- * counts once for each selection, however often the type is reached, so that the time does not grow with the response.
- * @param variables as coerced; the document must be valid.
+ * How many fields the response to `__schema` or `__type` has, if `@skip` and `@include` leave none out. The count of each
+ * selection on each type is computed once, however often the response has it, so that the time does not grow with the
+ * response. The document must be valid.
+ * @param variables the coerced values.
  */
 export function countIntrospection(
   schema: GraphQLSchema,
@@ -32,7 +33,7 @@ export function countIntrospection(
   variables: Readonly<Record<string, unknown>>,
 ): number {
   const known = new Map<SelectionSetNode, Map<unknown, number>>();
-  // What the resolvers of the introspection read of it.
+  // The resolvers of the introspection read nothing but the schema.
   const info = { schema } as GraphQLResolveInfo;
 
   function countField(field: GraphQLField<unknown, unknown>, node: FieldNode, source: unknown): number {
@@ -46,7 +47,7 @@ export function countIntrospection(
     return count;
   }
 
-  /** Undefined where they do not fit, which is an error of the execution. */
+  /** Undefined where they are wrong: the execution rejects them. */
   function argumentsOf(field: GraphQLField<unknown, unknown>, node: FieldNode) {
     try {
       return getArgumentValues(field, node, variables);

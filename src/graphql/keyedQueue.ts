@@ -1,14 +1,14 @@
-/** Work that waits for its turn, so that one client's does not keep everybody else's from the processor. */
+/** A queue for each key, so that one client's work does not keep the processor from everybody else's. */
 
-/** Does work of the same key one after the other. */
+/** Runs work of the same key one after the other, and work of different keys at the same time. */
 export type KeyedQueue<Key> = <Result>(key: Key, work: () => Promise<Result>) => Promise<Result>;
 
-/** How long, in milliseconds, others wait for work that does not end. */
+/** After how many milliseconds the next work of a key begins, though the one before has not ended. */
 const longestTurn = 20_000;
 
-/** @param pause is what is waited for between two, given how long the first of them took, in milliseconds. */
+/** @param pause settles when the next work of the key may begin. It is given how long the last took, in milliseconds. */
 export function createKeyedQueue<Key>(pause: (took: number) => Promise<unknown>): KeyedQueue<Key> {
-  /** When the last of a key is done, and its pause over. */
+  /** Settles when the work that was added last for a key is done, and its pause is over. */
   const last = new Map<Key, Promise<unknown>>();
   return async (key, work) => {
     const before = last.get(key);

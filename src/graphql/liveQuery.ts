@@ -1,7 +1,4 @@
-/**
- * One computation for everybody who subscribes to the same: run again after changes of the viewer's data, for those who
- * read it.
- */
+/** A live query runs an operation again after each change of the viewer's data, once for all who subscribe to it. */
 
 import type { ExecutionResult } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
@@ -12,7 +9,7 @@ import type { KeyedQueue } from './keyedQueue.ts';
 import { createReaders, type LiveResult, type Reader } from './readers.ts';
 
 export interface LiveQuery {
-  /** Adds a reader. @param report is told of what clients may not see. */
+  /** Adds a reader. @param report is told of errors that are hidden from clients. */
   join(report: Report): Reader;
 }
 
@@ -22,17 +19,17 @@ export interface LiveQueryOptions {
   execute(): Promise<ExecutionResult>;
   readonly watchViewer: WatchViewer;
   readonly inTurn: KeyedQueue<number>;
-  /** The version of the viewer's data, or undefined while what is read of it may not be remembered. */
+  /** The version of the viewer's data, or undefined while nothing that is read of it may be cached. */
   versionOf(viewerId: number): number | undefined;
-  /** Called when nobody can join any more. */
+  /** Called when the live query has ended, and takes no more readers. */
   onEnd(): void;
 }
 
 /**
- * Runs when something may have changed and a reader waits: what nobody asks for is not computed, and a reader who does not
- * ask holds nobody up, and misses what is overtaken. A failure that may pass is run again after a while: the readers would
- * otherwise have it for the state of things until the next change. Ends with the last reader, with the
- * viewer's token, or with a result that says that the request is wrong, as it would be again and again.
+ * The operation runs when data may have changed and a reader waits for a result. A slow reader delays nobody: it misses the
+ * results that came in the meantime, and gets the newest. After a failure that may pass the operation runs again a while
+ * later, without a change. The live query ends when the last reader leaves, when the viewer's token ends, or after a result
+ * which says that the request is wrong, since every further run would say the same.
  */
 export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
   const { viewer, onEnd } = options;
@@ -71,7 +68,7 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
 
   async function publish(result: ExecutionResult | undefined): Promise<void> {
     if (!result || isOver) return;
-    // Whoever may not know any more gets nothing. Once the token is known to stand it is run again.
+    // The token may have ended, so nobody gets this result. Once it is known to be valid, the operation runs again.
     if (!watch.isTrusted) return runs.forget();
     const codes = result.errors?.map(codeForClient) ?? [];
     const hasFailed = codes.includes(undefined) || codes.includes('SERVICE_UNAVAILABLE');
@@ -86,19 +83,19 @@ export function createLiveQuery(options: LiveQueryOptions): LiveQuery {
   return {
     join(report) {
       const isCurrent = runs.isCurrent();
-      // Before the first run it is due anyway.
+      // The first run waits for the check of the token anyway.
       if (!isCurrent && runs.last > 0) watch.recheckToken();
       return readers.add({ report, firstRun: isCurrent ? runs.last : runs.last + 1 });
     },
   };
 }
 
-/** The runs of an operation, each in its viewer's turn. */
+/** Runs an operation, one run of a viewer after the other. */
 function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
   let isDue = false;
   let isRunning = false;
   let last = 0;
-  /** The version of the data when the last run began; undefined if it may not stand for how things are. */
+  /** The version of the data when the last run began; undefined if its result may be out of date. */
   let version: number | undefined;
   return {
     /** Whether something may have changed since the last run began. */
@@ -115,13 +112,13 @@ function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
     get last() {
       return last;
     },
-    /** Whether the result of that run is, or will be, how things are now. */
+    /** Whether the result of the last run shows the data as they are now. It need not have ended. */
     isCurrent: () => version !== undefined && version === versionOf(viewer.id),
-    /** Must be called when it is not. */
+    /** Has `isCurrent` be false until the next run: the result cannot be used. */
     forget() {
       version = undefined;
     },
-    /** @param isWanted asked when its turn has come. */
+    /** @param isWanted is asked when the run may begin. Returns undefined if it is not wanted any more. */
     async run(isWanted: () => boolean): Promise<ExecutionResult | undefined> {
       isRunning = true;
       try {
@@ -139,7 +136,7 @@ function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
   };
 }
 
-/** The result with its text. A status is for the whole response, of which this is a part. */
+/** The result with its text, without the HTTP status that an error may have: the response of the subscription has begun. */
 function forReaders(shown: ExecutionResult): { text: string; result: LiveResult } {
   for (const { extensions } of shown.errors ?? []) delete extensions.http;
   const text = JSON.stringify(shown);

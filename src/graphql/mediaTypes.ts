@@ -8,26 +8,27 @@ export const jsonType = 'application/json';
 /** GraphQL over HTTP, section 4.2. */
 export const graphqlType = 'application/graphql-response+json';
 
-/** What a response is that has one result. */
+/** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
 
-/** What a query or mutation can be had as besides: a stream with one result. */
+/** A query or mutation can also be had as a stream with one result. */
 const streamTypes = ['text/event-stream', 'multipart/mixed'] as const;
 
 export type WholeType = (typeof wholeTypes)[number];
 export type ResultType = WholeType | (typeof streamTypes)[number];
 
-/** What a subscription can be had as, as its clients are told. */
+/** The media types of subscriptions, as error messages name them. */
 export const streamingTypes = 'text/event-stream or multipart/mixed;subscriptionSpec=1.0';
 
 export const notAcceptable = `A query or mutation gives ${graphqlType} or ${jsonType}, a subscription ${streamingTypes}: Accept has to name it`;
 
-/** What clients send is nearly always one of a few. */
+/** Caches the types by the `Accept` header, of which clients send few different ones. */
 const known = new LRUCache<string, { type: ResultType | undefined }>({ max: 100 });
 
 /**
- * The media type of the response to a query or mutation, decided before it is run; undefined where none is accepted. Nobody
- * who takes a whole response gets a stream: Apollo names the one for subscriptions before all others.
+ * The media type of the response to a query or mutation; undefined where the client accepts none. It is decided before the
+ * operation runs. A client that accepts a whole response never gets a stream, whatever it prefers: Apollo Client names the
+ * stream for subscriptions before all other types.
  */
 export function resultTypeFor(accept = ''): ResultType | undefined {
   const found = known.get(accept);

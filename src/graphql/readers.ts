@@ -1,10 +1,10 @@
-/** The readers of a live query: each gets the newest result when they ask, and none twice in a row. */
+/** The readers of a live query. Each gets the newest result when it asks for one, and never the same twice in a row. */
 
 import { setImmediate } from 'node:timers/promises';
 import type { ExecutionResult } from 'graphql';
 import type { Report } from './clientErrors.ts';
 
-/** A result as a client may see it: one object for all readers, into which nobody may write. */
+/** A result as a client may see it. All readers share the object, so nobody may change it. */
 export interface LiveResult extends ExecutionResult {
   /** Its JSON text, which is made once for all readers. */
   stringify(): string;
@@ -13,45 +13,45 @@ export interface LiveResult extends ExecutionResult {
 export type ReaderStep = IteratorResult<LiveResult, undefined>;
 
 export interface Reader {
-  /** The newest result, once there is one that the reader has not had and the viewer's token is known to be valid. */
+  /** Settles with the newest result that the reader has not had, once the viewer's token is known to be valid. */
   next(): Promise<ReaderStep>;
   leave(): void;
 }
 
 export interface Published {
-  /** The run that gave it. */
+  /** The number of the run that made it. */
   readonly run: number;
   readonly text: string;
   readonly result: LiveResult;
-  /** Whether none comes after it. */
+  /** Whether no result will follow it. */
   readonly isLast: boolean;
 }
 
 export interface NewReader {
-  /** Told of what clients may not see. */
+  /** Is told of errors that are hidden from clients. */
   readonly report: Report;
-  /** The first run whose result the reader may have: one that began earlier may not know what they have written. */
+  /** The first run whose result the reader may have. An earlier one may have begun before the reader's own last write. */
   readonly firstRun: number;
 }
 
 interface ReaderState extends NewReader {
-  /** What the reader had last. */
+  /** The text of the result that the reader had last. */
   seen?: string;
-  /** Their requests for a result that wait. */
+  /** The calls of `next` that have not settled. */
   readonly waiting: ((step: ReaderStep) => void)[];
 }
 
 export interface ReadersOptions {
-  /** Whether results may be given at all. */
+  /** Whether the viewer's token is known to be valid, so that results may be given. */
   mayServe(): boolean;
-  /** Called when a reader asks. Says whether something newer is on its way. */
+  /** Called when a reader asks for a result. Returns whether a newer one is being made. */
   onAsk(): boolean;
-  /** Called when the last has left. */
+  /** Called when the last reader has left. */
   onEmpty(): void;
 }
 
-/** How many readers are served in one go: the sending to many must not keep everybody else from the processor. */
-const slice = 50;
+/** How many readers are served before other work gets the processor. */
+const readersPerBatch = 50;
 
 export const done: ReaderStep = { done: true, value: undefined };
 
@@ -65,11 +65,11 @@ export function createReaders({ mayServe, onAsk, onEmpty }: ReadersOptions) {
     if (readers.size === 0) onEmpty();
   }
 
-  /** Gives a reader who waits what there is for them. */
+  /** Gives a waiting reader the newest result, if it may have it and has not had it. */
   function serve(reader: ReaderState): void {
     if (!latest || reader.waiting.length === 0 || !(latest.isLast || mayServe())) return;
-    const isForThem = latest.isLast || latest.run >= reader.firstRun;
-    if (isForThem && latest.text !== reader.seen) {
+    const isNewEnough = latest.isLast || latest.run >= reader.firstRun;
+    if (isNewEnough && latest.text !== reader.seen) {
       reader.seen = latest.text;
       reader.waiting.shift()?.({ done: false, value: latest.result });
     } else if (latest.isLast) leave(reader);
@@ -92,17 +92,17 @@ export function createReaders({ mayServe, onAsk, onEmpty }: ReadersOptions) {
 
     areWaiting: () => [...readers].some(({ waiting }) => waiting.length > 0),
 
-    /** Gives all who wait for it what is now the newest result. */
+    /** Makes this the newest result, and gives it to all waiting readers. */
     async publish(published: Published): Promise<void> {
       latest = published;
       let served = 0;
       for (const reader of readers) {
         serve(reader);
-        if (++served % slice === 0) await setImmediate();
+        if (++served % readersPerBatch === 0) await setImmediate();
       }
     },
 
-    /** To the log of one reader's request, whoever else has the same. */
+    /** Reports an error once, as one of the first reader's request. */
     report(error: unknown): void {
       const [first] = readers;
       first?.report(error);

@@ -1,4 +1,4 @@
-/** What a subscription follows must be plain from its text (GraphQL, September 2025, section 5.2.4.1): graphql-js 16 does not ask. */
+/** Checks that the root field of a subscription has no condition (GraphQL, September 2025, section 5.2.4.1), as graphql-js 16 does not. */
 
 import {
   type DocumentNode,
@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import { requestError } from './requestErrors.ts';
 
-/** The errors about conditions on the one field that a subscription has, or on the fragments around it. */
+/** An error about the first condition on the root field of a subscription, or on a fragment around it, if there is one. */
 export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] {
   const fragments = new Map<string, FragmentDefinitionNode>();
   const subscriptions: OperationDefinitionNode[] = [];

@@ -1,4 +1,4 @@
-/** What a request for an operation is to do: the fast path, or Yoga, with a response of the type that the client accepts. */
+/** Decides how a request for an operation is run, by the fast path or by Yoga, and of which media type its response is. */
 
 import { setImmediate } from 'node:timers/promises';
 import type { Viewer } from '../auth/viewer.ts';
@@ -21,13 +21,13 @@ export interface TasksOptions {
   readonly yogaWork: YogaWork;
 }
 
-/** Nothing is run for a client who accepts no type that the response could have. */
+/** Each gives a 406 to a client that accepts no media type which the response could have. */
 export interface Tasks {
-  /** Of the operation in the target of a GET. */
+  /** The task of the operation in the target of a GET. */
   ofRead(exchange: Exchange, viewer: Viewer | null): HttpResponse | Task;
-  /** Of the operation in a body. */
+  /** The task of the operation in a body. */
   ofBody(exchange: Exchange, body: Buffer, viewer: Viewer | null): HttpResponse | Task;
-  /** The same, where the type is not for the client to choose. */
+  /** The same, where the client does not choose the media type. */
   ofTypedBody(exchange: Exchange, body: Buffer, viewer: Viewer | null, type: ResultType): Task;
 }
 
@@ -73,11 +73,11 @@ export function createTasks({ documents, persisted, fastPath, yogaWork }: TasksO
   };
 }
 
-/** The type of the response. What carries the results of many operations takes each as JSON. */
+/** The media type of the response. Within a WebSocket or an event stream each result is JSON. */
 const typeFor = ({ transport, request }: Exchange): ResultType | undefined =>
   transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
 
-/** Everything else gets its turn between two questions of anonymous clients, which wait for each other. */
+/** Runs requests of anonymous clients one after the other, and lets all other work go before the next. */
 function createAnonymousWork(yogaWork: YogaWork) {
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
   return (exchange: Exchange, body: Buffer | undefined, type: ResultType): Work => {

@@ -1,8 +1,8 @@
-/** What each user may have a limited number of. */
+/** Counts what each user has open, such as subscriptions, up to a limit. */
 
 export interface UserQuota {
   readonly limit: number;
-  /** Counts one more, if that is allowed, and returns whether it is. Whoever took one gives it back. */
+  /** Counts one more, unless the user has reached the limit. Returns whether it did; each that it counted has to be released. */
   acquire(userId: number): boolean;
   release(userId: number): void;
 }
