@@ -79,7 +79,8 @@ export function complexityOf(
     }
     return {
       times,
-      // A connection has as many items as its arguments say. Where `last` is given, `first` may have its default beside it.
+      // A connection has as many items as its arguments say. Where `last` is given, `first` may have its default
+      // beside it.
       listSize: takes('first') ? within(size('last') ?? size('first') ?? pageSize.default) : unsizedList,
       cost,
     };

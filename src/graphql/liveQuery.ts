@@ -136,7 +136,10 @@ function createRuns({ viewer, execute, inTurn, versionOf }: LiveQueryOptions) {
   };
 }
 
-/** The result with its text, without the HTTP status that an error may have: the response of the subscription has begun. */
+/**
+ * The result with its text, without the HTTP status that an error may have: the response of the subscription has
+ * begun.
+ */
 function forReaders(shown: ExecutionResult): { text: string; result: LiveResult } {
   for (const { extensions } of shown.errors ?? []) delete extensions.http;
   const text = JSON.stringify(shown);

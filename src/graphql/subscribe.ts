@@ -104,14 +104,18 @@ function createNames(): (viewer: Viewer) => string {
   };
 }
 
-/** What makes two operations the same: their text, the name of the one that is run, and the variables as they were sent. */
+/**
+ * What makes two operations the same: their text, the name of the one that is run, and the variables as they were
+ * sent.
+ */
 function digestOf({ document, operationName, variableValues }: ExecutionArgs): string {
   let isExact = true;
   const operation = JSON.stringify([textOf(document), operationName, variableValues], (_key, value) => {
     if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return value;
   });
-  // JSON has no infinite number, as a variable may be that was sent as 1e999: with such a one, an operation is like no other.
+  // JSON has no infinite number, as a variable may be that was sent as 1e999: with such a one, an operation is like
+  // no other.
   return hash('sha256', isExact ? operation : operation + randomUUID(), 'base64url');
 }
 

@@ -1,4 +1,7 @@
-/** Checks that the root field of a subscription has no condition (GraphQL, September 2025, section 5.2.4.1), as graphql-js 16 does not. */
+/**
+ * Checks that the root field of a subscription has no condition (GraphQL, September 2025, section 5.2.4.1), as
+ * graphql-js 16 does not.
+ */
 
 import {
   type DocumentNode,
@@ -11,7 +14,10 @@ import {
 } from 'graphql';
 import { requestError } from './requestErrors.ts';
 
-/** An error about the first condition on the root field of a subscription, or on a fragment around it, if there is one. */
+/**
+ * An error about the first condition on the root field of a subscription, or on a fragment around it, if there is
+ * one.
+ */
 export function conditionsOnRoot({ definitions }: DocumentNode): GraphQLError[] {
   const fragments = new Map<string, FragmentDefinitionNode>();
   const subscriptions: OperationDefinitionNode[] = [];

@@ -1,4 +1,7 @@
-/** Decides how a request for an operation is run, by the fast path or by Yoga, and of which media type its response is. */
+/**
+ * Decides how a request for an operation is run, by the fast path or by Yoga, and of which media type its response
+ * is.
+ */
 
 import { setImmediate } from 'node:timers/promises';
 import type { Viewer } from '../auth/viewer.ts';

@@ -2,7 +2,10 @@
 
 export interface UserQuota {
   readonly limit: number;
-  /** Counts one more, unless the user has reached the limit. Returns whether it did; each that it counted has to be released. */
+  /**
+   * Counts one more, unless the user has reached the limit. Returns whether it did; each that it counted has to be
+   * released.
+   */
   acquire(userId: number): boolean;
   release(userId: number): void;
 }

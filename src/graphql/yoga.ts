@@ -181,7 +181,10 @@ function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, Yog
   };
 }
 
-/** Notes what the request was, from which it follows whether it may have written and whether its response is cacheable. */
+/**
+ * Notes what the request was, from which it follows whether it may have written and whether its response is
+ * cacheable.
+ */
 const outcomes: Plugin<YogaContext> = {
   onExecute({ args, context, executeFn, setExecuteFn }) {
     note(args, context.outcome);

@@ -107,7 +107,8 @@ function problemWithQuery(query: unknown, maxTokens: number): string | undefined
     );
     return isQuery ? undefined : messages.onlyQueries;
   } catch (error) {
-    // What is wrong with its syntax, whoever runs it says as well. What is too deep for this parser might not be for theirs.
+    // What is wrong with its syntax, whoever runs it says as well. What is too deep for this parser might not be for
+    // theirs.
     return error instanceof GraphQLError ? undefined : 'The query is nested too deeply to be read';
   }
 }

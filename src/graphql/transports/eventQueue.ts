@@ -1,27 +1,30 @@
-/** The body of an event stream: written by many operations, and read by one client, who may come later. */
+/** The body of an event stream. Many operations write to it, and one client reads it, which may connect later. */
 
 import { serverSentEvents } from './framing.ts';
 
-/** How many characters may wait to be read before there are no more operations, and before the stream is ended. */
+/**
+ * How many characters may wait to be read before no operation is added (`before`), and before the stream ends
+ * (`ever`).
+ */
 const most = { before: 4 * 1024 * 1024, ever: 16 * 1024 * 1024 };
 
-/** How long, in milliseconds, an event may wait for its reader, once there is one. */
+/** How long, in milliseconds, an event may wait once the client has connected. */
 const longest = 30_000;
 
 const encoder = new TextEncoder();
 
 export interface EventQueue {
   readonly body: ReadableStream<Uint8Array>;
-  /** Whether so much waits that there should be nothing new. */
+  /** Whether so much waits to be read that no operation should be added. */
   isFull(): boolean;
-  /** Settles when the text was taken, or never will be. */
+  /** Settles when the client has read the text, or the stream has ended. */
   push(text: string): Promise<void>;
   end(): void;
 }
 
 /**
- * @param heartbeat how often, in milliseconds, a queue that is empty says that it is there.
- * @param onLeft called when the client has left, or does not read.
+ * @param heartbeat how often, in milliseconds, an empty queue sends a comment, so that the connection is not taken for dead.
+ * @param onLeft is called when the client has left, or does not read.
  */
 export function createEventQueue(heartbeat: number, onLeft: () => void): EventQueue {
   const waiting: { readonly text: string; readonly since: number; taken(): void }[] = [];
@@ -66,7 +69,7 @@ export function createEventQueue(heartbeat: number, onLeft: () => void): EventQu
       },
       cancel: onLeft,
     },
-    // Nothing is taken before it is asked for: the stream begins with its reader.
+    // `pull` is not called before somebody reads, which is how the queue knows that the client has connected.
     { highWaterMark: 0 },
   );
 

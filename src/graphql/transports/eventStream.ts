@@ -1,4 +1,4 @@
-/** One event stream of many operations, from its reservation on. */
+/** One event stream that carries the results of many operations, from its reservation to its end. */
 
 import type { Viewer } from '../../auth/viewer.ts';
 import { conclude, type Exchange } from '../../http/exchange.ts';
@@ -13,14 +13,14 @@ import { type Reading, readResults } from './results.ts';
 export interface EventStream {
   belongsTo(viewer: Viewer): boolean;
   readonly isOpen: boolean;
-  /** The response that carries the results. There is one. */
+  /** Makes the response that carries the results. Must be called once at most. */
   open(): StreamedResponse;
   has(id: string): boolean;
-  /** Makes a place for an operation, or says why there is none. */
+  /** Adds an operation, or returns the response that says why there can be no more. */
   add(id: string, exchange: Exchange): Required<Pick<Task, 'deliver'>> | HttpResponse;
-  /** The client wants no more of an operation, if there is one. */
+  /** Stops an operation, if there is one of that id: the client wants no more results of it. */
   complete(id: string): void;
-  /** Ends all of them, and the stream. */
+  /** Stops all operations, and ends the stream. */
   end(): void;
 }
 
@@ -32,7 +32,7 @@ export interface EventStreamOptions {
   onEnd(): void;
 }
 
-/** How many operations a stream may have whose last result was not read. */
+/** How many operations a stream may have whose results the client has not read to the end. */
 const mostOperations = 1_000;
 
 interface Operation {
@@ -67,7 +67,7 @@ export function createEventStream(options: EventStreamOptions): EventStream {
     operation.reading?.stop();
   }
 
-  /** From now on the id may name another operation. */
+  /** Frees the id for another operation. */
   function remove(operation: Operation): void {
     if (operations.get(operation.id) === operation) operations.delete(operation.id);
   }
@@ -121,7 +121,7 @@ interface Surroundings {
   end(): void;
 }
 
-/** Gives the results of an operation to its stream, and the request that has brought it a response. */
+/** Writes the results of an operation to the stream, and makes the response to the request that added the operation. */
 function createDelivery(
   operation: Operation,
   exchange: Exchange,
@@ -135,7 +135,7 @@ function createDelivery(
     if (!operation.isStopped) await queue.push(completeEvent(id));
   }
 
-  /** Goes on with a subscription when the request that brought it has its response. */
+  /** Writes the results of a subscription, after the request that added it has its response. */
   async function streamResults(response: StreamedResponse): Promise<void> {
     const { request } = exchange;
     const going = pipeline.begin(request, {
@@ -150,7 +150,7 @@ function createDelivery(
     const ending = await operation.reading.ended;
     conclude(going, 200);
     if (ending === 'complete') await finish();
-    // Only a stream that ends tells a client that there should have been more.
+    // The protocol has no message for a subscription that broke off: the client learns of it when the whole stream ends.
     else if (ending !== 'stopped') end();
   }
 

@@ -33,9 +33,12 @@ export interface EventStreamsOptions {
 }
 
 export interface EventStreams {
-  /** Handles a request about a stream; returns undefined for any other. */
+  /**
+   * Handles a request that reserves, opens or ends a stream, or completes an operation; returns undefined for any
+   * other.
+   */
   handle(exchange: Exchange, viewer: Viewer | null): HttpResponse | Task | undefined;
-  /** What a POST is to do: its task, whose results go to a stream if it names one. */
+  /** The task of a POST. If the request names a stream, its results go to that stream. */
   attach(
     exchange: Exchange,
     viewer: Viewer | null,
@@ -58,7 +61,7 @@ const severalProcesses = requestFailure(
 
 const notAcceptable = requestFailure(406, 'An event stream is text/event-stream: Accept has to name it');
 
-/** How long an id may be, which every event of its operation repeats. */
+/** How many characters the id of an operation may have. Every event of the operation repeats it. */
 const longestId = 256;
 
 export function createEventStreams(options: EventStreamsOptions): EventStreams {
@@ -67,7 +70,10 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     for (const stream of streams.values()) stream.end();
   });
 
-  /** The stream that a request names; null for one that is not there or not the viewer's. */
+  /**
+   * The stream that a request names: null if there is none, or it is another user's; undefined if the request names
+   * none.
+   */
   function find(exchange: Exchange, viewer: Viewer | null): EventStream | null | undefined {
     const token = exchange.request.headers[tokenHeader] ?? parameterOf(exchange, 'token');
     if (token === null) return undefined;
@@ -89,7 +95,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
 
     attach(exchange, viewer, body, createTask) {
       const stream = find(exchange, viewer);
-      // An anonymous client is told so, whatever else it asks for.
+      // An anonymous client has no stream. Its request is run, or rejected, like one that names none.
       if (stream === undefined || !viewer) return createTask();
       if (!stream) return notFound;
       const id = operationIdIn(body);
@@ -99,7 +105,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
       const place = stream.add(id, exchange);
       if ('status' in place) return place;
       const task = createTask();
-      // Each has an id of its own in its body: no two are equal.
+      // The id in the body makes each request different, so caching is of no use.
       return 'status' in task ? task : { ...task, cacheKey: undefined, ...place };
     },
   };
@@ -140,7 +146,7 @@ function open(exchange: Exchange, stream: EventStream): HttpResponse | Task {
   if (framingFor(exchange.request.headers.accept) !== serverSentEvents) return notAcceptable;
   if (stream.isOpen) return requestFailure(409, 'The event stream is open already');
   exchange.operation = 'event stream' satisfies Transport;
-  // Who only looks leaves the stream to whoever reads it.
+  // A HEAD does not open the stream: a GET still has to read it.
   if (exchange.request.method === 'HEAD')
     return { status: 200, headers: serverSentEvents.headers, body: Buffer.alloc(0) };
   exchange.transport = 'event stream';
@@ -163,7 +169,7 @@ function anonymous({ request: { headers } }: Exchange): HttpResponse {
 const parameterOf = ({ target, path }: Exchange, name: string) =>
   target === path ? null : new URLSearchParams(target.slice(path.length)).get(name);
 
-/** What the client calls an operation. What is wrong with the rest of the body is said by whoever runs it. */
+/** The client's id of an operation. The rest of the body is checked when the operation runs. */
 function operationIdIn(body: Buffer): string | undefined {
   const request = parseJson(body.toString());
   if (!isRecord(request) || !isRecord(request.extensions)) return undefined;

@@ -1,26 +1,27 @@
-/** How the results of a subscription are written, in the media types that a client may ask for. */
+/** Writes the results of a subscription as the body of a response, in the media type that the client asks for. */
 
 import { messages, unauthenticated } from '../../errors.ts';
 import { readAccept } from '../../http/accept.ts';
 import type { LiveResult } from '../readers.ts';
 
-/** How results become the pieces of a body. */
+/** How a media type frames results. */
 export interface Framing {
   readonly headers: Readonly<Record<string, string>>;
-  /** What comes first: some browsers hand over no response before its body has begun. */
+  /** The text before the first result. Some browsers hand a response to a page only once its body has begun. */
   readonly opening: string;
   /** @param text the JSON text of a result. */
   result(text: string): string;
-  /** What is sent while nothing else is, so that neither side takes the other for gone. */
+  /** The text that is sent while there are no results, so that neither side takes the connection for dead. */
   readonly heartbeat: string;
   /**
-   * @param reason why there are no more results, if that is not in order.
-   * @returns undefined where only a broken stream can say that.
+   * The text after the last result.
+   * @param reason why there are no more results; undefined if they ended in order.
+   * @returns undefined if the stream has to break off instead.
    */
   closing(reason: Reason | undefined): string | undefined;
 }
 
-/** Why results end that a client would want more of. */
+/** Why results ended although the client did not want them to. */
 export type Reason = 'revoked' | 'failed';
 
 /** The error of a stream that breaks off. */
@@ -52,7 +53,7 @@ export const serverSentEvents: Framing = {
 
 const boundary = 'graphql';
 
-/** A part, and the boundary behind it: a reader knows that a part is whole by what follows. */
+/** A part, followed by the boundary: a reader knows by the boundary that the part is complete. */
 const part = (text: string) => `\r\nContent-Type: application/json\r\n\r\n${text}\r\n--${boundary}`;
 
 /** Apollo's multipart protocol for subscriptions over HTTP. */
@@ -78,7 +79,10 @@ function endingErrors(reason: Reason) {
   return { errors: [{ message, extensions: { code: extensions.code } }] };
 }
 
-/** Each result as a piece of its own, for a transport that writes them itself. */
+/**
+ * Each result as a chunk of the stream, for WebSockets and event streams of many operations, which frame it
+ * themselves.
+ */
 export const plain: Framing = {
   headers: {},
   opening: '',
@@ -87,7 +91,7 @@ export const plain: Framing = {
   closing: (reason) => (reason === undefined ? '' : undefined),
 };
 
-/** The framing that a client accepts; undefined for one that accepts none. Of equals, the one that is named first. */
+/** The framing that a client prefers, the first in `Accept` among equals; undefined if it accepts none. */
 export function framingFor(accept: string | undefined): Framing | undefined {
   const wanted = readAccept(accept)
     .filter(({ weight }) => weight > 0)
@@ -103,13 +107,13 @@ export interface StreamOptions {
   readonly framing: Framing;
   /** In milliseconds. */
   readonly heartbeat: number;
-  /** Asked when there are no more results: why, if that is not in order. */
+  /** Called when there are no more results. Settles with the reason, or with undefined if they ended in order. */
   reason(): Promise<Reason | undefined>;
-  /** Told of an error that the client does not get to see. */
+  /** Is told of errors that are hidden from the client. */
   report(error: unknown): void;
 }
 
-/** The results as the body of a response, made no faster than it is read. */
+/** The results as the body of a response. The next result is made when the client has read the one before. */
 export function streamOf(
   results: AsyncIterable<Pick<LiveResult, 'stringify'>>,
   { framing, heartbeat, reason, report }: StreamOptions,
@@ -118,7 +122,7 @@ export function streamOf(
   const iterator = results[Symbol.asyncIterator]();
   let beat: NodeJS.Timeout | undefined;
 
-  /** The next piece; of the last, undefined for none and a reason for a stream that breaks off. */
+  /** The next text, or the last one of the stream: undefined if the stream has to break off, for the reason beside it. */
   async function next(): Promise<{ text: string } | { last: string | undefined; reason?: Reason }> {
     let ending: Reason | undefined;
     try {
@@ -138,7 +142,7 @@ export function streamOf(
       write(framing.opening);
       if (framing.heartbeat === '') return;
       beat = setInterval(() => {
-        // Whoever has not read what there is needs no sign of life.
+        // A client that has not read what was sent needs no heartbeat.
         if ((controller.desiredSize ?? 0) > 0) write(framing.heartbeat);
       }, heartbeat);
     },
@@ -152,7 +156,7 @@ export function streamOf(
     },
     cancel() {
       clearInterval(beat);
-      // A result that never comes is not waited for, and one that fails now is nobody's.
+      // Nobody waits for the next result any more, nor wants to know of its failure.
       iterator.return?.()?.catch(() => {});
     },
   });

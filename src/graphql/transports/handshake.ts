@@ -1,4 +1,4 @@
-/** How the client of a WebSocket says who it is. */
+/** Authenticates the client of a WebSocket. */
 
 import { CloseCode } from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
@@ -7,7 +7,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import type { UserQuota } from '../userQuota.ts';
 import { type PipelineAccess, tooManyConnections } from './operations.ts';
 
-/** Ends a socket, with a code that says why. */
+/** Has the socket closed, with a code and a reason. */
 export class CloseSocket extends Error {
   override name = 'CloseSocket';
   readonly code: number;
@@ -30,9 +30,9 @@ export const unauthorized = (problem: TokenProblem) =>
   );
 
 /**
- * What the `Authorization` header of each operation would be: that of the request for the socket, or what is under the
- * same name in the payload of `connection_init`, since browsers can send no header.
- * @throws {CloseSocket} for two that differ.
+ * The value of the `Authorization` header for each operation: that of the request for the socket, or the one of the same
+ * name in the payload of `connection_init`, since browsers cannot send the header.
+ * @throws {CloseSocket} if both are there and differ.
  */
 export function authorizationOf(
   { request: { headers } }: Exchange,
@@ -51,8 +51,8 @@ export function authorizationOf(
 }
 
 /**
- * The viewer, for whom a place is taken.
- * @throws {CloseSocket} for a client that may not go on.
+ * The viewer, who is counted for `MAX_CONNECTIONS`.
+ * @throws {CloseSocket} for a client without a valid token, or with too many requests or connections.
  */
 export async function authenticateSocket(
   opening: Exchange,
@@ -72,7 +72,7 @@ export async function authenticateSocket(
   return who.viewer;
 }
 
-/** What an error response says. */
+/** The message of an error response. */
 function messageIn(body: Buffer): string {
   const { errors = [] }: { errors?: readonly { message: string }[] } = JSON.parse(body.toString());
   return errors[0]?.message ?? messages.internal;

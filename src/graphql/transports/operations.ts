@@ -1,4 +1,4 @@
-/** What a transport has done by the pipeline: operations that no request of their own has brought. */
+/** How WebSockets and event streams have the pipeline run their operations, which come without a request of their own. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Viewer } from '../../auth/viewer.ts';
@@ -6,18 +6,18 @@ import type { Exchange, Transport } from '../../http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../http/response.ts';
 import type { UserQuota } from '../userQuota.ts';
 
-/** An operation, or the attempt to say who sends them. */
+/** An operation, or the authentication of the client before its first operation. */
 export interface Incoming {
-  /** What it is called in the log. */
+  /** The request id in the log. */
   readonly id: string;
   readonly transport: Transport;
-  /** What the `Authorization` header of a request would have. */
+  /** The value that a request would have in its `Authorization` header. */
   readonly authorization: string | undefined;
   /** The JSON of the request. */
   readonly body: Buffer;
 }
 
-/** An operation on its way, which whoever started it has to `conclude`. */
+/** An operation that runs. The caller has to `conclude` its exchange. */
 export interface Started {
   readonly exchange: Exchange;
   /** Never rejects. */
@@ -27,23 +27,23 @@ export interface Started {
 export interface PipelineAccess {
   /**
    * Runs an operation as if it were a request: it is counted, limited, cached, logged and measured as one.
-   * @param opening the request that has opened the way of the operation.
+   * @param opening the request that opened the connection.
    */
   run(opening: IncomingMessage, incoming: Incoming): Started;
   /**
-   * Says who a client is, and counts that it asked to be known.
-   * @returns the viewer, null for a token that is none; or the response to a request that could not be let in.
+   * Authenticates a client, which counts as a request for the rate limit.
+   * @returns the viewer, null for a token that is not valid; or the error response of a rejected request.
    */
   identify(
     opening: IncomingMessage,
     incoming: Incoming,
   ): Promise<{ readonly viewer: Viewer | null } | HttpResponse>;
-  /** An exchange for what goes on after the response to a request. It has to be concluded. */
+  /** Begins an exchange for work that goes on after the response to a request. The caller has to `conclude` it. */
   begin(opening: IncomingMessage, incoming: Incoming): Exchange;
-  /** Calls back, at most once, when the token that the viewer came with has ended. @returns what ends the watch. */
+  /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
   watch(viewer: Viewer, onEnded: () => void): () => void;
 }
 
-/** What a client is told that wants one more than a user may have. */
+/** The error message for a client that opens more connections than a user may have. */
 export const tooManyConnections = ({ limit }: UserQuota) =>
   `There are ${limit} WebSockets and event streams open; at most ${limit} are allowed`;

@@ -1,15 +1,18 @@
-/** Reads the results of a subscription, for a transport that carries those of many operations. */
+/**
+ * Reads the results of a subscription from its response, for a connection that carries the results of many
+ * operations.
+ */
 
 import type { StreamedResponse } from '../../http/response.ts';
 import { BrokenOff, type Reason } from './framing.ts';
 
-/** How results came to their end: in order, because nobody wants more of them, or for a reason. */
+/** How results ended: in order, stopped by the client, or for a reason that the client should know. */
 export type Ending = 'complete' | 'stopped' | Reason;
 
 export interface Reading {
   /** Settles when the last result has been written. */
   readonly ended: Promise<Ending>;
-  /** Called when nobody wants more results. */
+  /** Must be called when the client wants no more results. */
   stop(): void;
 }
 
@@ -21,7 +24,7 @@ export function readResults(
   const reader = stream?.getReader();
   let isStopped = false;
 
-  // The pending read of a stream that is cancelled ends at once.
+  // A pending read of a cancelled stream ends at once.
   const cancel = () => void reader?.cancel().catch(() => {});
 
   async function read(): Promise<Ending> {

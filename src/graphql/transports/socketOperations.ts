@@ -1,4 +1,4 @@
-/** The operations of a WebSocket that are under way, by the ids that its client gave them. */
+/** The operations of a WebSocket that are in flight, by the ids that the client gave them. */
 
 import { MessageType, type SubscribePayload } from 'graphql-ws';
 import { messages } from '../../errors.ts';
@@ -10,37 +10,37 @@ import type { Message, SocketWriter } from './socketWriter.ts';
 
 export interface SocketOperationsOptions {
   write: SocketWriter['write'];
-  /** @param number of the operation, counted from 1. */
+  /** Begins an operation. @param number counts the operations of the socket, from 1. */
   run(number: number, body: Buffer): Started;
-  /** Called when an operation says that the client is unknown. */
+  /** Called when an operation finds that the client's token is not valid any more. */
   onUnauthorized(): void;
-  /** Called when there may be room for more. */
+  /** Called when another operation may begin. */
   onRoom(): void;
 }
 
 export interface SocketOperations {
   has(id: string): boolean;
   start(id: string, payload: SubscribePayload): void;
-  /** The client wants no more of an operation, if there is one. */
+  /** Stops an operation, if there is one of that id: the client wants no more results of it. */
   complete(id: string): void;
-  /** Whether as many run as may, or the client has to wait. */
+  /** Whether no operation may begin now: too many run, or the client was told to try again later. */
   isFull(): boolean;
-  /** Settles when those that run have their results; subscriptions end without a word. */
+  /** Stops subscriptions, without a message to the client. Settles when the other operations have sent their results. */
   finish(): Promise<void>;
-  /** Ends all of them. */
+  /** Stops all operations. */
   stop(): void;
 }
 
 /** How many operations of a socket may run at a time, not counting subscriptions, which have a limit of their own. */
 const mostRunning = 100;
 
-/** How long, in milliseconds, a client that was told to try again later has to wait until its next operation begins. */
+/** How many milliseconds after a 429 the next operation of the client begins. */
 const respite = 1_000;
 
 interface Operation {
   readonly id: string;
   readonly started: Started;
-  /** Of a subscription that has begun. */
+  /** Set for a subscription that has begun. */
   reading?: Reading;
   isStopped: boolean;
 }
@@ -51,7 +51,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
   let count = 0;
   let resting: NodeJS.Timeout | undefined;
 
-  /** From now on the id may name another operation. */
+  /** Frees the id for another operation. */
   function remove(operation: Operation): void {
     if (operations.get(operation.id) === operation) operations.delete(operation.id);
   }
@@ -61,7 +61,7 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
     operation.isStopped = true;
     remove(operation);
     reading?.stop();
-    // Whatever it waits for, nobody reads it. A subscription has had its status since it began.
+    // Nobody reads the result any more. A subscription that has begun counts as a success.
     conclude(started.exchange, reading ? 200 : undefined);
   }
 
@@ -108,18 +108,18 @@ export function createSocketOperations(options: SocketOperationsOptions): Socket
 
 interface Surroundings extends Pick<SocketOperationsOptions, 'write' | 'onUnauthorized'> {
   remove(operation: Operation): void;
-  /** Has the client wait. */
+  /** Has the client's next operation wait. */
   rest(): void;
 }
 
-/** Settles when an operation has its result, or has begun to have results. */
+/** Settles when the result of an operation is sent, or a subscription has begun. */
 async function perform(operation: Operation, surroundings: Surroundings): Promise<void> {
   const { id, started } = operation;
   const response = await started.response;
   if (!('stream' in response)) return respond(operation, response, surroundings);
   operation.reading = readResults(response, (result) => surroundings.write(messageOf(id, 'next', result)));
   if (operation.isStopped) operation.reading.stop();
-  // It lasts as long as the client wants.
+  // A subscription lasts as long as the client wants, so nothing waits for its end.
   else void finish(operation, operation.reading, surroundings);
 }
 
@@ -142,7 +142,7 @@ async function respond(
   else await write(errorMessage(id, errorsIn(response, exchange.headers)));
 }
 
-/** Says how a subscription has ended. */
+/** Tells the client how a subscription has ended. */
 async function finish(
   operation: Operation,
   { ended }: Reading,
@@ -174,7 +174,7 @@ const hidden: ShownError = { message: messages.internal, extensions: { code: 'IN
 const errorMessage = (id: string, errors: readonly ShownError[]) =>
   messageOf(id, MessageType.Error, Buffer.from(JSON.stringify(errors)));
 
-/** The errors in a response. When to try again, which a header says, is told by each of them. */
+/** The errors of a response. Each gets `retryAfter` from the `Retry-After` header, which a message does not have. */
 function errorsIn(
   { body, headers }: HttpResponse,
   others: Readonly<Record<string, string>>,

@@ -2,14 +2,14 @@
 
 import type { WebSocket } from 'ws';
 
-/** How many bytes may wait in the socket before nothing more is given to it, and what the client sends is left unread. */
+/** How many bytes may wait in the socket. Above that nothing more is written, and messages of the client are not read. */
 const most = 64 * 1024;
 
-/** A message, or what makes it when there is room: until then its parts may be shared with a cache. */
+/** A message, or a function that makes it when there is room: until then its parts are shared with a cache. */
 export type Message = string | (() => Buffer);
 
 export interface SocketWriter {
-  /** Sends messages one after the other. Settles once there is room for more; never rejects. */
+  /** Sends messages in order. Settles once there is room for more; never rejects. */
   write(...messages: readonly Message[]): Promise<void>;
   /** Responds to a ping of the WebSocket protocol. */
   pong(data: Buffer): void;
@@ -22,8 +22,8 @@ interface Waiting {
 }
 
 /**
- * @param longest how long, in milliseconds, a client may leave a message unread before it is cut off.
- * @param onRoom called when there may be room again.
+ * @param longest how long, in milliseconds, a client may leave a message unread before its connection is ended.
+ * @param onRoom is called when there may be room again.
  */
 export function createSocketWriter(socket: WebSocket, longest: number, onRoom: () => void): SocketWriter {
   const waiting: Waiting[] = [];
@@ -38,7 +38,7 @@ export function createSocketWriter(socket: WebSocket, longest: number, onRoom: (
         next.sent();
         continue;
       }
-      // Called with an error for a socket that is gone, which its `close` tells of.
+      // The callback has an error if the socket is gone. The `close` event tells of that.
       next.send(() => {
         next.sent();
         flush();

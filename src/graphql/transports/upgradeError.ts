@@ -1,4 +1,7 @@
-/** Why a request for a WebSocket does not get one. In a module of its own: what speaks the protocol is loaded when it does. */
+/**
+ * Checks requests for a WebSocket. A module of its own, since the other modules of WebSockets are loaded with the
+ * first one.
+ */
 
 import { errorResponse, type HttpError } from '../../http/errorResponse.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -15,7 +18,7 @@ export function findUpgradeError({ request, endpoint }: Exchange): HttpResponse 
   const fail = (error: HttpError, others: Record<string, string> = {}) =>
     errorResponse(endpoint, error, { Connection: 'close', ...others });
   const required = (message: string, others: Record<string, string> = {}) =>
-    // What there is has to be named (RFC 9110, section 15.5.22).
+    // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
     fail(
       { status: 426, code: 'BAD_USER_INPUT', message },
       { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },

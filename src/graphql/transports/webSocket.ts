@@ -17,13 +17,13 @@ import type { PipelineAccess } from './operations.ts';
 import { createSocketOperations, type SocketOperations } from './socketOperations.ts';
 import { createSocketWriter, type SocketWriter } from './socketWriter.ts';
 
-/** How long, in milliseconds, a client is waited for. */
+/** How long, in milliseconds, the gateway waits for a client. */
 export interface SocketTimeouts {
-  /** Until it says who it is. */
+  /** Until its `connection_init`. */
   readonly init: number;
-  /** From one ping to the next, by which the last must have its pong. */
+  /** From one ping to the next, by which the client must have responded to the last. */
   readonly ping: number;
-  /** Until it reads what it was sent, while more waits for it. */
+  /** Until it reads what it was sent, while more waits to be sent. */
   readonly unread: number;
   /** Until it closes its side as well. */
   readonly goodbye: number;
@@ -44,26 +44,29 @@ export interface SocketOptions {
   /** How many sockets each user may have. */
   readonly places: UserQuota;
   readonly timeouts: SocketTimeouts;
-  /** Called when it is known who the client is. */
+  /** Called when the client is authenticated. */
   onKnown(): void;
 }
 
 export interface SocketConnection {
   close(reason: CloseSocket): void;
-  /** Closes once what runs has its result. Subscriptions are not said to be complete: clients go on with them elsewhere. */
+  /**
+   * Closes once all operations have sent their results. Clients are not told that subscriptions are complete: they
+   * subscribe again elsewhere.
+   */
   leave(): Promise<void>;
 }
 
-/** How long an id may be, which every message of its operation repeats. */
+/** How many characters the id of an operation may have. Every message of the operation repeats it. */
 const longestId = 256;
 
-/** How many characters a message may have that is no operation of a client who is known. */
+/** How many characters a message may have that is not an operation of an authenticated client. */
 const longestOther = 8 * 1024;
 
 /** How many messages that ask for nothing may come from one ping of the gateway's to the next. */
 const mostIdle = 100;
 
-/** What a socket has, as long as it is open. */
+/** The state of an open socket. */
 interface Session {
   readonly opening: Exchange;
   readonly options: SocketOptions;
@@ -71,7 +74,7 @@ interface Session {
   readonly writer: SocketWriter;
   readonly running: SocketOperations;
   isOpen(): boolean;
-  /** What was read of the client, and has to wait. */
+  /** Messages that were read, and wait until the client reads or an operation ends. */
   readonly unprocessed: string[];
   /** Takes messages, and reads further, unless the client does not read, or has enough under way. */
   pumpMessages(): void;
@@ -79,7 +82,7 @@ interface Session {
   idle: number;
   state: 'new' | 'connecting' | 'ready' | 'leaving';
   authorization: string | undefined;
-  /** What is to be done at the end. */
+  /** Called when the socket is closed. */
   readonly cleanups: (() => void)[];
 }
 
@@ -163,7 +166,7 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
       running.stop,
     ],
   };
-  // What is wrong with its frames is told to the client by ws, which closes the socket.
+  // Errors in the frames of the client: ws tells the client, and closes the socket.
   socket.on('error', () => {});
   socket.once('close', (code) => {
     for (const end of session.cleanups) end();
@@ -173,10 +176,10 @@ function createSession(socket: WebSocket, opening: Exchange, options: SocketOpti
   return session;
 }
 
-/** The codes of sockets that were closed by a client in order, or left without a word. */
+/** The close codes of a client that leaves in order, or without a code. */
 const inOrder = new Set([1000, 1001, 1005, 1006]);
 
-/** Takes what was read. More may have been than there is room for, since it is read in pieces of many messages. */
+/** Processes messages until there is no room for more: one read of the socket may bring many messages. */
 function processMessages(session: Session, isFull: () => boolean): void {
   const { unprocessed, close } = session;
   while (unprocessed.length > 0 && !isFull()) {
@@ -204,7 +207,7 @@ function countFrame(socket: WebSocket, session: Session): void {
   else if (session.idle > mostIdle) session.close(tooManyIdle);
 }
 
-/** @throws what is wrong with the message. */
+/** @throws {Error} that says what is wrong with the message. */
 function handleMessage(session: Session, message: ReturnType<typeof parseMessage>, length: number): void {
   const { writer, running } = session;
   const isOperation = message.type === MessageType.Subscribe;
@@ -236,7 +239,6 @@ function subscribe({ state, running }: Session, { id, payload }: SubscribeMessag
   if (id.length > longestId) throw new Error(`An id has at most ${longestId} characters`);
   if (running.has(id))
     throw new CloseSocket(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
-  // Its properties are the values, at a depth of 0.
   if (isRequestTooDeep(payload)) throw new Error('The operation is nested too deeply');
   running.start(id, payload);
 }
@@ -273,14 +275,14 @@ async function connect(session: Session): Promise<void> {
 const badRequest = (error: unknown) =>
   new CloseSocket(CloseCode.BadRequest, error instanceof Error ? error.message : 'Invalid message received');
 
-/** Closes the socket, and cuts it off when the client does not close its side. */
+/** A function that closes the socket, and ends the connection if the client does not close its side in time. */
 function createClose(socket: WebSocket, longest: number): SocketConnection['close'] {
   let cut: NodeJS.Timeout | undefined;
   socket.once('close', () => clearTimeout(cut));
   return ({ code, message }) => {
     if (cut) return;
     socket.close(code, shortened(message));
-    // The client's part of it is read as well.
+    // A paused socket would not read the client's close frame.
     socket.resume();
     cut = setTimeout(() => socket.terminate(), longest);
   };
@@ -293,7 +295,7 @@ function shortened(reason: string): string {
   return text;
 }
 
-/** Sends pings, and cuts off a client that does not respond. Returns what ends that. */
+/** Sends pings, and ends the connection of a client that does not respond. Returns a function that stops the pings. */
 function keepAlive(socket: WebSocket, every: number, onPing: () => void): () => void {
   let isAlive = true;
   const onSign = () => {
@@ -301,7 +303,7 @@ function keepAlive(socket: WebSocket, every: number, onPing: () => void): () => 
   };
   socket.on('pong', onSign).on('message', onSign);
   const timer = setInterval(() => {
-    // While nothing is read, nothing can be a sign of life.
+    // While the socket is paused, no pong can be read.
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
     onPing();

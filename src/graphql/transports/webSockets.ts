@@ -1,4 +1,4 @@
-/** WebSockets: which requests become one, how many there may be, and how they end with the gateway. */
+/** Opens WebSockets, bounds how many there are, and closes them with the gateway. */
 
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
@@ -15,12 +15,12 @@ export interface WebSocketsOptions extends Omit<SocketOptions, 'onKnown' | 'time
   readonly longestMessage: number;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
-  /** How many sockets may not have said who they are. */
+  /** How many sockets may be open without being authenticated. */
   readonly mostUnknown?: number;
 }
 
 export interface WebSockets {
-  /** Makes a WebSocket of the connection of a request that `findUpgradeError` has nothing against. */
+  /** Opens a WebSocket. `findUpgradeError` must have found no error in the request. */
   accept(exchange: Exchange, socket: Duplex, head: Buffer): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
   const { closing, longestMessage, mostUnknown = 1_000 } = options;
   const timeouts = { ...socketTimeouts, ...options.timeouts };
   const open = new Set<SocketConnection>();
-  /** Those that have not said who they are, the oldest first. */
+  /** Sockets that are not authenticated yet, the oldest first. */
   const unknown = new Set<SocketConnection>();
   const exchanges = new WeakMap<IncomingMessage, Exchange>();
   const server = createServer(longestMessage);
@@ -40,7 +40,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
     for (const connection of open) void connection.leave();
   });
 
-  /** Honest clients say at once who they are, so it is the oldest that have to go. */
+  /** Closes the oldest socket that is not authenticated, if there are too many: usual clients authenticate at once. */
   function makeRoom(): void {
     if (unknown.size < mostUnknown) return;
     const [oldest] = unknown;
@@ -59,7 +59,7 @@ export function createWebSockets(options: WebSocketsOptions): WebSockets {
       );
       const webSocket = await Promise.race([upgraded, once(socket, 'close').then(() => undefined)]);
       if (!webSocket) return;
-      // Now it is the socket's end that ends the exchange.
+      // From now on the exchange ends when the socket does.
       response.detachSocket(request.socket);
       makeRoom();
       const connection = serveWebSocket(webSocket, exchange, {
@@ -87,10 +87,10 @@ function createServer(longestMessage: number): WebSocketServer {
     // send long messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
     maxFragments: 16 + Math.ceil(longestMessage / (16 * 1024)),
     maxBufferedChunks: 1024 + Math.ceil(longestMessage / 512),
-    // A context of zlib for each socket takes more memory than all else of it.
+    // The zlib context of a socket takes more memory than the rest of the socket.
     perMessageDeflate: false,
     clientTracking: false,
-    // However much of them waited for a client that does not read: see `socketWriter.ts`.
+    // Pongs would pile up for a client that does not read. `socketWriter.ts` sends them instead.
     autoPong: false,
     handleProtocols: () => protocol,
   });
