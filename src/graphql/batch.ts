@@ -1,4 +1,4 @@
-/** Batches: lists of operations in one request, as Apollo's BatchHttpLink sends them. Each is run as if it came alone. */
+/** Batches: several operations in one request, as Apollo's BatchHttpLink sends them. Each runs as if it came alone. */
 
 import { GraphQLError, getOperationAST, OperationTypeNode } from 'graphql';
 import { problemOf, type Viewer } from '../auth/viewer.ts';
@@ -24,11 +24,14 @@ export interface BatchOptions {
   readonly config: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>;
   readonly documents: Documents;
   readonly persisted: PersistedOperations;
-  /** A request of its own, whose response is to be of a media type. */
+  /** The task of one operation, as if it were a request of its own whose response has this media type. */
   taskOf(exchange: Exchange, body: Buffer, viewer: Viewer, type: typeof jsonType): Task;
 }
 
-/** The batch in the body of a POST, or why it is not run; undefined for a body that is no list. */
+/**
+ * The batch in the body of a POST, or the response that says why it is rejected; undefined for a body that is no
+ * list.
+ */
 type Batches = (exchange: Exchange, body: Buffer, viewer: Viewer | null) => Batch | HttpResponse | undefined;
 
 export function createBatches(options: BatchOptions): Batches {
@@ -65,7 +68,7 @@ export function createBatches(options: BatchOptions): Batches {
   };
 }
 
-/** Why nothing of the batch is run, if so. */
+/** Why the whole batch is rejected; undefined if it is not. */
 function problemWith({ length }: readonly unknown[], isOn: boolean): string | undefined {
   if (length === 0) return 'The request body is an empty list; send an object with a query';
   const batch = `The request is a batch of ${length === 1 ? '1 operation' : `${length} operations`}`;
@@ -73,7 +76,7 @@ function problemWith({ length }: readonly unknown[], isOn: boolean): string | un
   return length > largestBatch ? `${batch}; at most ${largestBatch} are allowed` : undefined;
 }
 
-/** A part, and what it adds to the complexity of its batch. */
+/** An operation of a batch, with its complexity. */
 interface CountedPart extends BatchPart {
   readonly complexity: number;
 }
@@ -85,10 +88,12 @@ function partOf(
   viewer: Viewer,
 ): CountedPart {
   if (!isRecord(given)) return notRun('An operation of a batch must be an object with a query');
-  // It is written as text once more, by what calls itself for each level.
+  // JSON.stringify below calls itself for each level, and would run out of stack.
   if (isRequestTooDeep(given)) return notRun('The operation is nested too deeply');
   const text = persisted.textFor(given, viewer);
-  // What is not known now stays so: registered behind it, it would be run without having been counted.
+  // A hash that is not registered yet is rejected now: if a later operation of the batch registered it, this one
+  // would run
+  // without having been counted.
   if (text instanceof GraphQLError) return notRun(text.message, codeOf(text));
   const { kind, complexity } = text === undefined ? unknown : lookAt(text, given, documents);
   if (kind === OperationTypeNode.SUBSCRIPTION)
@@ -102,7 +107,7 @@ interface Look {
   readonly complexity: number;
 }
 
-/** Of an operation that cannot be run there is nothing to know: its task says why. */
+/** For an operation that cannot run. Its task says why. */
 const unknown: Look = { kind: undefined, complexity: 0 };
 
 function lookAt(
@@ -131,15 +136,15 @@ function lookAt(
 
 const brace = '{'.charCodeAt(0);
 
-/** The elements of a body that is a list in JSON. */
+/** The elements of a body that is a list in JSON; undefined for any other body. */
 function readList(body: Buffer): readonly unknown[] | undefined {
-  // Most bodies are objects, and not read twice.
+  // Most bodies are objects, which need not be parsed here.
   if (body[0] === brace) return undefined;
   const list = parseJson(body.toString());
   return Array.isArray(list) ? list : undefined;
 }
 
-/** GraphQL over HTTP knows no batches, so a list is plain JSON wherever a client takes that. */
+/** GraphQL over HTTP has no batches, so the response is `application/json` wherever the client accepts that. */
 function typeFor(accept: string | undefined): string | undefined {
   const accepted = acceptedOf([jsonType, graphqlType], readAccept(accept));
   return accepted.includes(jsonType) ? jsonType : accepted[0];

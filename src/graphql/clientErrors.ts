@@ -1,15 +1,15 @@
-/** Results as clients may see them. */
+/** Makes results of executions what clients may see. */
 
 import { type ExecutionResult, GraphQLError } from 'graphql';
 import { type ExecutionError, errorForClient } from '../errors.ts';
 
-/** Told of every error that is hidden from the client. */
+/** Is told of every error that is hidden from the client. */
 export type Report = (error: unknown) => void;
 
 /** How many errors a response has at most: as many as a page has records. */
 const mostErrors = 100;
 
-/** The errors that a response may have. The others are left out, as long lists of records would each have the same. */
+/** As many errors as a response may have. Where a field fails, it often does for every record of a list. */
 export const firstErrors = <Each extends ExecutionError>(errors: readonly Each[]): readonly Each[] =>
   errors.slice(0, mostErrors);
 
@@ -18,7 +18,7 @@ export function forClient(result: ExecutionResult, report: Report): ExecutionRes
   if (!result.errors) return result;
   const errors = firstErrors(result.errors).map((error) => {
     const { message, extensions } = errorForClient(error, report);
-    // A syntax error has no nodes, but a place in the text.
+    // A syntax error has no nodes, but a source and positions.
     const { nodes = null, source = null, positions = null, path = null } = error;
     return new GraphQLError(message, { nodes, source, positions, path, extensions });
   });

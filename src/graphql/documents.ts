@@ -1,6 +1,6 @@
 /**
- * The documents that clients send: parsed, held against the limits, validated, and remembered. The fast path and Yoga
- * read them here, so that both reject the same in the same words, and a document that comes again costs a look-up.
+ * Parses the documents that clients send, checks them against the limits, validates and caches them. Both the fast path and
+ * Yoga read documents here, so that they reject the same ones with the same messages.
  */
 
 import {
@@ -27,18 +27,18 @@ import { badRequest, requestError, unreadable } from './requestErrors.ts';
 import { conditionsOnRoot } from './subscriptionRoot.ts';
 
 export interface Documents {
-  /** What they are documents of. */
+  /** The schema against which documents are validated. */
   readonly schema: GraphQLSchema;
-  /** @throws {AggregateError} of what is wrong with the document. */
+  /** Reads a document. @throws {AggregateError} with the errors of a document that cannot be run. */
   read(text: string): DocumentNode;
   /**
-   * The same for an anonymous client, who may ask for nothing but the schema. Nothing of it is remembered.
+   * The same for an anonymous client, which may ask for nothing but the schema. The document is not cached.
    * @returns undefined for any other document, valid or not.
    */
   readAnonymous(text: string): DocumentNode | undefined;
   /**
-   * Why the operation that is named, with these variables, must not run. Undefined if it may.
-   * @param isAnonymous whether an anonymous client asks, who may ask for less.
+   * The error of an operation that must not run with these variables; undefined if it may.
+   * @param isAnonymous whether the client is anonymous, for which the limit is lower.
    */
   tooComplex(
     document: DocumentNode,
@@ -47,8 +47,9 @@ export interface Documents {
     isAnonymous?: boolean,
   ): GraphQLError | undefined;
   /**
-   * The operation of a valid document that was read before, ready to run. Only then: compiling takes as long as a few
-   * runs, and many documents come once. Undefined for one that must not run, or is too large to compile.
+   * The prepared operation of a document that was read before, and is valid. Other documents are not compiled: that takes
+   * as long as a few runs, and many documents come once. Undefined also for an operation that must not run, or is too large
+   * to compile.
    */
   prepared(
     text: string,
@@ -62,20 +63,20 @@ interface Known {
   readonly errors: readonly GraphQLError[];
   /** How many fields its operations select; 0 for a document that must not run. */
   readonly breadth: number;
-  /** How many fields its compiled code may have in the end: those of every version of every operation. */
+  /** How many fields the compiled code may have, once every version of every operation is compiled. */
   readonly compilable: number;
-  /** Those that were asked for again: undefined for one that cannot be prepared. */
+  /** The prepared operations; undefined for one that cannot be prepared. */
   readonly operations: Map<OperationDefinitionNode, PreparedOperation | undefined>;
 }
 
-/** How much memory the remembered documents may take, in bytes, and what one takes: estimates, on the high side. */
+/** How much memory the cached documents may take, in bytes. What one takes is estimated, on the high side. */
 const maxMemory = 64 * 1024 * 1024;
 const memoryOf = { document: 2_000, character: 200, compiledField: 1_000 };
 
-/** Compiling takes some 50 µs a field: a document with more of them is never compiled. */
+/** A document with more fields is never compiled: that takes some 50 µs a field. */
 const largestCompiled = 1_000;
 
-/** How many errors of a document, or of the variables, its client is told. */
+/** How many errors about a document, or about the variables, a response has. */
 export const maxErrors = 10;
 
 /**
@@ -91,7 +92,7 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
   const { MAX_COMPLEXITY } = config;
   const mayIntrospect = config.INTROSPECTION === 'on';
 
-  /** The most that anonymous clients may ask for; known once the first of them has asked. */
+  /** The highest complexity for anonymous clients. Computed with their first request. */
   let maxAnonymous: number | undefined;
 
   const tooComplex: Documents['tooComplex'] = (document, operationName, variables, isAnonymous = false) => {
@@ -138,7 +139,7 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
   };
 }
 
-/** The complexity of what tools ask to know the whole schema. */
+/** The complexity of the introspection query by which tools read the whole schema. */
 function complexityOfTools(schema: GraphQLSchema): number {
   const document = parse(
     getIntrospectionQuery({
@@ -177,7 +178,7 @@ function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLErr
   }
 }
 
-/** @param hideSuggestions whether errors must not say what the schema has instead. */
+/** @param hideSuggestions whether errors must not suggest names that the schema has. */
 function errorsIn(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -212,10 +213,13 @@ function runnable({ document, errors }: Pick<Known, 'document' | 'errors'>): Doc
   throw new AggregateError(errors, 'the document cannot be run');
 }
 
-/** By which a subgraph is asked for its schema. */
+/** The field by which a federation gateway reads the schema of a subgraph. */
 const subgraphField = '_service';
 
-/** Whether a document asks for nothing but the schema. Fragments are only reached from the operations. */
+/**
+ * Whether a document asks for nothing but the schema. Operations with a fragment at their root count as asking for
+ * more.
+ */
 function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
   const isOfSubgraph = schema.getQueryType()?.getFields()[subgraphField] !== undefined;
   return document.definitions.every(

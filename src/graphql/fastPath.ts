@@ -1,6 +1,6 @@
 /**
- * The fast path: a plain JSON post of an operation that has been seen before is run without Yoga. Whatever is odd about
- * a request, and whatever turns out to be wrong with it, is left to Yoga.
+ * The fast path runs a plain JSON POST of an operation that has been seen before without Yoga. It leaves every unusual
+ * request to Yoga, and every request that turns out to be wrong.
  */
 
 import { type ExecutionResult, OperationTypeNode } from 'graphql';
@@ -18,7 +18,7 @@ import type { PersistedOperations } from './persisted.ts';
 import { type PlainRequest, readPlainRequest } from './plainRequest.ts';
 import { vary, type YogaWork } from './yogaWork.ts';
 
-/** A post that may take the fast path. */
+/** A POST that may take the fast path. */
 export interface Post {
   readonly body: Buffer;
   /** The media type of its response. */
@@ -36,7 +36,6 @@ export interface FastPathOptions {
 /** Undefined for a request that is not for the fast path. */
 export type FastPath = (exchange: Exchange, post: Post) => Work | undefined;
 
-/** Runs posts of operations that have been seen before. */
 export function createFastPath({ documents, persisted, yogaWork, createContext }: FastPathOptions): FastPath {
   function query(
     exchange: Exchange,
@@ -52,7 +51,8 @@ export function createFastPath({ documents, persisted, yogaWork, createContext }
           const response = { ...responseOf(exchange, result, type), operation: operation.label };
           return { response, isCacheable: isCacheable && !result.errors };
         }
-        // Requests that share this response accept the same media type, however they say it.
+        // Equal requests may share this response, so it is made for the media type, not for this client's `Accept`
+        // header.
         return { response: await yogaWork.finish(exchange, body, viewer, type), isCacheable: false };
       },
     };

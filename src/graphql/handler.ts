@@ -1,4 +1,7 @@
-/** GraphQL over HTTP: GraphiQL for browsers, the fast path for what has been seen before, and Yoga for all else. */
+/**
+ * Handles requests to `/graphql`: GraphiQL for browsers, the fast path for known operations, and Yoga for everything
+ * else.
+ */
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
@@ -33,13 +36,13 @@ const postType = /^application\/json *(;|$)/i;
 export interface GraphqlOptions
   extends Omit<YogaOptions, 'documents' | 'persisted' | 'subscribe'>,
     Pick<PersistedFileOptions, 'logger' | 'closing'> {
-  /** What tells of a viewer's changes, and the version of their data: see `SubscribeOptions`. */
+  /** The sources of a viewer's changes and of the version of their data: see `SubscribeOptions`. */
   changes: Pick<SubscribeOptions, 'watchViewer' | 'versions'>;
-  /** Gives the token that GraphiQL asks with. */
+  /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly isValid: YogaWorkOptions['isValid'];
   readonly eventStreams: EventStreams;
-  /** What is served, if it is not the gateway's own schema. */
+  /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
 }
 
@@ -55,7 +58,7 @@ export interface GraphqlApi {
   readonly persistedFile: PersistedFile;
 }
 
-/** What there is beside GET and POST is for event streams. */
+/** PUT and DELETE are for event streams. */
 const methods = 'GET, HEAD, POST, PUT, DELETE';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
@@ -72,7 +75,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   const tasks = createTasks({ documents, persisted, fastPath, yogaWork });
   const batchOf = createBatches({ config, documents, persisted, taskOf: tasks.ofTypedBody });
 
-  /** A request that is no read, or the response to one whose body cannot be read. */
+  /** The work of a POST, or the response to one whose body cannot be read. */
   async function readOther(exchange: Exchange, viewer: Viewer | null): Promise<ReadRequest> {
     const body = await bodyOf(exchange.request, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
@@ -93,7 +96,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlApi {
   return { graphql, persistedFile: file };
 }
 
-/** The body of a request that is no read, or the response to one that cannot be read. */
+/** The body of a POST, or the response to one whose body cannot be read. */
 async function bodyOf(request: IncomingMessage, maxKilobytes: number): Promise<Buffer | HttpResponse> {
   if (!postType.test(request.headers['content-type'] ?? ''))
     return requestFailure(415, 'A POST takes a body of the type application/json', { Connection: 'close' });

@@ -1,6 +1,6 @@
 /**
- * What a request asks to run: the document that it sends, or one that it names. Those that can be named are the persisted
- * operations of a file, and the queries that the viewer's clients have registered by their hashes.
+ * Finds the document that a request wants to run. The request sends it, or names a persisted operation of the file, or the
+ * hash of a query that the viewer's clients have registered.
  */
 
 import { hash as digest } from 'node:crypto';
@@ -13,7 +13,7 @@ import type { PersistedFile } from './persistedFile.ts';
 import { createRegisteredQueries, type RegisteredQueries } from './registeredQueries.ts';
 import { requestError, unreadable } from './requestErrors.ts';
 
-/** How a request says what to run: the parameters of GraphQL over HTTP, and the two ways in use to name an id. */
+/** The parameters of a request that say which document to run. Clients name an id in two ways. */
 export interface Naming {
   readonly query?: unknown;
   readonly documentId?: unknown;
@@ -21,16 +21,16 @@ export interface Naming {
 }
 
 export interface PersistedOperations {
-  /** Changes when an id may no longer stand for what it stood for: a response from before must not be sent for it. */
+  /** Changes when ids may stand for other documents than before, so that cached responses must not be sent for them. */
   readonly generation: number;
   /**
-   * The document that a request sends or names, a reason why it must not, or undefined where it does neither. What it
-   * sends together with its hash is found by the hash from then on, by the same viewer.
+   * The document that a request sends or names, an error if it may not, or undefined if it does neither. A query that comes
+   * with its hash is registered: from then on the same viewer can name it by the hash.
    */
   textFor(request: Naming, viewer: Pick<Viewer, 'id'> | null): string | GraphQLError | undefined;
   /**
-   * Whether a request sends a query to have it registered. Its response must not be cached: if the query is forgotten
-   * before the response is, the client sends it once more, and has to come through.
+   * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
+   * client sends it again, and that request has to get here to register it.
    */
   registers(request: Naming): boolean;
 }
@@ -105,28 +105,27 @@ export function createPersistedOperations({
   };
 }
 
-/** The query of a request. Clients whose protocol wants one send it empty, beside the name of an operation. */
+/** The query of a request. An empty one beside an id counts as none: some clients have to send one. */
 const queryIn = ({ query, documentId, extensions }: Naming): unknown =>
   query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
-/** The hash by which a request names a query, what is wrong with it, or undefined where there is none. */
+/** The hash by which a request names a query, an error if it is malformed, or undefined if there is none. */
 function hashIn(extensions: unknown): string | GraphQLError | undefined {
-  // Of most requests there is nothing more to look at.
   if (extensions == null || typeof extensions !== 'object' || !('persistedQuery' in extensions))
     return undefined;
   const given = extensions.persistedQuery;
   if (given == null) return undefined;
   if (typeof given !== 'object' || !('sha256Hash' in given) || typeof given.sha256Hash !== 'string')
     return unreadable('extensions.persistedQuery must have a sha256Hash, which is a string');
-  // The ids of a manifest come without a version as well.
+  // Clients of trusted documents may leave the version out.
   if ('version' in given && given.version !== 1)
     return unreadable('extensions.persistedQuery.version must be 1: there is no other');
   return given.sha256Hash;
 }
 
 /**
- * An error that has a client send the query, as Apollo Client and urql know it by its code or its message. Its status is
- * that of Apollo Server: other clients take no error with another for one of this protocol.
+ * An error after which the client sends the query. Apollo Client and urql recognise it by its code or its message. The
+ * status is that of Apollo Server, since other clients recognise the error by that as well.
  */
 function protocolError(message: string, code: ErrorCode): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status: 200 } } });

@@ -1,4 +1,4 @@
-/** Reads requests that the fast path can take: well-formed ones without anything unusual. */
+/** Reads the requests that the fast path can take: well-formed ones without unusual parameters. */
 
 import { getOperationAST, OperationTypeNode } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
@@ -8,11 +8,11 @@ import type { PersistedOperations } from './persisted.ts';
 
 /** A request of the GraphQL over HTTP specification. */
 export interface PlainRequest {
-  /** The document, sent or named. */
+  /** The text of the document, which the request sends or names. */
   readonly text: string;
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
-  /** Whether the response may be cached, as far as the request goes. */
+  /** Whether the response may be cached, as far as that depends on the request. */
   readonly isCacheable: boolean;
 }
 
@@ -42,8 +42,8 @@ export function readPlainRequest(
 }
 
 /**
- * Whether the target of a GET asks for a query whose response may be cached. A query has one result: a subscription has
- * no end.
+ * Whether the target of a GET has a query whose response may be cached, as opposed to a mutation, which is rejected, or a
+ * subscription, whose response has no end.
  */
 export function asksForCacheable(
   target: string,

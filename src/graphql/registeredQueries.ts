@@ -1,27 +1,27 @@
 /**
- * The queries that clients have registered by their hashes (Apollo's automatic persisted queries), for each user those
- * that are theirs: what one has registered tells another nothing.
+ * The queries that clients have registered by their hashes (Apollo's automatic persisted queries). Each user finds only
+ * their own.
  */
 
 export interface RegisteredQueries {
-  /** The query that the user registered under the hash, if it is not forgotten. */
+  /** The query that the user registered under the hash; undefined if there is none, or it was evicted. */
   find(userId: number, hash: string): string | undefined;
   add(userId: number, hash: string, query: string): void;
 }
 
 export interface RegistryLimits {
   readonly perUser: { readonly queries: number; readonly bytes: number };
-  /** What all may take. Users with the same frontend share the texts of its queries. */
+  /** How much memory the queries of all users may take. A text that several users registered is stored once. */
   readonly bytes: number;
 }
 
-/** Many times what a frontend has. */
+/** Many times what a frontend needs. */
 const usualBounds: RegistryLimits = {
   perUser: { queries: 1_000, bytes: 4 * 1024 * 1024 },
   bytes: 64 * 1024 * 1024,
 };
 
-/** What a registration takes beside the text that it stands for, in bytes: measured roughly, on the high side. */
+/** How much memory a registration takes in addition to its text, in bytes: a rough measure, on the high side. */
 const overhead = 200;
 
 interface Query {
@@ -31,20 +31,23 @@ interface Query {
   users: number;
 }
 
-/** What a user has registered, what was used last at the end. */
+/** The queries that a user has registered, the least recently used first. */
 interface Owner {
   readonly queries: Map<string, Query>;
   bytes: number;
 }
 
-/** Forgets what was not used for longest: of a user who has too many, or of the user who came last the longest ago. */
+/**
+ * Evicts the least recently used query: of a user who has too many, or, where all users together have too many, of the user
+ * whose last request is the oldest.
+ */
 export function createRegisteredQueries(most: RegistryLimits = usualBounds): RegisteredQueries {
   const queries = new Map<string, Query>();
-  /** Those who came last are at the end. */
+  /** By user id, the user whose last request is the oldest first. */
   const owners = new Map<number, Owner>();
   let bytes = 0;
 
-  function forgetOldest(userId: number, owner: Owner): void {
+  function evictOldest(userId: number, owner: Owner): void {
     for (const [hash, query] of owner.queries) {
       owner.queries.delete(hash);
       owner.bytes -= query.bytes;
@@ -76,7 +79,7 @@ export function createRegisteredQueries(most: RegistryLimits = usualBounds): Reg
     },
 
     add(userId, hash, text) {
-      // One that is too large for its user would have everything else of theirs forgotten.
+      // A query larger than the limit would evict all others of its user.
       if (2 * text.length > most.perUser.bytes) return;
       const owner = owners.get(userId) ?? { queries: new Map(), bytes: 0 };
       toEnd(owners, userId, owner);
@@ -89,17 +92,17 @@ export function createRegisteredQueries(most: RegistryLimits = usualBounds): Reg
         query.users++;
       }
       while (owner.queries.size > most.perUser.queries || owner.bytes > most.perUser.bytes)
-        forgetOldest(userId, owner);
+        evictOldest(userId, owner);
       while (bytes > most.bytes) {
         const [oldest] = owners;
         if (!oldest) break;
-        forgetOldest(...oldest);
+        evictOldest(...oldest);
       }
     },
   };
 }
 
-/** A map has its entries in the order in which they were set. */
+/** Makes an entry the most recently used one: a map has its entries in the order in which they were added. */
 function toEnd<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
   map.delete(key);
   map.set(key, value);

@@ -1,4 +1,4 @@
-/** Responses to what is not a request for an operation. */
+/** Error responses to requests that are not well-formed requests for an operation. */
 
 import type { ErrorCode } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';

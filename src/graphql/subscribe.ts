@@ -1,4 +1,4 @@
-/** Subscriptions: equal ones of a viewer share one live query, and each reader gets its results. */
+/** Runs subscriptions. Equal ones of a viewer share a live query, of which each subscriber is a reader. */
 
 import { hash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,18 +20,18 @@ import { createKeyedQueue } from './keyedQueue.ts';
 import { createLiveQuery, type LiveQuery } from './liveQuery.ts';
 import { done, type LiveResult, type Reader } from './readers.ts';
 
-/** In milliseconds. */
+/** The longest pause between two live queries of a viewer, in milliseconds. */
 const longestRest = 1_000;
 
-/** What the context of a subscription has to have. */
+/** The parts of the context that a subscription needs. */
 export interface Subscriber {
   readonly viewer: Viewer;
   readonly report: Report;
 }
 
 /**
- * The results of a subscription, or why there are none. Results are as clients may see them, and none comes twice in a row.
- * Errors of a subscription that does not begin are as graphql-js makes them.
+ * The results of a subscription, as clients may see them, and none twice in a row. Or the errors of a subscription that
+ * cannot begin, as graphql-js makes them.
  * @param args the context is that of a `Subscriber`: without a viewer no document is a subscription.
  */
 export type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<LiveResult> | ExecutionResult>;
@@ -43,7 +43,8 @@ export interface SubscribeOptions {
 }
 
 /**
- * The live queries of a viewer take turns, and rest as long as they took: whoever has many open waits for themselves.
+ * The live queries of a viewer run one after the other, with a pause as long as each took: a user with many subscriptions
+ * delays nobody else.
  */
 export function createSubscribe({ watchViewer, createContext, versions }: SubscribeOptions): Subscribe {
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
@@ -58,7 +59,7 @@ export function createSubscribe({ watchViewer, createContext, versions }: Subscr
     const operation = { schema, document, operationName, variableValues };
     const made = createLiveQuery({
       viewer,
-      // With loaders of its own, which know nothing of how things were.
+      // A new context has new loaders, which have not cached the data of earlier runs.
       async execute() {
         const result = await execute({ ...operation, contextValue: createContext(viewer) });
         versions.noteRead(viewer.id);
@@ -79,19 +80,19 @@ export function createSubscribe({ watchViewer, createContext, versions }: Subscr
     const { viewer, report } = args.contextValue as Subscriber;
     const subscribeFieldResolver = () =>
       readLater(async () => {
-        // What others have had last may be older than what the viewer was shown elsewhere.
+        // The last result of a shared live query may be older than what the viewer has seen in another response.
         await versions.settleVersion(viewer.id);
         return find(args, viewer).join(report);
       });
     const results = await createSourceEventStream({ ...args, subscribeFieldResolver });
-    // It gives what the resolver does.
+    // `createSourceEventStream` returns what the resolver returned.
     return isAsyncIterable(results) ? (results as AsyncIterableIterator<LiveResult>) : results;
   };
 }
 
 /**
- * What makes two viewers the same: the token that they came with, since each stream ends with its own. Tokens of the
- * upstream have no id; there is one viewer for each.
+ * Names viewers, so that those with the same token have the same name: a subscription ends with its token. A token of the
+ * upstream has no id, but only one viewer.
  */
 function createNames(): (viewer: Viewer) => string {
   const numbers = new WeakMap<Viewer, number>();
@@ -121,7 +122,7 @@ function digestOf({ document, operationName, variableValues }: ExecutionArgs): s
 
 const textOf = (document: DocumentNode): string => document.loc?.source.body ?? print(document);
 
-/** Joins when the first result is asked for: a subscriber who leaves before that need not say so. */
+/** Joins when the first result is asked for, so that nothing is left behind if the subscriber never asks. */
 function readLater(join: () => Promise<Reader>): AsyncIterableIterator<LiveResult> {
   let reader: Promise<Reader> | undefined;
   let hasLeft = false;
@@ -133,7 +134,7 @@ function readLater(join: () => Promise<Reader>): AsyncIterableIterator<LiveResul
     },
     async return() {
       hasLeft = true;
-      // Who could not join need not leave.
+      // A reader that could not join need not leave.
       const joined = await reader?.catch(() => undefined);
       joined?.leave();
       return done;

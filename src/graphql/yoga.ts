@@ -1,4 +1,4 @@
-/** Yoga over the schema: all of GraphQL over HTTP. */
+/** Configures GraphQL Yoga, which implements all of GraphQL over HTTP. */
 
 import {
   type DocumentNode,
@@ -32,23 +32,23 @@ export interface YogaOptions {
   subscribe: Subscribe;
 }
 
-/** What is known of a request before Yoga sees it, and what it turned out to be. */
+/** What is known about a request before Yoga gets it, and what Yoga finds out about it. */
 export interface YogaContext {
   readonly viewer: Viewer | null;
-  /** Why there is no viewer, where there is none. */
+  /** Why there is no viewer. Of no meaning if there is one. */
   readonly tokenProblem: TokenProblem;
   readonly outcome: {
     type?: OperationTypeNode;
     label?: string;
     failed: boolean;
     errorCode?: string;
-    /** The results of a subscription, which the response has not. */
+    /** The results of a subscription. The response that Yoga makes does not have them. */
     results?: AsyncIterable<LiveResult>;
   };
   readonly report: Report;
 }
 
-/** Yoga without what is done elsewhere: CORS, the explorer, the log, and the masking of errors. */
+/** Yoga without CORS, GraphiQL, logging and the masking of errors, which other modules do. */
 export function createGraphqlYoga(options: YogaOptions) {
   const { createContext } = options;
   return createYoga<YogaContext, Partial<Context>>({
@@ -58,9 +58,9 @@ export function createGraphqlYoga(options: YogaOptions) {
     cors: false,
     batching: false,
     multipart: false,
-    // How Relay and others name a persisted operation.
+    // Relay and others name a persisted operation by this parameter.
     extraParamNames: ['documentId'],
-    // The documents are remembered for the fast path as well.
+    // `documents.ts` caches documents, also for the fast path.
     parserAndValidationCache: false,
     logging: false,
     // `clientErrors` below says what a client may see.
@@ -81,12 +81,12 @@ const readable: Plugin = {
       try {
         parameters = await requestParser(request);
       } catch (error) {
-        // Only the JSON in the target of a GET makes errors of another kind.
+        // The only other errors are those of JSON in the target of a GET.
         throw unreadable(
           error instanceof GraphQLError ? error.message : 'variables and extensions must be JSON',
         );
       }
-      // Yoga's reader of targets knows no other parameters than those of GraphQL over HTTP.
+      // Of a target, Yoga reads only the parameters of GraphQL over HTTP.
       const documentId =
         request.method === 'GET' ? new URL(request.url).searchParams.get('documentId') : null;
       return documentId === null || Array.isArray(parameters) ? parameters : { ...parameters, documentId };
@@ -108,7 +108,7 @@ function referenceExecution({ config, subscribe }: YogaOptions): Plugin {
   };
 }
 
-/** Where nothing was executed, the variables are wrong or do not say which operation is meant. */
+/** Names the arguments in errors. Where nothing was executed, the request is wrong, and gets a 400. */
 function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResult>>(
   result: Result,
   document: DocumentNode,
@@ -120,7 +120,7 @@ function explained<Result extends ExecutionResult | AsyncIterable<ExecutionResul
   return result;
 }
 
-/** Says which operations there are to choose from. */
+/** The error of a request whose `operationName` does not choose one of the document's operations. */
 function noSuchOperation({ definitions }: DocumentNode, name: unknown): GraphQLError {
   if (name != null && typeof name !== 'string') return unreadable('operationName must be a string');
   const names = definitions.flatMap((each) =>
@@ -132,7 +132,7 @@ function noSuchOperation({ definitions }: DocumentNode, name: unknown): GraphQLE
   );
 }
 
-/** What Yoga tells of an operation that is about to run. */
+/** An operation that is about to run, as Yoga passes it to plugins. */
 interface Execution {
   args: {
     readonly document: DocumentNode;
@@ -143,7 +143,7 @@ interface Execution {
   setResultAndStopExecution(result: ExecutionResult): void;
 }
 
-/** Reads documents as the fast path does: within the limits, and for anonymous clients nothing but the schema. */
+/** Reads documents with the same limits as the fast path. Anonymous clients may ask for nothing but the schema. */
 function limited({ documents, persisted }: YogaOptions): Plugin<YogaContext, YogaContext> {
   const checkComplexity = ({ args, setResultAndStopExecution }: Execution) => {
     const { document, operationName, variableValues } = args;
@@ -206,19 +206,19 @@ function note({ document, operationName }: Execution['args'], outcome: YogaConte
   outcome.label = labelOf(operation);
 }
 
-/** Leaves the results of a subscription to whoever writes them: `transports/framing.ts`. */
+/** Takes the results of a subscription out of Yoga's response: `transports/framing.ts` writes them. */
 const resultsAside: Plugin<YogaContext> = {
   onResultProcess({ result, setResultProcessor, serverContext }) {
     if (!isAsyncIterable(result)) return;
     setResultProcessor((results, { Response }) => {
-      // It is what `subscribe` has given to Yoga, which names no type of its own for it.
+      // These are what `subscribe` returned to Yoga, whose type for them is wider.
       passedIn(serverContext).outcome.results = results as AsyncIterable<LiveResult>;
       return new Response(null);
     }, 'text/event-stream');
   },
 };
 
-/** Masks what clients must not see; the results of subscriptions come as clients may see them. */
+/** Masks errors that clients must not see. The results of subscriptions are masked already. */
 const clientErrors: Plugin<YogaContext> = {
   onResultProcess({ result, setResult, serverContext }) {
     if (!('errors' in result)) return;
@@ -230,5 +230,5 @@ const clientErrors: Plugin<YogaContext> = {
   },
 };
 
-/** The server context is what the handler passed in, whatever its declared type. */
+/** The context that was passed to Yoga, whose types do not know it. */
 const passedIn = (serverContext: unknown) => serverContext as YogaContext;

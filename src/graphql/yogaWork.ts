@@ -1,4 +1,4 @@
-/** Runs requests by Yoga, which knows all of GraphQL over HTTP, as work for the pipeline. */
+/** Has Yoga run requests, as work for the pipeline. */
 
 import { STATUS_CODES } from 'node:http';
 import { OperationTypeNode } from 'graphql';
@@ -14,24 +14,24 @@ import { framingFor, plain, streamOf } from './transports/framing.ts';
 import { createUserQuota } from './userQuota.ts';
 import type { createGraphqlYoga, YogaContext } from './yoga.ts';
 
-/** What a response depends on, beside the body. */
+/** The request headers on which a response depends. */
 export const vary = 'Authorization, Accept';
 
 export interface YogaWork {
-  /** Any request. The type is that of its response, unless that has the results of a subscription. */
+  /** Runs any request. The type is the media type of the response, unless that has the results of a subscription. */
   handle(exchange: Exchange, body: Buffer | undefined, viewer: Viewer | null, type: ResultType): OtherWork;
-  /** A query in the target of a GET, which clients may ask for conditionally. */
+  /** Runs a query in the target of a GET, which may be conditional (`If-None-Match`). */
   read(exchange: Exchange, viewer: Viewer, type: ResultType): Query;
-  /** A response to an operation that the fast path could not finish. */
+  /** Runs again a query for which the fast path cannot make the response. */
   finish(exchange: Exchange, body: Buffer, viewer: Viewer, type: ResultType): Promise<HttpResponse>;
 }
 
 export interface YogaWorkOptions {
-  /** How many subscriptions each user may have open: every change of a user's data is work for each of them. */
+  /** How many subscriptions each user may have open. Each may run again at every change of the user's data. */
   readonly maxSubscriptions: number;
-  /** Whether the token that a viewer came with still stands for them. */
+  /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
-  /** How often, in milliseconds, a stream without results says that it is there. */
+  /** How often, in milliseconds, a stream without results sends a heartbeat. */
   readonly heartbeat?: number;
 }
 
@@ -96,7 +96,7 @@ export function createYogaWork(
   };
 }
 
-/** Makes responses of subscriptions. */
+/** A function that makes the responses of subscriptions. */
 function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: YogaWorkOptions) {
   const open = createUserQuota(maxSubscriptions);
   return async (
@@ -107,7 +107,7 @@ function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: Yog
   ): Promise<HttpResponse | StreamedResponse> => {
     const framing = transport === undefined ? framingFor(request.headers.accept) : plain;
     if (!framing || !open.acquire(viewer.id)) {
-      // What nobody reads may never end by itself.
+      // Nobody will read the results, so they are ended here.
       await results[Symbol.asyncIterator]().return?.();
       return framing ? tooManySubscriptions(maxSubscriptions) : requestFailure(406, notAcceptable);
     }
@@ -118,7 +118,7 @@ function createSubscribed({ maxSubscriptions, isValid, heartbeat = 12_000 }: Yog
   };
 }
 
-/** Hands requests to Yoga, which speaks the Fetch API. */
+/** A function that gives requests to Yoga, by the Fetch API. */
 function createYogaClient(yoga: ReturnType<typeof createGraphqlYoga>) {
   return async (
     { request, target }: Exchange,
@@ -147,12 +147,12 @@ function newContext({ request, report }: Exchange, viewer: Viewer | null): YogaC
 }
 
 /**
- * Headers about how a body is sent in pieces, which do not hold for one that was read whole. Of its streams Yoga says that
- * their coding is `none`, which is none that there is (RFC 9110, section 8.4.1).
+ * Headers about the transfer of a body, which do not hold once the body was read whole. Yoga gives its streams the content
+ * coding `none`, which does not exist (RFC 9110, section 8.4.1).
  */
 const transferHeaders = new Set(['content-length', 'transfer-encoding', 'connection', 'content-encoding']);
 
-/** Yoga's response, read whole. Some of its errors have a status and no body. */
+/** Yoga's response with its whole body. Some errors have no body, and get one here. */
 async function responseFrom(reply: Response, { outcome }: YogaContext): Promise<HttpResponse> {
   const { status } = reply;
   const body = Buffer.from(await reply.arrayBuffer());

@@ -1,4 +1,4 @@
-/** Tools that run GraphQL: a query of the model's own, and the persisted operations that say what they are for. */
+/** Tools that run GraphQL: any query that the model writes, and persisted operations that have a description. */
 
 import {
   type DocumentNode,
@@ -43,7 +43,7 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
   };
 }
 
-/** A tool for each operation of the file that has a description, which is none of the names that are taken. */
+/** A tool for each operation of the file that has a description, and a name that is not taken. */
 export function persistedTools(
   { operations }: Pick<PersistedFile, 'operations'>,
   { mayWrite, taken }: { readonly mayWrite: boolean; readonly taken: ReadonlySet<string> },
@@ -89,14 +89,14 @@ function schemaOfData(persisted: Parameters<typeof describeData>[0]) {
   try {
     return objectSchema({ data: describeData(persisted, schema, parts) }, { parts });
   } catch {
-    // It depends on the values of variables, or on the types of records, what the data has.
+    // The shape of the data depends on the values of variables, or on the types of records.
     return undefined;
   }
 }
 
 /**
- * Why a query is not run as one. Every operation of the document has to be a query, so that it does not matter how the one
- * that is run is chosen.
+ * Why the document may not be run, if so. All its operations have to be queries, so that it does not matter which one
+ * `operationName` chooses.
  */
 function problemWithQuery(query: unknown, maxTokens: number): string | undefined {
   if (typeof query !== 'string') return 'The argument query must be a string';

@@ -1,6 +1,6 @@
 /**
- * The tools for language models, by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool is a
- * request of one of the APIs, which is run as that request would be. Loaded only where MCP asks for it.
+ * Offers tools to language models by the Model Context Protocol (Streamable HTTP, without sessions). A call of a tool runs as
+ * the request of the REST or GraphQL API that it stands for. The module is loaded only where `MCP` is set.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -23,13 +23,13 @@ import type { Arguments, Result, Tool } from './tool.ts';
 export interface McpOptions {
   readonly config: Config;
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
-  /** Runs a request of one of the APIs that another request stands for, as if it had come by itself. */
+  /** Runs the request of an API that a call stands for, as if the client had sent that request. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
 
 export type McpHandler = (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse>;
 
-/** The requests that there are, as the log says them. */
+/** The methods of the protocol, which the log has as the operation. */
 const methods = new Set([
   'initialize',
   'ping',
@@ -65,14 +65,14 @@ export function createMcp(options: McpOptions): McpHandler {
   };
 }
 
-/** The tools of these settings. What the file of persisted operations adds is looked at again when that has changed. */
+/** A function that gives the current tools. They change with the file of persisted operations. */
 function createTools({ config, persistedFile }: McpOptions): () => readonly Tool[] {
   const mayWrite = config.MCP === 'write';
   const own = [
     ...restTools.filter(({ annotations }) => mayWrite || annotations.readOnlyHint),
     ...(config.PERSISTED_OPERATIONS === 'only' ? [] : [createQueryTool(config)]),
   ];
-  // A tool that is left out leaves its name to nobody.
+  // The name of a tool that the settings leave out stays reserved.
   const taken = new Set([...own, ...restTools].map(({ name }) => name));
   let known: { readonly generation: number; readonly tools: readonly Tool[] } | undefined;
   return () => {
@@ -88,7 +88,7 @@ interface Calling extends Pick<McpOptions, 'run'> {
   readonly viewer: Viewer;
 }
 
-/** What goes wrong is told as a result: it is for the model to read. */
+/** Calls a tool. Errors are results as well, since the model has to read them. */
 async function callTool({ exchange, viewer, run }: Calling, tool: Tool, given: Arguments): Promise<Result> {
   try {
     const request = tool.requestFor(given);
@@ -114,7 +114,7 @@ interface Message {
   readonly params?: unknown;
 }
 
-/** The one message of a request. Several in one would be several requests that count as one. */
+/** Reads the message of a request. A list of messages is rejected: it would count as one request. */
 async function readMessage(exchange: Exchange, maxKilobytes: number): Promise<Message | HttpResponse> {
   if (isEncoded(exchange.request)) return errorResponse('mcp', encoded, takesPlain);
   const body = await readBody(exchange.request, maxKilobytes * 1024);
@@ -155,7 +155,7 @@ function hasTooManyValues(message: Message): boolean {
   return areTooMany({ ...message, params }, mostValues);
 }
 
-/** Whether it is one message. A response is none: nothing is ever asked of a client. */
+/** Whether a value is one request of JSON-RPC. Responses are not accepted, since the gateway sends no requests. */
 const isMessage = (value: unknown): value is Record<string, unknown> & Message =>
   isRecord(value) && typeof value.method === 'string' && !isRequestTooDeep(value);
 
@@ -165,7 +165,7 @@ function unauthorized({ request }: Exchange): HttpResponse {
   return errorResponse('mcp', { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
-/** The request as the SDK reads it, but for its body, which was read. */
+/** The request for the SDK, without its body, which is given to the SDK as a value. */
 function requestOf({ request }: Exchange): Request {
   const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
     value === undefined || name === 'authorization' ? [] : [[name, String(value)]],
@@ -173,7 +173,7 @@ function requestOf({ request }: Exchange): Request {
   return new Request('http://gateway/mcp', { method: 'POST', headers });
 }
 
-/** Whatever the media type: nothing but the result is ever sent, so the stream of an older client has an end. */
+/** The SDK's response with its whole body. An event stream has an end as well, since it carries the result alone. */
 async function wholeResponse(reply: Response, exchange: Exchange): Promise<HttpResponse> {
   const body = Buffer.from(await reply.arrayBuffer());
   const type = reply.headers.get('content-type');
@@ -185,7 +185,7 @@ async function wholeResponse(reply: Response, exchange: Exchange): Promise<HttpR
       'Cache-Control': 'no-store',
     },
     body,
-    // Known once the body is there.
+    // The code is set while the body is made.
     errorCode: exchange.errorCode,
   };
 }

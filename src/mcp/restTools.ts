@@ -1,4 +1,4 @@
-/** A tool for each operation of the REST interface, which gives what its route gives. */
+/** A tool for each operation of the REST API, which returns the data of its route. */
 
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import { messages } from '../errors.ts';
@@ -11,7 +11,7 @@ import { pageErrors } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { type Arguments, objectSchema, problemWith, reads, type Tool } from './tool.ts';
 
-/** An operation may have several routes, of which the first stands for all. */
+/** An operation may have several routes. Its tool is made of the first. */
 export const restTools: readonly Tool[] = routes
   .filter((route, index) => routes.findIndex(({ operation }) => operation === route.operation) === index)
   .map(toolOf);
@@ -61,7 +61,7 @@ function descriptionOf({ description, deprecation, missing }: Route): string {
   return parts.filter((part) => part).join(' ');
 }
 
-/** The components that a schema leads to. */
+/** The components to which a schema refers, directly or through other components. */
 function used(
   components: Readonly<Record<string, SchemaObject>>,
   start: object,
@@ -80,8 +80,8 @@ function used(
 }
 
 /**
- * What the route says of arguments that are no integers: in its URL some of them would lead to another route. Of integers
- * that are out of bounds it says so itself.
+ * The route's error message for an argument that is no integer: written into the URL, some values would lead to another route.
+ * Integers that are out of bounds are left to the route.
  */
 function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, offset }: Arguments) {
   if (path.endsWith('/{id}') && !(Number.isInteger(id) && Number(id) >= 0))
@@ -91,13 +91,13 @@ function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, 
   return undefined;
 }
 
-/** What a response has. One that was relayed may be no response of the interface. */
+/** The envelope of a response. A response that was relayed from an upstream may have none. */
 function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
   const content = parseJson(body.toString());
   return isRecord(content) ? content : {};
 }
 
-/** The values as they are written into a URL. */
+/** The target of the request, with the arguments in the path and the query. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
@@ -107,5 +107,5 @@ function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   return query === '' ? target : `${target}?${query}`;
 }
 
-/** Without an exponent, however large it is. */
+/** The digits of an integer, which JavaScript would write with an exponent if it is large. */
 const digitsOf = (integer: unknown): string => BigInt(Number(integer)).toString();

@@ -1,4 +1,4 @@
-/** The tools and the schema by the Model Context Protocol. */
+/** A server of the SDK that offers the tools, and the schema as a resource. */
 
 import {
   ProtocolError,
@@ -29,7 +29,7 @@ const schemaResource = {
 const instructions = `Trainer devices, training programs and sessions, locks and lock sessions of the one user whose token is used.
 Prefer the tool that is named after what is needed; graphqlQuery can filter, sort, count and join.`;
 
-/** A server for one request: nothing is remembered from one to the next. */
+/** Creates a server for one request. It has no state that a later request would need. */
 export function createServer({ tools, hasSchema, call }: McpServerOptions): Server {
   const server = new Server(
     { name: 'dovetail', title: 'Dovetail', version: release },

@@ -1,4 +1,4 @@
-/** What a tool is: a request of one of the APIs, in the form in which language models are told of it. */
+/** A tool is a request of the REST or GraphQL API, described for language models. */
 
 import type { JSONObject } from '@modelcontextprotocol/server';
 import type { SchemaObject } from 'openapi3-ts/oas31';
@@ -9,18 +9,21 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: ObjectSchema;
-  /** Undefined for one whose result has no one shape. */
+  /** Undefined for a tool whose results have different shapes. */
   readonly outputSchema?: ObjectSchema;
   readonly annotations: Annotations;
-  /** The request that a call with these arguments is, or what is wrong with them. */
+  /** The request for a call with these arguments, or a message that says what is wrong with them. */
   requestFor(given: Arguments): InnerRequest | string;
-  /** Makes a result of its response. */
+  /** Makes the result of the call from the response to that request. */
   resultOf(response: HttpResponse): Result;
 }
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** Hints for whoever decides about calls. What a tool reads or writes is here, so none reaches out into the world. */
+/**
+ * Hints for assistants that decide about calls. Tools reach nothing outside this service, so `openWorldHint` is
+ * false.
+ */
 export interface Annotations {
   readonly readOnlyHint: boolean;
   readonly destructiveHint?: boolean;
@@ -29,13 +32,13 @@ export interface Annotations {
 }
 
 export interface Result {
-  /** The data of a success, or as much as there is of it. */
+  /** The data; after errors of single fields, the data of the other fields. */
   readonly content: Readonly<Record<string, unknown>> | undefined;
-  /** What is wrong, if anything is. */
+  /** The error message, if there is an error. */
   readonly error: string | undefined;
 }
 
-/** The schema of an object, whose parts it may have by their names. */
+/** The JSON Schema of an object. `$defs` has the schemas to which it refers. */
 export interface ObjectSchema {
   type: 'object';
   properties: Record<string, JSONObject>;
@@ -52,8 +55,9 @@ export const reads: Annotations = {
 };
 
 /**
- * An object with these properties and no other, and the parts that they refer to.
- * @param required all of them, unless told otherwise.
+ * The JSON Schema of an object that has these properties and no others.
+ * @param required the names of the required properties; by default all.
+ * @param parts the schemas to which the properties refer.
  */
 export function objectSchema(
   properties: Readonly<Record<string, object>>,
@@ -66,12 +70,15 @@ export function objectSchema(
     properties,
     ...(Object.keys(parts).length > 0 && { $defs: parts }),
   };
-  // The parts stand in the schema itself, and in no document around it.
+  // References point into this schema, instead of into an OpenAPI document.
   const own = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"#/$defs/'));
   return { type: 'object', ...own, required: [...required], additionalProperties: false };
 }
 
-/** What is wrong with the names of the arguments: a tool passes none over, and has all that it needs. */
+/**
+ * A message about the first argument that the tool does not have, or about one that is missing; undefined if there is
+ * none.
+ */
 export function problemWith(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));

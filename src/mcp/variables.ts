@@ -1,4 +1,4 @@
-/** What the variables of an operation take, as JSON Schema. */
+/** The JSON Schema of an operation's variables. */
 
 import {
   type GraphQLInputType,
@@ -28,7 +28,7 @@ export function schemaOfVariables(operation: OperationDefinitionNode): ObjectSch
       | undefined;
     const name = variable.name.value;
     properties[name] = {
-      // One that only a subgraph has may be anything.
+      // A type that only the schema of a subgraph has is not described.
       ...(type && schemaOf(type, parts)),
       ...(description && { description: description.value }),
       ...(defaultValue && { default: valueFromASTUntyped(defaultValue) }),
@@ -38,7 +38,7 @@ export function schemaOfVariables(operation: OperationDefinitionNode): ObjectSch
   return objectSchema(properties, { required, parts });
 }
 
-/** What is not required may be left out, so nothing needs to be null. */
+/** The schema allows no null: a value that is not required can be left out. */
 function schemaOf(type: GraphQLInputType, parts: Parts): Schema {
   if (isNonNullType(type)) return schemaOf(type.ofType, parts);
   if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
@@ -46,7 +46,7 @@ function schemaOf(type: GraphQLInputType, parts: Parts): Schema {
   if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ name }) => name) };
   if (!isInputObjectType(named)) return scalars[named.name] ?? {};
   if (!parts[named.name]) {
-    // Known before its fields are: they may lead to it again.
+    // Added before its fields are described, since they may refer to it.
     const part: SchemaObject = { type: 'object' };
     parts[named.name] = part;
     const fields = Object.values(named.getFields());
