@@ -114,8 +114,8 @@ interface Call {
   readonly route: string;
 }
 
-/** Told of a request whether the upstream may have done what it asks for: not if it never got there, or was rejected. */
-type OnSent = (mayHaveActed: boolean) => void;
+/** Told of a request that failed whether the upstream may have done what it asks for. */
+type OnFailed = (mayHaveActed: boolean) => void;
 
 /** Makes a text of the upstream safe to print. */
 type Quote = (text: string) => string;
@@ -138,11 +138,11 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /** Calls again, at growing intervals, until the upstream is available. */
   function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
-    let mayHaveActed = false;
-    const onSent = (mayHave: boolean) => {
-      mayHaveActed ||= mayHave;
+    let hasUncertain = false;
+    const onFailed = (mayHave: boolean) => {
+      hasUncertain ||= mayHave;
     };
-    return pRetry(() => attempt(call, onSent, signal), {
+    return pRetry(() => attempt(call, onFailed, signal), {
       retries,
       minTimeout: delay,
       maxTimeout: maxDelay,
@@ -159,35 +159,30 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         error instanceof Unavailable
           ? new Unavailable(`${error.message}. Gave up after ${attempts}.`, error.failure)
           : error;
-      if (failed instanceof UpstreamError) failed.mayHaveActed = mayHaveActed;
+      if (failed instanceof UpstreamError) failed.mayHaveActed = hasUncertain;
       throw failed;
     });
   }
 
-  async function attempt(call: Call, onSent: OnSent, signal?: AbortSignal): Promise<unknown> {
+  async function attempt(call: Call, onFailed: OnFailed, signal?: AbortSignal): Promise<unknown> {
     const wait = priority === 'demand' ? budget.delayFor(1) : 0;
     if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
     await budget.take(priority, signal);
-    return inTurn(() => send(call, onSent, signal));
+    return inTurn(() => send(call, onFailed, signal));
   }
 
-  async function send(call: Call, onSent: OnSent, signal?: AbortSignal): Promise<unknown> {
+  async function send(call: Call, onFailed: OnFailed, signal?: AbortSignal): Promise<unknown> {
     const deadline = AbortSignal.timeout(timeout);
     try {
-      const response = await sender
-        .send(call, signal ? AbortSignal.any([signal, deadline]) : deadline)
-        .catch((error: unknown) => {
-          onSent(!isUnsent(error));
-          throw error;
-        });
-      onSent(response.status < 400 || response.status >= 500);
+      const response = await sender.send(call, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const text = await readText(call, response);
       if (response.status === 401) onRefused?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response) : 0;
       if (pause > 0) budget.pauseUntil(Date.now() + pause);
-      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause);
+      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
       return dataOf(call, response, text, quote);
     } catch (error) {
+      onFailed(mayHaveActed(error));
       if (error instanceof UpstreamError) throw error;
       signal?.throwIfAborted();
       throw deadline.aborted ? tooLate(call, timeout) : outOfReach(call, error);
@@ -216,10 +211,15 @@ const unconnected = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether `fetch` has failed before it sent anything. */
-function isUnsent(error: unknown): boolean {
+/** Whether a request may have been done that failed: not if it never got there, or was rejected. */
+function mayHaveActed(error: unknown): boolean {
+  if (error instanceof UpstreamError) {
+    const { status } = error.failure;
+    if (status === undefined || status >= 500) return true;
+    return status < 400 && !(error instanceof UpstreamRejection);
+  }
   const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause && unconnected.has(String(cause.code));
+  return !(cause instanceof Error && 'code' in cause && unconnected.has(String(cause.code)));
 }
 
 const outOfReach = (call: Call, error: unknown) =>
@@ -275,10 +275,11 @@ function readRetryAfter({ headers }: Response): number {
 }
 
 /** @param wait in milliseconds. */
-function exhausted(call: Call, why: string, wait: number): Exhausted {
+function exhausted(call: Call, why: string, wait: number, status?: number): Exhausted {
   const seconds = Math.ceil(wait / 1000);
   const message = `${call.name}: ${why} for ${seconds} s. Gave up: try again then.`;
-  return new Exhausted(message, failureOf(call, `asks to wait for ${seconds} s`), seconds);
+  const failure = { ...failureOf(call, `asks to wait for ${seconds} s`), ...(status && { status }) };
+  return new Exhausted(message, failure, seconds);
 }
 
 /** Whether the upstream may do better later: it has too much to do, was too slow, or is broken. */
