@@ -54,6 +54,15 @@ export function confirmedLists(mirror: Mirror, confirm: Confirm): Mirror {
       await confirm();
       return mirror.setActiveTemplate(id, before);
     },
+    async setSessionsComplete(complete) {
+      if (complete) await confirm();
+      return mirror.setSessionsComplete(complete);
+    },
+    async setRefreshed(began) {
+      // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
+      if (!mirror.sessionsComplete) await confirm();
+      return mirror.setRefreshed(began);
+    },
   };
 }
 

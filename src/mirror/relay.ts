@@ -150,12 +150,11 @@ function returned({ headers, status }: Response, body: Buffer): Record<string, s
     ([name]) =>
       !notReturned.has(name) && !ofThisConnection.has(name) && !/^(access-control|alt|ratelimit)/.test(name),
   );
-  // A response without a body says nothing of its length.
   const said = headers.get('content-length');
-  const length =
-    body.length === 0 && (said === null || status === 304)
-      ? {}
-      : { 'Content-Length': body.length || Number(said) };
+  // The length that a response without a body states is that of the body that GET has (RFC 9110, section 8.6). If that is
+  // encoded, its length here is another.
+  const isUnknown = said === null || status === 304 || headers.has('content-encoding');
+  const length = body.length === 0 && isUnknown ? {} : { 'Content-Length': body.length || Number(said) };
   return {
     'cache-control': 'private, no-store',
     ...Object.fromEntries(kept),

@@ -25,9 +25,9 @@ beforeAll(async () => {
 afterAll(() => server?.close());
 
 /** The response to a request with these headers, of an account that is 7 seconds old. */
-async function relayed(headers: Readonly<Record<string, string>>) {
+async function relayed(headers: Readonly<Record<string, string>>, method = 'GET') {
   const request = new IncomingMessage(new Socket());
-  Object.assign(request, { method: 'GET', url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
+  Object.assign(request, { method, url: '/api/v1/x', rawHeaders: Object.entries(headers).flat() });
   const exchange = openExchange(request, new ServerResponse(request), { failed() {}, ended() {} });
   exchange.headers.Age = '7';
   // It listens on a port, and not on a pipe.
@@ -102,6 +102,15 @@ it('the response is compressed by nobody here, whose tag of it would be wrong', 
   const request = { headers: { 'accept-encoding': 'gzip' } };
   // As much of an exchange as is looked at.
   expect(await formFor({ endpoint: 'rest', request } as unknown as Exchange, response)).toBe(response);
+});
+
+it('the response to HEAD has the length of what GET has, and none where the upstream states that of another form', async () => {
+  const lengthOf = async () => Object(await relayed({}, 'HEAD')).response.headers['Content-Length'];
+  responded = { 'Content-Length': '2002' };
+  expect(await lengthOf()).toBe(2_002);
+  responded = { 'Content-Length': '45', 'Content-Encoding': 'gzip' };
+  expect(await lengthOf()).toBeUndefined();
+  responded = {};
 });
 
 it.each([undefined, Buffer.from('{"isActive":true}')])(
