@@ -106,15 +106,10 @@ export function createActivation({
     if (record?.row.id !== templateId) throw new UpstreamError(`GET ${path}: not valid`, failure);
     // Also where the token has come to mean its owner's account: it is none of this one's.
     if (record.row.ownerId !== accountId) throw notOwned();
-    await writeRecords(transactionOn(pool), {
-      kind,
-      records: [record],
-      accountId,
-      onRejected(_record, reason) {
-        throw new UpstreamError(`${path}: ${reason}`, failure);
-      },
-      asked,
-    });
+    const onRejected = (_record: unknown, reason: string) => {
+      throw new UpstreamError(`${path}: ${reason}`, failure);
+    };
+    await writeRecords(transactionOn(pool), { kind, records: [record], accountId, onRejected, asked });
   }
 }
 

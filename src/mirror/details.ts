@@ -1,4 +1,7 @@
-/** Details of records that are asked for before the background has come to them, or that were written upstream since. */
+/**
+ * Fetches the details of single records: those that a client asks for before a run has read them, and those that a client has
+ * changed upstream.
+ */
 
 import pMap from 'p-map';
 import type pg from 'pg';
@@ -13,7 +16,7 @@ import { removeRecords, type Transaction, writeRecords } from './writer.ts';
 
 export interface RecordOptions {
   readonly pool: pg.Pool;
-  /** With the token of the account. */
+  /** A client of the upstream that sends the token of the account. */
   readonly upstream: Upstream;
   readonly accountId: number;
   readonly signal?: AbortSignal;
@@ -26,18 +29,18 @@ export interface DetailsOptions extends RecordOptions {
 
 export interface Details {
   /**
-   * Fetches the details of records by their ids, and writes them where they are still pending. One that somebody else is
-   * fetching is waited for.
-   * @returns the ids of the records whose details cannot be understood, or are not given out: they stay pending.
+   * Fetches the details of records by their ids, and writes them where they are still pending. If a record is being fetched
+   * already, its result is shared.
+   * @returns the ids of the records whose details cannot be understood, or are missing upstream: they stay pending.
    * @throws {UpstreamError} when the upstream cannot be used; what was read until then is in the mirror.
    */
   fetch(options: DetailsOptions): Promise<number[]>;
 }
 
-/** How often a record is fetched that changes while it is. */
+/** How often a record is fetched if its row changes meanwhile. */
 const maxAttempts = 3;
 
-/** Whether the details came, or are known not to. One that is missing may be so for a moment: a run finds out. */
+/** What fetching the details of a record has come to. A missing record may be there again in a moment: the next run finds out. */
 type Outcome = 'settled' | 'missing' | 'unusable';
 
 async function fetchOne(
@@ -54,10 +57,10 @@ async function fetchOne(
   if (typeof fetched !== 'object') return 'unusable';
   const outcome = await inTransaction(pool, async (client) => {
     if (kind.table === 'DttTemplate') await acquireSharedLock(client);
-    // It may have come meanwhile, or be gone: no lease keeps out whoever else writes.
+    // The details may have been written meanwhile, or the record removed: this write holds no lease.
     const version = await readVersion(client, kind, id, 'FOR UPDATE');
     if (version === undefined) return 'settled';
-    // A list that was read meanwhile may know better.
+    // A list that was read meanwhile may have written something newer.
     if (version !== before) return 'outdated';
     return (await write(client, kind, fetched, accountId)) ? 'settled' : 'unusable';
   });
@@ -66,15 +69,15 @@ async function fetchOne(
 }
 
 /**
- * Reads a session again that a client has written upstream, whatever is known of it here, and removes it if it is gone.
- * @param isDeleted whether the client has deleted it: by itself, that the upstream has no such session may also mean that the
- * token has come to be another account's.
+ * Reads a session again that a client has changed upstream, and removes it if the client has deleted it.
+ * @param isDeleted whether the client has deleted it. Otherwise a session that is missing upstream is not removed: the token may
+ * have become another account's.
  * @throws {UpstreamError} when the upstream cannot be used; the details of the session are pending from then on.
  */
 export async function readAgain(options: RecordOptions, id: number, isDeleted: boolean): Promise<void> {
   const { pool, accountId } = options;
-  // Also if its details are pending already, so that the row gets another version: details that were asked for before are outdated.
-  // What the list said before says nothing of the session as it is now.
+  // A row whose details are pending already is written too: its new version makes details outdated that were asked for before. The
+  // digest becomes one that no list has, since what the list said before the write says nothing about the session as it is now.
   const { rowCount } = await pool.query(
     `UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = '' WHERE id = $1 AND "ownerId" = $2`,
     [id, accountId],
@@ -85,7 +88,7 @@ export async function readAgain(options: RecordOptions, id: number, isDeleted: b
   await inTransaction(pool, (client) => removeRecords(client, kind, [id], accountId));
 }
 
-/** One for a gateway, so that no two requests of its clients fetch the same record. */
+/** Creates the details of a gateway. There is one for all of its requests, so that no two of them fetch the same record. */
 export function createDetails(): Details {
   const underWay = new Map<string, Promise<Outcome>>();
 
@@ -96,7 +99,7 @@ export function createDetails(): Details {
       const outcomes = await pMap(
         ids,
         (id) => {
-          // Two accounts that see one template ask with tokens of their own.
+          // Two accounts that see the same template send different tokens.
           const key = `${accountId} ${model} ${id}`;
           const known = underWay.get(key);
           if (known) return known;
@@ -111,7 +114,7 @@ export function createDetails(): Details {
   };
 }
 
-/** Which version of a record's row there is, if its details are pending. */
+/** The version of a record's row, or undefined if its details are not pending. */
 async function readVersion(
   client: pg.Pool | pg.PoolClient,
   { table }: Kind,
@@ -125,7 +128,7 @@ async function readVersion(
   return rows[0]?.version;
 }
 
-/** Returns whether the database has taken the record. */
+/** Writes a record. Returns false if the database rejects it. */
 async function write(
   client: pg.PoolClient,
   kind: Kind,
@@ -133,7 +136,7 @@ async function write(
   accountId: number,
 ): Promise<boolean> {
   let isTaken = true;
-  // What the database rejects is undone, and nothing else of the transaction.
+  // If the database rejects the record, the rest of the transaction goes on.
   const transaction: Transaction = async (run) => {
     await client.query('SAVEPOINT details');
     try {

@@ -1,10 +1,10 @@
-/** One record by its id, as the upstream has it, and what is wrong with one that cannot be understood. */
+/** Fetches one record by its id, or says what is wrong with it. */
 
 import type { z } from 'zod';
 import type { Kind, MirrorRecord } from './records.ts';
 import { isMissing, type Upstream, UpstreamRejection } from './upstream.ts';
 
-/** How many records are asked for at the same time. */
+/** How many records are fetched at the same time. */
 export const concurrency = 4;
 
 /**
@@ -19,7 +19,7 @@ export async function fetchRecord(
 ): Promise<MirrorRecord | string | undefined> {
   try {
     const data = await upstream.get(`${kind.item}${id}`, signal);
-    // As good as saying that there is none.
+    // Null means that there is no such record.
     if (data === null) return undefined;
     const { data: record, error } = kind.record.safeParse(data);
     if (record?.row.id === id) return record;
@@ -31,7 +31,7 @@ export async function fetchRecord(
   }
 }
 
-/** The first thing that is wrong, with the field that it is wrong about. */
+/** The first issue, with the path of the field that it is about. */
 export function firstIssue(error: z.ZodError | undefined): string {
   const [issue] = error?.issues ?? [];
   if (!issue) return 'is not valid';

@@ -1,16 +1,16 @@
-/** The fields that records consist of, as an upstream may give them and PostgreSQL can store them. */
+/** Schemas of the fields of records: what an upstream may send, and PostgreSQL can store. */
 
 import { z } from 'zod';
 import { isoInstant } from '../schema/isoInstant.ts';
 
-/** Takes digits where a number is meant for the number that they say. */
+/** Accepts a number that is written as text, such as "12". */
 export const numeric = <S extends z.ZodType>(schema: S) =>
   z.preprocess(
     (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
     schema,
   );
 
-/** Takes a number where text is meant for its digits, unless it is too large to have kept all of them. */
+/** Accepts a number in place of text, unless it is so large that JSON may have lost digits. */
 const textual = <S extends z.ZodType>(schema: S) =>
   z.preprocess(
     (value) =>
@@ -33,13 +33,13 @@ const storable = z
 
 export const text = textual(storable);
 
-/** Text that is indexed, or as good as a name. */
+/** Text that is short enough for an index, such as an identifier. */
 export const name = textual(storable.max(255));
 
-/** The same of a user. */
+/** The name of a user. */
 export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
 
-/** An instant whose year has four digits in UTC too, which an offset can change. */
+/** An instant whose year has four digits in UTC. An offset may move it out of that range. */
 export const instant = isoInstant
   .refine((value) => {
     const year = new Date(value).getUTCFullYear();
@@ -47,10 +47,10 @@ export const instant = isoInstant
   }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
 
-/** A value that makes no sense: `settle` puts another in its place, and says so. */
+/** A value that makes no sense. `replaceInvalid` replaces it, and notes that it did. */
 export class InvalidValue<Instead = string | number | null> {
   readonly why: string;
-  /** What is put in its place: null, where there may be nothing. */
+  /** The value that replaces it: null where the column allows it. */
   readonly instead: (row: { readonly id?: unknown }) => Instead;
 
   constructor(why: string, instead: InvalidValue<Instead>['instead']) {
@@ -69,7 +69,7 @@ export const duration = int.transform((value) =>
   value >= 0 ? value : new InvalidValue('is below 0', () => 0),
 );
 
-/** What somebody is to recognise a record by. @param what the record is. */
+/** The title that users see of a record. @param what the kind of record, which with the id replaces a blank title. */
 export const titleOf = (what: string) =>
   text.transform((value) =>
     /\S/.test(value) ? value : new InvalidValue('is blank', ({ id }) => `${what} ${id}`),
@@ -77,10 +77,10 @@ export const titleOf = (what: string) =>
 
 const notNegative = unless((value: number) => value >= 0, 'is below 0');
 
-/** What is counted, such as seconds or repetitions. */
+/** A number of seconds, repetitions and the like. */
 export const count = int.nullish().transform(notNegative);
 
-/** What is measured, and begins at 0. */
+/** A measure that is never below 0, such as a distance. */
 export const amount = number.nullish().transform(notNegative);
 
 export const percent = number
@@ -102,8 +102,8 @@ type Settled<Row> = {
 };
 
 /**
- * A row without its senseless values, and what is to be said of those.
- * @param of the part of the record that the row is, for what is said.
+ * Returns a row with other values in place of the invalid ones, and a note about each of those.
+ * @param of the part of the record that the row is, which begins each note.
  */
 export function replaceInvalid<Row extends object>(
   row: Row,
@@ -116,7 +116,7 @@ export function replaceInvalid<Row extends object>(
     notes.push(`${of}${name}: ${value.why}; ${JSON.stringify(instead)} here.`);
     return [name, instead];
   });
-  // The same names, with what is put in the place of each senseless value.
+  // The same names: only the values that were invalid are other ones.
   return { row: Object.fromEntries(entries) as Settled<Row>, notes };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Templates, which several accounts may see: one row, which its owner's listing alone gives to somebody, and an entry in
- * the library of each account that lists it.
+ * Templates that several accounts may see: each template is one row, with an entry in the library of every account that lists
+ * it. Only the list of the owner's own account makes that account the owner of the row.
  */
 
 import type pg from 'pg';
@@ -8,8 +8,8 @@ import type { MirrorRecord } from './records.ts';
 import { dereference } from './references.ts';
 
 /**
- * The templates with the owners that they have here. What an account says of its own templates counts, and of those of
- * somebody else only if their owner is nobody here.
+ * Returns the templates with the owners that they have here. The list of an account decides who owns a template only if the
+ * account is the owner, or no account of this mirror is.
  */
 export async function withOwners(
   client: pg.Pool | pg.PoolClient,
@@ -28,7 +28,7 @@ export async function withOwners(
   });
 }
 
-/** Those of the templates that are in the account's library. */
+/** The ids of those templates that are in the account's library. */
 export async function inLibrary(
   client: pg.Pool | pg.PoolClient,
   ids: readonly number[],
@@ -41,7 +41,7 @@ export async function inLibrary(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Leaves to the sessions of those who own these now the numbers alone: another account has them from here on. */
+/** Prepares templates for another owner: sessions of the present owners name them by their numbers alone from now on. */
 export async function takeTemplates(client: pg.PoolClient, ids: readonly number[]): Promise<void> {
   await client.query(
     `UPDATE "DttSession" AS session SET "goneTemplateId" = "templateId", "templateId" = NULL
@@ -51,7 +51,7 @@ export async function takeTemplates(client: pg.PoolClient, ids: readonly number[
   );
 }
 
-/** A template of somebody else that the account can read is one that it has imported. */
+/** Adds templates to an account's library. A template of somebody else that the account can read is one that it has imported. */
 export async function addImports(
   client: pg.PoolClient,
   ids: readonly number[],
@@ -64,13 +64,13 @@ export async function addImports(
   );
 }
 
-/** Takes templates out of an account's library. What others have imported stays theirs, and the rest goes. */
+/** Removes templates from an account's library, and deletes those that no other account has imported. */
 export async function removeTemplates(
   client: pg.PoolClient,
   ids: readonly number[],
   accountId: number,
 ): Promise<void> {
-  // First of all, as an activation does.
+  // An activation locks the template first too: the same order avoids deadlocks.
   await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1) ORDER BY id FOR UPDATE', [ids]);
   await dereference(client, 'DttTemplate', ids, accountId);
   await client.query(

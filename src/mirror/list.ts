@@ -1,4 +1,4 @@
-/** Reads a list of an upstream: all of it, even if it changes meanwhile, and never without end. */
+/** Reads a list of an upstream page by page. It notices when the list changes meanwhile, and ends even if the list does not. */
 
 import { z } from 'zod';
 import { numeric, recordId } from './fields.ts';
@@ -10,23 +10,23 @@ const pageSize = 100;
 /** No account has a million records of a kind. */
 const maxPages = 10_000;
 
-/** How often a list may change under the reader before it gives up. */
+/** How often reading starts over because the list has changed, before it fails. */
 const maxRestarts = 3;
 
 export interface Item {
-  /** Undefined for an item that does not say, which cannot be a record. */
+  /** Undefined for an item without a valid id, which cannot be a record. */
   readonly id: number | undefined;
   readonly item: unknown;
 }
 
 export interface Page {
   readonly items: readonly Item[];
-  /** Whether nothing comes after it. */
+  /** Whether this is the last page. */
   readonly isLast: boolean;
 }
 
 const listResponse = z.preprocess(
-  // A list may come without anything around it.
+  // A list may come as a bare array.
   (response) => (Array.isArray(response) ? { data: response } : response),
   z.object({
     data: z.array(z.unknown()),
@@ -40,9 +40,9 @@ const listResponse = z.preprocess(
 const identified = z.looseObject({ id: recordId });
 
 /**
- * The items of a list, a page at a time. Each page is asked for from the last record of the one before. If it no longer
- * has that record, some were removed meanwhile and others moved up into pages already read: reading starts over.
- * @param isPaged whether it is known to come in pages. One that is not may come whole, however many are asked for.
+ * Yields the items of a list, a page at a time. Each page begins with the last record of the page before. If that record is
+ * missing, records were removed meanwhile and others have moved up into pages that were read already: reading starts over.
+ * @param isPaged whether the list is known to come in pages. Another list may come whole, whatever the limit is.
  * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
  */
 export async function* readPages(
@@ -72,10 +72,10 @@ export async function* readPages(
       continue;
     }
 
-    // An upstream may give less at once than it was asked for, and says so. What is more is all that there is.
+    // An upstream may have a lower limit than the one asked for, and says so. More than a page is the whole list.
     const isLast =
       items.length > pageSize || items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
-    // The next page has to begin with a record that has an id. Items behind the last such record are read again there.
+    // The next page has to begin with a record that has an id. Items after the last such record are read again with that page.
     const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
     const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
     for (const { id } of fresh) if (id !== undefined) seen.add(id);

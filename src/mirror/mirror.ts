@@ -6,6 +6,15 @@
 import type pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
+import {
+  changesRows,
+  readActiveTemplate,
+  readIds,
+  readSessionsDownTo,
+  readVersion,
+  setActiveLockTemplate,
+  setActiveTemplate,
+} from './accountRows.ts';
 import { holderOf, holdLease, type LeaseOptions, type Purpose, takeLease } from './lease.ts';
 import { inLibrary } from './library.ts';
 import { findNewInList, storeDigests } from './listed.ts';
@@ -13,20 +22,19 @@ import { noteDenied, notePending, type PendingQuery, readPending, readStillPendi
 import type { WriteCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 import { findDiffering, upsert } from './rows.ts';
-import { acquireSharedLock } from './sharedLock.ts';
 import { userNullUntilKnown } from './user.ts';
+import { withFreeName } from './usernames.ts';
 import { readVersions, type Versions } from './versions.ts';
 import {
   asWritten,
   isAboutData,
   type OnRejected,
   removeRecords,
-  type Transaction,
   writeRecords,
 } from './writer.ts';
 
 export interface Mirror {
-  /** Whether the mirror is known to have every session behind its newest. */
+  /** Whether the mirror is known to have every session that is older than its newest one. */
   readonly sessionsComplete: boolean;
   writeUser(user: Row): Promise<WriteCounts>;
   /** The ids of those records that the mirror does not have, or has with another value in a field that the record has. */
@@ -35,10 +43,10 @@ export interface Mirror {
   newInList(kind: Kind, records: readonly MirrorRecord[]): Promise<Set<number>>;
   /** Remembers what a list says of records of which it says nothing new, for the next time that they are compared. */
   rememberListed(kind: Kind, records: readonly MirrorRecord[]): Promise<void>;
-  /** The versions of the rows of records that are to be asked for, by which `write` knows what is outdated. */
+  /** The versions of the rows of records that are about to be fetched. `write` compares them to find outdated records. */
   versions(kind: Kind, ids: readonly number[]): Promise<Versions>;
   /**
-   * @param asked the versions when the records were asked for, where others may have written them since.
+   * @param asked the versions of the rows when the records were asked for, if others may have written the rows since.
    * @throws {TakenOver} when another run writes the account now.
    */
   write(
@@ -47,32 +55,32 @@ export interface Mirror {
     onRejected: OnRejected,
     asked?: Versions,
   ): Promise<WriteCounts>;
-  /** The ids of the records whose details are pending, in the order in which they are to be fetched. */
+  /** The ids of the records whose details are pending, in the order in which the details are to be fetched. */
   pending(kind: Kind, query?: PendingQuery): Promise<number[]>;
-  /** Those of the records whose details are pending still. */
+  /** The ids of those records whose details are still pending. */
   stillPending(kind: Kind, ids: readonly number[]): Promise<Set<number>>;
-  /** Notes of records that their details are pending. */
+  /** Marks the details of records as pending. */
   notePending(kind: Kind, ids: readonly number[]): Promise<void>;
-  /** Notes of records that the upstream does not give their details to the account. */
+  /** Marks the details of records as not pending, since the upstream does not give them to the account. */
   noteDenied(kind: Kind, ids: readonly number[]): Promise<void>;
   /** The ids of all records of the kind that the account can read. */
   ids(kind: Kind): Promise<number[]>;
-  /** The ids of the account's sessions, newest first: those that are newer than the oldest of these, or all of them. */
+  /** The ids of the account's sessions, newest first: all that are newer than the oldest of the given ones, or simply all. */
   sessionsDownTo(ids?: readonly number[]): Promise<number[]>;
   remove(kind: Kind, ids: readonly number[]): Promise<void>;
   activeTemplate(): Promise<number | null>;
-  /** Which version of the account's row there is. Each activation makes another, in whichever process. */
+  /** The version of the account's row. Every activation changes it, in whichever process. */
   version(): Promise<string>;
   /**
-   * Points the account at its active template, unless its row has another version than `before`: an activation came between,
-   * if only to be undone by a second. None does not stand for one: the account loses the template that is deleted, or goes to
-   * another owner.
+   * Points the account at its active template, unless the version of its row is no longer `before`: then an activation came in
+   * between. If the account has no active template, the version does not matter, since it also changes when the active template
+   * is deleted, or goes to another owner.
    */
   setActiveTemplate(id: number | null, before: string): Promise<boolean>;
   /** Ties the active lock session to the template that it was started from. */
   setActiveLockTemplate(id: number | null): Promise<boolean>;
   setSessionsComplete(complete: boolean): Promise<void>;
-  /** Notes that a run has gone through all lists. @param began when. */
+  /** Stores that a run has read all lists. @param began when the run began. */
   setRefreshed(began: Date): Promise<void>;
   /** Lets other runs write. */
   release(): Promise<void>;
@@ -82,9 +90,9 @@ export interface OpenMirrorOptions {
   readonly pool: pg.Pool;
   readonly source: string;
   readonly account: Row;
-  /** How long, in milliseconds, a run that is not heard of keeps others out. */
+  /** How long, in milliseconds, the lease of a run lasts if the run does not prolong it. */
   readonly lease?: number;
-  /** Of the run: lists, if not told otherwise. */
+  /** What the run reads: lists, unless told otherwise. */
   readonly purpose?: Purpose;
 }
 
@@ -140,7 +148,7 @@ export async function openMirror(options: OpenMirrorOptions): Promise<Mirror | u
 /** Makes an empty database a mirror, or checks that it is one, adds the account to it, and takes the account's lease. */
 function open({ pool, source, account }: OpenMirrorOptions, lease: LeaseOptions) {
   return inTransaction(pool, async (client) => {
-    // Nobody has to wait for an account that is here.
+    // An account that is here needs no lock on the whole table.
     const { rowCount: isHere } = await client.query(
       'SELECT FROM "Mirror" WHERE source = $1 AND EXISTS (SELECT FROM "MirroredAccount" WHERE "userId" = $2)',
       [source, account.id],
@@ -206,35 +214,6 @@ async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Prom
   return { created, updated: differing.size, unchanged: 1 - created - differing.size };
 }
 
-/**
- * The account with a name that it can have: here no two names differ by case alone, as upstream they may. One that another
- * account has is taken from it.
- */
-async function withFreeName(client: pg.PoolClient, account: Row): Promise<Row> {
-  const { id, username } = account;
-  await acquireSharedLock(client);
-  const { rows } = await client.query<{ username: string }>(
-    'SELECT username FROM "User" WHERE lower(username) = lower($2) AND id <> $1',
-    [id, username],
-  );
-  const [other] = rows;
-  if (!other) return account;
-  if (other.username !== username) return { ...account, username: `${username} (id ${id})` };
-  await takeName(client, account);
-  return account;
-}
-
-/** Takes the name of an account from another one that was renamed upstream since: until that is read, it has one that says so. */
-async function takeName(client: pg.PoolClient, { id, username }: Row): Promise<void> {
-  await client.query(
-    `UPDATE "User" AS stale SET username = (
-       SELECT name FROM generate_series(1, 100) AS times, concat(stale.username, repeat(' (id ' || stale.id || ')', times)) AS name
-       WHERE NOT EXISTS (SELECT FROM "User" WHERE lower(username) = lower(name)) ORDER BY times LIMIT 1)
-     WHERE username = $2 AND id <> $1`,
-    [id, username],
-  );
-}
-
 async function readNewInList(
   pool: pg.Pool,
   kind: Kind,
@@ -242,11 +221,11 @@ async function readNewInList(
   accountId: number,
 ): Promise<Set<number>> {
   const written = await asWritten(pool, kind, records, accountId);
-  // Of a record that has no details, the list says all there is.
+  // A kind without details: its list has all fields of a record.
   if (!kind.summary) return findDiffering(pool, kind, written);
   const isNew = await findNewInList(pool, kind, records, written);
   if (kind.table !== 'DttTemplate') return isNew;
-  // A template that is here, since another account has it, and not in this account's library.
+  // A template that another account has brought here counts as new as long as it is not in this account's library.
   const ids = records.map(({ row }) => row.id);
   const known = await inLibrary(pool, ids, accountId);
   return new Set(ids.filter((id) => isNew.has(id) || !known.has(id)));
@@ -263,80 +242,4 @@ async function orAll(
     if (!isAboutData(error)) throw error;
     return new Set(records.map(({ row }) => row.id));
   }
-}
-
-async function readIds(pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
-    table === 'DttTemplate'
-      ? 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1'
-      : `SELECT id FROM "${table}" WHERE "ownerId" = $1`,
-    [accountId],
-  );
-  return rows.map(({ id }) => id);
-}
-
-async function readSessionsDownTo(
-  pool: pg.Pool,
-  accountId: number,
-  lowest: readonly number[] | undefined,
-): Promise<number[]> {
-  const { rows } = await pool.query<{ id: number }>(
-    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND ($2::int[] IS NULL OR "createdAt" >
-       (SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1))
-     ORDER BY "createdAt" DESC, id DESC`,
-    [accountId, lowest],
-  );
-  return rows.map(({ id }) => id);
-}
-
-async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
-  const { rows } = await pool.query<{ id: number | null }>(
-    'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1',
-    [accountId],
-  );
-  return rows[0]?.id ?? null;
-}
-
-async function readVersion(pool: pg.Pool, accountId: number): Promise<string> {
-  const { rows } = await pool.query<{ version: string }>(
-    'SELECT xmin::text AS version FROM "User" WHERE id = $1',
-    [accountId],
-  );
-  return rows[0]?.version ?? '';
-}
-
-function setActiveTemplate(
-  transaction: Transaction,
-  accountId: number,
-  id: number | null,
-  before: string,
-): Promise<boolean> {
-  return changesRows(
-    transaction,
-    `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR xmin::text = $3)
-     AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
-    [accountId, id, before],
-  );
-}
-
-function setActiveLockTemplate(
-  transaction: Transaction,
-  accountId: number,
-  id: number | null,
-): Promise<boolean> {
-  return changesRows(
-    transaction,
-    `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
-     AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
-    [accountId, id],
-  );
-}
-
-/** Runs a statement, and says whether it has changed anything. */
-async function changesRows(
-  transaction: Transaction,
-  sql: string,
-  values: readonly unknown[],
-): Promise<boolean> {
-  return transaction(async (client) => ((await client.query(sql, [...values])).rowCount ?? 0) > 0);
 }

@@ -1,13 +1,13 @@
 /**
- * Records of which the mirror has what a list says, and not yet the details, which only the record by its id has. A column
- * notes them, so that a run which is cut off is gone on with by whichever comes next.
+ * Records whose details are pending: the mirror has what a list says of them, and not yet what only the record by its id has.
+ * The column `detailsPending` marks them, so that the next run goes on where a run was cut off.
  */
 
 import type pg from 'pg';
 import { listedDigest } from './listed.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 
-/** A record that a list has told of, as it is written until its details come. */
+/** A record of a list as it is written until its details are read. */
 export function pendingRecord(record: MirrorRecord): MirrorRecord {
   const { row, children, ...others } = record;
   return {
@@ -18,19 +18,19 @@ export function pendingRecord(record: MirrorRecord): MirrorRecord {
   };
 }
 
-/** A record with its details, as far as it can be compared with one of which they are pending. */
+/** A record with its details, without the column that says that it has them, to compare it with a row that has not. */
 export const withoutNote = (record: MirrorRecord): MirrorRecord => ({
   ...record,
   row: { ...record.row, detailsPending: undefined },
 });
 
 export interface PendingQuery {
-  /** All of them unless told otherwise. */
+  /** The greatest number of ids; all unless given. */
   readonly limit?: number;
   readonly without?: readonly number[];
 }
 
-/** Whose details are pending among those that the account can read: the active template first, then the newest. */
+/** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
 export async function readPending(
   client: pg.Pool | pg.PoolClient,
   { table }: Kind,
@@ -44,7 +44,7 @@ export async function readPending(
   return rows.map(({ id }) => id);
 }
 
-/** Those of the records whose details are pending. */
+/** The ids of those records whose details are still pending. */
 export async function readStillPending(
   client: pg.Pool | pg.PoolClient,
   { table }: Kind,
@@ -66,7 +66,7 @@ const pendingTemplates = `SELECT template.id FROM "DttTemplate" AS template
 const pendingSessions = `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" AND id <> ALL ($3)
   ORDER BY "createdAt" DESC, id DESC`;
 
-/** Notes of these records that their details are pending. */
+/** Marks the details of records as pending. */
 export async function notePending(
   client: pg.PoolClient,
   { table }: Kind,
@@ -78,7 +78,10 @@ export async function notePending(
   );
 }
 
-/** Notes that an account is denied the details of these records: nobody will tell them, unless somebody else has them. */
+/**
+ * Marks the details of records as not pending, since the upstream denies them to the account. Those of a template that another
+ * account has stay pending.
+ */
 export async function noteDenied(
   client: pg.PoolClient,
   { table }: Kind,

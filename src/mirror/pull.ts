@@ -1,6 +1,6 @@
 /**
- * Pulls all records of one kind into the mirror, in two steps that may be far apart: first what the list says, then by id
- * the details that the list leaves out.
+ * Pulls all records of one kind into the mirror, in two steps that may be far apart: first the list, then the details that the
+ * list leaves out, record by record.
  */
 
 import pMap from 'p-map';
@@ -14,66 +14,66 @@ import { endsRun, type PulledList, removeGone, removeGoneDownTo } from './remova
 import { isForbidden, isNotOffered, type Upstream, type UpstreamRejection } from './upstream.ts';
 import type { Versions } from './versions.ts';
 
-/** How many details are written at once: each writing resolves the account's subscriptions again. */
+/** How many records with details are written at once: every write makes the gateway run the account's subscriptions again. */
 const batchSize = 12;
 
 /** What the pulls of a run share. */
 export interface PullContext {
   readonly upstream: Upstream;
   readonly mirror: Mirror;
-  /** Whether to ask by id for what the mirror has already. */
+  /** Whether to fetch the details of records again that have not changed. */
   readonly full: boolean;
   readonly signal: AbortSignal;
-  /** Whether a record that the upstream lists and denies by its id is given up; it is unless told otherwise. */
+  /** Whether the details of a record that is in the list and missing by its id are given up; they are unless told otherwise. */
   readonly mayDeny?: (kind: Kind, id: number) => boolean;
-  /** Told of every record that is skipped. */
+  /** Called for every record that is skipped. */
   onSkipped(where: string, why: string): void;
-  /** Told of every record that the upstream lists and does not give out by its id. */
+  /** Called for every record that is in the list and missing by its id. */
   onDenied(where: string): void;
-  /** Told of what a record has otherwise in the mirror than upstream. */
+  /** Called for every value of a record that is another one in the mirror than upstream. */
   onAltered(where: string, what: string): void;
-  /** Told of an operation or a record that the upstream does not have. */
+  /** Called for an operation or a record that the upstream does not have. */
   onAbsent(line: string): void;
 }
 
 export interface PullOptions {
   readonly counts: RecordCounts;
-  /** The records that the list said something new of: what becomes of their details is no further change. */
+  /** The ids of records that are new or changed in the list: their details do not count as a further change. */
   readonly fresh: Set<number>;
   /** Told whenever the counts have grown. */
   onAdvanced(): void;
-  /** Told of every record in the list that can be read. */
+  /** Called for every record of the list that can be read. */
   onListed?(record: MirrorRecord): void;
-  /** Told how many records of a page are new or changed, before they are written. Returns whether to stop there. */
+  /** Called with the number of records of a page that are new or changed, before they are written. Returns whether to stop there. */
   onPage?(changed: number): Promise<boolean>;
-  /** Told when more records may be gone than one run asks for. */
+  /** Called when more records may be gone upstream than one run asks for. */
   onMoreGone?(): void;
-  /** The ids to ask for if the upstream does not have the list, beside those that the mirror has. */
+  /** Further ids to ask for, beside those in the mirror, if the upstream does not have the list. */
   idsWithoutList?(): Promise<readonly number[]>;
 }
 
-/** The pull of a kind that is under way. */
+/** The pull of one kind, with its state. */
 interface Pull extends PullContext, PullOptions {
   readonly kind: Kind;
   /** The ids that were seen in the list. */
   readonly listed: Set<number>;
-  /** Those of which something is to be fetched anyway. */
+  /** The ids of records whose details were pending before. */
   readonly pending: ReadonlySet<number>;
   /** As in `Mirror.write`, of what is being asked for. */
   readonly asked?: Versions;
-  /** Whether a record in the list could not be told: then what is missing from the list is not known to be gone. */
+  /** Whether the list has an item that cannot be identified. Then no record is known to be missing from the list. */
   unreadable: boolean;
 }
 
 /**
  * Pulls the list of a kind, and removes what the whole of it no longer has. Details are left to `pullPending`.
  * @returns whether nothing had to be skipped.
- * @throws {UpstreamError} when the list cannot be read; what was read until then is in the mirror.
+ * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
 export async function pull(context: PullContext, kind: Kind, options: PullOptions): Promise<boolean> {
   const { mirror } = context;
   const pending = new Set(kind.summary ? await mirror.pending(kind) : []);
-  // Of what other accounts have as well.
+  // Only templates are shared with other accounts, whose runs may write them meanwhile.
   const asked =
     kind.table === 'DttTemplate' ? await mirror.versions(kind, await mirror.ids(kind)) : undefined;
   const current: Pull = {
@@ -91,7 +91,7 @@ export async function pull(context: PullContext, kind: Kind, options: PullOption
   return options.counts.skipped === 0;
 }
 
-/** Returns how the upstream says that it has no such list, if it does. */
+/** Pulls the list. Returns the rejection if the upstream says that it does not offer the list. */
 async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
   const { kind, upstream, signal, listed } = current;
   try {
@@ -113,7 +113,7 @@ async function pullList(current: Pull): Promise<UpstreamRejection | undefined> {
   return undefined;
 }
 
-/** Pulls the records whose ids are known, for want of a list. */
+/** Pulls records by their ids, where the upstream has no list. */
 async function pullByIds(current: Pull, known: readonly number[]): Promise<void> {
   const { kind, idsWithoutList, onAbsent } = current;
   const ids = new Set([...((await idsWithoutList?.()) ?? []), ...known]);
@@ -121,7 +121,7 @@ async function pullByIds(current: Pull, known: readonly number[]): Promise<void>
   for (const id of missing) onAbsent(`GET ${kind.item}${id}: the upstream has no such record.`);
 }
 
-/** What of a page is to be written: the records that are new or changed, and the ids of those that have to be asked for. */
+/** Compares a page with the mirror. Returns the records that are new or changed, and the ids of those that have to be fetched. */
 async function sortPage(
   current: Pull,
   page: readonly Item[],
@@ -140,7 +140,7 @@ async function sortPage(
       kind,
       stale.map(({ row }) => row.id),
     );
-  // Those of which details are to be fetched are counted when these come.
+  // Records whose details are to be fetched are counted once the details are here.
   const awaited = new Set([...pending, ...stale.map(({ row }) => row.id), ...isNew]);
   const settled = readable.filter(({ row }) => !awaited.has(row.id)).length;
   counts.fetched += settled;
@@ -149,7 +149,7 @@ async function sortPage(
   return { changed, unclear };
 }
 
-/** Writes what a list says of records, of which the details are pending from then on. */
+/** Writes records as the list has them, and marks their details as pending. */
 async function writeSummaries(current: Pull, records: readonly MirrorRecord[]): Promise<void> {
   const { kind, mirror, counts, fresh, asked } = current;
   const rejected = new Set<number>();
@@ -176,7 +176,7 @@ export async function pullPending(
   failed = new Set<number>(),
 ): Promise<void> {
   const { mirror, signal } = context;
-  // Those that were written meanwhile, about which the next run asks again.
+  // Records whose rows were written meanwhile. The next run fetches them again.
   const outdated = new Set<number>();
   for (;;) {
     signal.throwIfAborted();
@@ -200,7 +200,7 @@ export async function pullPending(
 /** How many records in a row may fail before the upstream counts as away. */
 const maxFailures = 3;
 
-/** @param failed is where ids go of records that cannot be read. */
+/** Fetches and writes details. @param failed takes the ids of records that cannot be read. */
 async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<number>): Promise<void> {
   const { counts, signal, onAdvanced } = current;
   const found: MirrorRecord[] = [];
@@ -209,7 +209,7 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   let isHad = false;
   const fetch = async (id: number) => {
     const record = await fetchOne(current, id).catch((error: unknown) => {
-      // One record that is refused, or that the upstream cannot do, is no reason to leave out the others.
+      // A single record that the upstream fails to give does not keep out the others.
       if (endsRun(error) || inRow.length === maxFailures) throw error;
       inRow.push(id);
       skip(current, `${current.kind.item}${id}`, 'it cannot be had');
@@ -229,9 +229,10 @@ async function fetchDetails(current: Pull, ids: readonly number[], failed: Set<n
   try {
     await pMap(ids, fetch, { concurrency, signal });
   } catch (error) {
-    // It is the upstream's fault, and not that of those. Where nothing was had before, it may be theirs: the next run gets past them.
+    // If other records were read before, the upstream is down, and the last failures were not those records' fault. Otherwise they may
+    // be to blame: they stay among the failed ones, so that the next run gets past them.
     if (isHad) for (const id of inRow) failed.delete(id);
-    // What has come is not asked for again.
+    // The records that were read are written, so that they need not be fetched again.
     await writeDetails(current, found, denied, failed).catch(() => {});
     throw error;
   }
@@ -244,10 +245,10 @@ async function writeDetails(
   absent: readonly number[],
   failed: Set<number>,
 ): Promise<void> {
-  // A fault of a moment must not make details null: they are pending for as long as it may be one.
+  // A fault that lasts a moment must not make details null: the details stay pending until `mayDeny` gives them up.
   const denied = absent.filter((id) => current.mayDeny?.(current.kind, id) ?? true);
   const { kind, mirror, counts, fresh, asked } = current;
-  // Somebody who could not wait may have had them fetched since.
+  // A client's request may have fetched them since.
   const pending = await mirror.stillPending(
     kind,
     fetched.map(({ row }) => row.id),
@@ -260,11 +261,11 @@ async function writeDetails(
     skip(current, `${kind.item}${row.id}`, why);
   };
   await mirror.write(kind, found, onRejected, asked);
-  // The list has counted the others already.
+  // The other records were counted with the list.
   for (const { row } of known)
     if (!failed.has(row.id)) counts[differing.has(row.id) ? 'updated' : 'unchanged']++;
   if (denied.length > 0) await mirror.noteDenied(kind, denied);
-  // They may be gone from the list as well, which the next run reads as far as it goes to find out.
+  // They may be gone from the list as well, so the next run reads the whole list.
   if (absent.length > 0 && kind.table === 'DttSession') await mirror.setSessionsComplete(false);
   for (const id of absent) failed.add(id);
   counts.skipped += absent.length;
@@ -299,14 +300,14 @@ function readPage(
   return { readable, incomplete };
 }
 
-/** An item that says its id, and not all that the record has. */
+/** An item that has a valid id, and not all fields of the record. */
 type Identified = Item & { readonly id: number };
 
-/** The ids of those items that may be otherwise here: what a list leaves out of the others is not asked for again and again. */
+/** The ids of incomplete items that have to be fetched, since the fields that they have differ from the mirror, or may not tell. */
 async function findUnclear(current: Pull, items: readonly Identified[]): Promise<number[]> {
   const { kind, mirror, full, counts } = current;
   const glimpsed = items.flatMap(({ item }) => kind.partialRecord?.safeParse(item).data ?? []);
-  // What is active may change in what the list leaves out.
+  // An active lock session may change in fields that the list leaves out.
   const settled = full ? [] : glimpsed.filter(({ row }) => !row.isActive);
   const differing = await mirror.differing(kind, settled);
   const same = new Set(settled.map(({ row }) => row.id).filter((id) => !differing.has(id)));
@@ -315,7 +316,7 @@ async function findUnclear(current: Pull, items: readonly Identified[]): Promise
   return items.map(({ id }) => id).filter((id) => !same.has(id));
 }
 
-/** Writes records, and those that it asks for by id. Returns the ids that the upstream has no record for. */
+/** Writes records, and further ones that it fetches by their ids. Returns the ids that the upstream has no record for. */
 async function fetchAndWrite(
   current: Pull,
   records: readonly MirrorRecord[],

@@ -11,10 +11,10 @@ import { addWriteCounts, emptyRecordCounts, type RecordCounts } from './recordCo
 import type { Kind } from './records.ts';
 import { getOptional, type Upstream } from './upstream.ts';
 
-/** How many bad records, and how many bad values, are reported one by one. */
+/** How many skipped records, and how many replaced values, are reported one by one. */
 const maxReports = 20;
 
-/** What the lists of an account are about, in the order in which they are read: what is referred to comes first. */
+/** The parts of an account, in the order in which their lists are read: records that others refer to come first. */
 export const allParts = [
   'user',
   'dttDevices',
@@ -27,29 +27,29 @@ export const allParts = [
 
 export type Part = (typeof allParts)[number];
 
-/** Told how a run goes on. */
+/** Hears of the progress of a run. */
 export interface SyncListener {
-  /** @param expected how many there may be in the end, where there is an idea of it. */
+  /** @param expected how many records there may be in the end, if that is known. */
   advanced?(kind: string, fetched: number, expected?: number): void;
   finished?(kind: string, counts: RecordCounts): void;
 }
 
 export interface PullAccountOptions {
   readonly upstream: Upstream;
-  /** Whether to read everything again, rather than sessions until they are known. */
+  /** Whether to read everything again. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
   readonly named?: Named;
   readonly signal: AbortSignal;
   readonly listener?: SyncListener;
   /** Which lists to read; all unless told otherwise. */
   readonly parts?: readonly Part[];
-  /** The ids of records whose details an earlier run could not read, by kind: they are not asked for again. */
+  /** By kind, the ids of records whose details an earlier run could not read. They are not fetched again. */
   readonly unreadable?: Map<string, Set<number>>;
   /** As in `PullContext`. */
   readonly mayDeny?: PullContext['mayDeny'];
 }
 
-/** What a run has done so far, for its steps to go on counting. */
+/** What a run has done so far. The steps of a run share it. */
 export interface RunProgress {
   readonly countsByKind: Map<string, RecordCounts>;
   readonly notes: ReturnType<typeof createNotes>;
@@ -66,7 +66,7 @@ export const createProgress = (): RunProgress => ({
 export interface Pulled {
   /** By the names of the kinds. */
   readonly countsByKind: ReadonlyMap<string, RecordCounts>;
-  /** What was left out and why: operations that the upstream does not offer, and the first few bad records. */
+  /** What was left out and why: operations that the upstream does not offer, and the first few records that were skipped. */
   readonly notes: readonly string[];
   /** How many records were skipped, of all kinds together. */
   readonly skipped: number;
@@ -86,7 +86,7 @@ interface Run {
 }
 
 /**
- * Pulls all lists. Of records that are new or changed the details are pending from then on.
+ * Pulls all lists, and marks the details of records that are new or changed as pending.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
 export async function pullLists(
@@ -171,7 +171,7 @@ const pulledOf = ({ countsByKind, notes }: RunProgress): Pulled => ({
   skipped: [...countsByKind.values()].reduce((sum, { skipped }) => sum + skipped, 0),
 });
 
-/** Collects what was left out, of bad records and values only the first few. */
+/** Collects notes about what was left out: of skipped records and replaced values only the first few. */
 function createNotes() {
   const absent: string[] = [];
   const skipped: string[] = [];
@@ -243,7 +243,7 @@ async function readActiveTemplates({ context, kinds }: Run): Promise<Set<number>
   return active;
 }
 
-/** Lock templates and sessions, and which template the active session was started from. */
+/** Pulls lock templates and sessions, and finds out which template the active session was started from. */
 async function pullLocks(run: Run): Promise<void> {
   const { context, kinds, named } = run;
   const template = await activeLockTemplate(context);
@@ -257,7 +257,7 @@ async function pullLocks(run: Run): Promise<void> {
     },
   });
   if (!template) return;
-  // The response does not say which session it is about: another one may have been started since the first.
+  // The response does not name the session, and another one may have been started since: the template has to be the same as before.
   if (template.id !== null && template.id !== (await activeLockTemplate(context))?.id) return;
   if (await context.mirror.setActiveLockTemplate(template.id)) countChange(run, kinds.lockSessions);
 }
@@ -267,7 +267,10 @@ async function currentLockSession({ upstream, signal }: PullContext): Promise<{ 
   return identified.safeParse(response).data;
 }
 
-/** The template that the active lock session was started from, with the id null for none. Undefined if the upstream does not tell. */
+/**
+ * Reads which template the active lock session was started from. The id is null if there is none, and the result is undefined if
+ * the upstream does not tell.
+ */
 async function activeLockTemplate({
   upstream,
   signal,
@@ -277,8 +280,8 @@ async function activeLockTemplate({
 }
 
 /**
- * Sessions, newest first. Reading stops at a page of which everything is known, if everything behind it is
- * known as well: a run that was cut off leaves a gap behind what it had read.
+ * Pulls sessions, newest first. Reading stops at a page that has nothing new, if the mirror is known to have all older sessions:
+ * after a run that was cut off, some older ones may be missing.
  */
 async function pullSessions(run: Run): Promise<void> {
   const { mirror, full } = run.context;
@@ -296,7 +299,7 @@ async function pullSessions(run: Run): Promise<void> {
       mayMoreBeGone = true;
     },
   });
-  // Also if some had to be left out: to look for them at every run would take a request for each hundred sessions.
+  // Also if some records had to be skipped: reading the whole list at every run would take a request for each hundred sessions.
   if (!isComplete && !mayMoreBeGone) await mirror.setSessionsComplete(true);
 }
 
@@ -308,7 +311,7 @@ async function pullKind(
 ): Promise<boolean> {
   const counting = countingOf(run, kind);
   const isWhole = await pull(run.context, kind, { ...options, ...counting });
-  // The details are a part of it as well.
+  // A kind that has details is finished once those are read.
   if (!kind.summary) run.listener?.finished?.(kind.name, counting.counts);
   return isWhole;
 }
@@ -320,7 +323,7 @@ function countingOf({ account, kinds, listener, countsOf, freshOf }: Run, { name
   return { counts, fresh: freshOf(name), onAdvanced };
 }
 
-/** Makes a change count that no record of its own stands for, unless it came along with one that changed. */
+/** Counts a change that is not in a record itself, such as which template is active, as one updated record of the kind. */
 function countChange({ countsOf }: Run, { name }: Kind): void {
   const counts = countsOf(name);
   if (counts.unchanged === 0 || counts.created + counts.updated > 0) return;

@@ -1,13 +1,13 @@
-/** What a run has done to the records of a kind, in numbers. */
+/** Counts what a run has done to the records of a kind. */
 
-/** What writing has done. */
+/** Numbers of records that were written. */
 export interface WriteCounts {
   created: number;
   updated: number;
   unchanged: number;
 }
 
-/** What reading and writing have done. */
+/** Numbers of records that were read and written. */
 export interface RecordCounts extends WriteCounts {
   fetched: number;
   gone: number;

@@ -16,11 +16,11 @@ export interface MirrorRecord {
   readonly children?: readonly Row[];
   /** Only templates: whether it is the account's active one. */
   readonly isActive?: boolean;
-  /** What the mirror has otherwise than the upstream, since it made no sense. */
+  /** The values that made no sense, and what the mirror has in their place. */
   readonly notes: readonly string[];
 }
 
-/** A row as it was read, in which there may be values that make no sense. */
+/** A row as it was read, which may have invalid values. */
 type ReadRow = { id: number } & Record<string, Value | InvalidValue>;
 
 /**
@@ -47,7 +47,7 @@ export function toRecord(
 /** The field that says whose a record is: nothing but the account's id. */
 export type OwnerId = z.ZodType<number>;
 
-/** A kind of records: where the upstream has them, how they read, and where they go. */
+/** A kind of records: the paths that the upstream has for them, the schemas that read them, and the tables that store them. */
 export interface Kind {
   /** What reports call it. */
   readonly name: string;
@@ -59,9 +59,9 @@ export interface Kind {
     | 'LockTemplate'
     | 'LockSession'
     | 'OssmDevice';
-  /** Where the rows that belong to its records go, and the column that says to which one. */
+  /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
   readonly children?: { readonly table: string; readonly parent: string };
-  /** Columns that are null, rather than what they are by default, as long as the upstream has not told them. */
+  /** Columns that are null in a new row, in place of their default, if the upstream does not send them. */
   readonly nullUntilKnown?: readonly string[];
   /** Path of the list. */
   readonly list: string;
@@ -69,10 +69,10 @@ export interface Kind {
   readonly documented: boolean;
   /** Path of one record, without its id. */
   readonly item: string;
-  /** How a record reads in a list that leaves out fields, which only the record by id has. */
+  /** The schema of a record in a list that leaves out details, which only the record by its id has. */
   readonly summary?: z.ZodType<MirrorRecord>;
-  /** How a record reads in a list that leaves out whatever it likes: enough to tell whether it has changed. */
+  /** The schema of a record in a list that may leave out any field: enough to tell whether the record has changed. */
   readonly partialRecord?: z.ZodType<MirrorRecord>;
-  /** How a record reads by its id, and in a list that leaves out nothing. */
+  /** The schema of a record by its id, and in a list that leaves out nothing. */
   readonly record: z.ZodType<MirrorRecord>;
 }

@@ -1,6 +1,6 @@
 /**
- * What sessions refer to: the trainer and the template that they were done with, by a key if these are here, and by their
- * number alone if they are not, such as a trainer that was deleted since.
+ * The trainer and the template of a session. A session refers to them by a foreign key if the account has them here, and by
+ * their number alone if not, such as to a trainer that was deleted.
  */
 
 import type pg from 'pg';
@@ -8,7 +8,7 @@ import type { Kind, MirrorRecord } from './records.ts';
 
 type Table = 'DttDevice' | 'DttTemplate';
 
-/** The column of a key, and the one for the number of what is gone. */
+/** The column of the foreign key, and the column for the number of a record that is not here. */
 const columns: Record<Table, { key: string; gone: string }> = {
   DttDevice: { key: 'trainerId', gone: 'goneTrainerId' },
   DttTemplate: { key: 'templateId', gone: 'goneTemplateId' },
@@ -16,14 +16,14 @@ const columns: Record<Table, { key: string; gone: string }> = {
 const tables = ['DttDevice', 'DttTemplate'] as const;
 const isReferredTo = (table: string): table is Table => table in columns;
 
-/** Which of the trainers or templates the account has. Those of others are as good as gone to it. */
+/** Selects which of the given trainers or templates the account has. Those of other accounts do not count. */
 const had: Record<Table, string> = {
   DttDevice: 'SELECT id FROM "DttDevice" WHERE "ownerId" = $2 AND id = ANY($1)',
   DttTemplate:
     'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $2 AND "templateId" = ANY($1)',
 };
 
-/** The records with keys to what the account has here, and numbers of what it has not. */
+/** Returns the sessions with foreign keys to what the account has here, and numbers of what it has not. */
 export async function withReferences(
   client: pg.Pool | pg.PoolClient,
   { table }: Kind,
@@ -46,7 +46,7 @@ export async function withReferences(
   return resolved;
 }
 
-/** Gives the account's sessions that name these, which it has from now on, by their numbers keys to them. */
+/** Turns numbers into foreign keys in the account's sessions, for records that the account has from now on. */
 export async function refer(
   client: pg.PoolClient,
   table: string,
@@ -61,7 +61,7 @@ export async function refer(
   );
 }
 
-/** Leaves to the account's sessions that name these, which it has no more, the numbers alone. */
+/** Turns foreign keys into numbers in the account's sessions, for records that the account no longer has. */
 export async function dereference(
   client: pg.PoolClient,
   table: string,

@@ -1,4 +1,4 @@
-/** Removing records that a list has no more. A list that changes while it is read can hide one, so each is asked for once more. */
+/** Removes records that are missing from a list. A list that changes while it is read can hide one, so each is first fetched by its id. */
 
 import pMap from 'p-map';
 import { concurrency } from './fetchRecord.ts';
@@ -8,10 +8,10 @@ import type { RecordCounts } from './recordCounts.ts';
 import type { Kind, MirrorRecord } from './records.ts';
 import { AnotherAccount, Exhausted, UpstreamError } from './upstream.ts';
 
-/** How many records that a list lacks are asked for in one run. */
+/** How many records that are missing from a list are fetched in one run. */
 const maxUnseen = 100;
 
-/** A list that was read, with what it may lack. */
+/** A list that was read, and what it takes to find out which of the missing records are gone. */
 export interface PulledList {
   readonly kind: Kind;
   readonly mirror: Mirror;
@@ -20,22 +20,22 @@ export interface PulledList {
   readonly full: boolean;
   readonly signal: AbortSignal;
   readonly counts: RecordCounts;
-  /** Asks for a record by its id. Undefined for one that cannot be read. */
+  /** Fetches a record by its id. Undefined for one that cannot be read. */
   fetch(id: number): Promise<MirrorRecord | 'missing' | undefined>;
 }
 
-/** Whether an error is about more than the one record that was asked for. */
+/** Whether an error concerns the whole run, and not only the record that was fetched. */
 export const endsRun = (error: unknown): boolean =>
   !(error instanceof UpstreamError) || error instanceof Exhausted || error instanceof AnotherAccount;
 
 /**
- * Removes what the whole of a list lacks.
- * @returns whether that was all: the next run that reads the whole list goes on with the rest.
+ * Removes the records that are missing from a list that was read to its end.
+ * @returns whether all missing records were checked: the next run that reads the whole list goes on with the rest.
  */
 export async function removeGone(lacking: PulledList): Promise<boolean> {
   const { kind, mirror, listed, signal, full } = lacking;
   const ids = (await mirror.ids(kind)).filter((id) => !listed.has(id));
-  // A list that is cut short by a fault must not cost more requests than an upstream allows.
+  // After a fault that cuts a list short, checking all records would take more requests than an upstream allows.
   const unseen = full ? ids : ids.slice(0, maxUnseen);
   const gone = await pMap(unseen, (id) => isGone(lacking, id), { concurrency, signal });
   await remove(
@@ -46,8 +46,8 @@ export async function removeGone(lacking: PulledList): Promise<boolean> {
 }
 
 /**
- * Removes the sessions that the list lacks as far down as it was read. The first that is there all the same ends that: the
- * list is in another order, or leaves some out, and to ask for each of these at every run would be too much.
+ * Removes the sessions that are missing from the list as far down as it was read. It stops at the first session that exists all
+ * the same: then the list has another order, or leaves some out, and checking all of them at every run would be too much.
  * @param lowest what was read last of the list; all of it unless given.
  */
 export async function removeGoneDownTo(
@@ -63,7 +63,7 @@ export async function removeGoneDownTo(
   await remove(lacking, gone);
 }
 
-/** One that cannot be had is not known to be gone, which is no reason to end a run. */
+/** Whether a record is gone upstream. A record that cannot be read is not known to be gone, and does not end the run. */
 async function isGone({ fetch }: PulledList, id: number): Promise<boolean> {
   try {
     return (await fetch(id)) === 'missing';

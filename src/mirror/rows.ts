@@ -3,17 +3,17 @@
 import type pg from 'pg';
 import type { Kind, MirrorRecord, Row } from './records.ts';
 
-/** The column that says that only a list has told of the record so far. */
+/** The column that says whether the details of the record are still to be read. */
 const pending = 'detailsPending';
 
-/** Columns about what was read of a record, and not about the record. */
+/** Columns about the reading of a record, which do not make a record differ. */
 const uncompared = new Set([pending, 'listedDigest']);
 
 type Compared = Pick<MirrorRecord, 'row' | 'children'>;
 
 /**
- * The ids of those records that the table does not have, or has otherwise, in the columns that they have. A record also
- * differs when its children do.
+ * Returns the ids of those records that the table does not have, or has with another value in a column that the record has. A
+ * record also differs when its children do.
  */
 export async function findDiffering(
   client: pg.Pool | pg.PoolClient,
@@ -36,7 +36,7 @@ async function findDifferingRows(
   const differing = new Set<number>();
   for (const [columns, group] of groupByColumns(rows)) {
     const compared = columns.filter((column) => !uncompared.has(column));
-    // Details that are here do not make what a list says of the record another.
+    // A record of a list does not differ because its details are here already.
     const orPending = columns.includes(pending) ? `OR held."${pending}" AND NOT given."${pending}"` : '';
     const { rows: found } = await client.query<{ id: number }>(
       `SELECT given.id FROM json_populate_recordset(NULL::"${table}", $1) AS given
@@ -49,7 +49,7 @@ async function findDifferingRows(
   return differing;
 }
 
-/** The ids of the records whose children the table does not have exactly as they are. */
+/** Returns the ids of the records whose children differ from those in the table. */
 async function findDifferingParents(
   client: pg.Pool | pg.PoolClient,
   { table, parent }: NonNullable<Kind['children']>,
@@ -102,7 +102,7 @@ export async function insert(
   await skipIds(client, table);
 }
 
-/** Keeps the ids that the database gives out clear of those that came from upstream. */
+/** Moves the sequence of the ids past those that came from upstream, so that the database does not give them out again. */
 async function skipIds(client: pg.PoolClient, table: string): Promise<void> {
   await client.query(
     `SELECT setval(pg_get_serial_sequence('"${table}"', 'id'), greatest(max(id), 1)) FROM "${table}"`,

@@ -5,7 +5,7 @@
 
 import type pg from 'pg';
 
-/** A number that no other lock here has. */
+/** The key of the lock. No other advisory lock of the gateway has this number. */
 const sharedLock = 0xd07e7a13;
 
 /** Waits for the others to be done. The turn ends with the transaction. */

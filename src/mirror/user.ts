@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { count, int, name, recordId, text, username } from './fields.ts';
 
-/** As `nullUntilKnown` of a kind. When the next template is chosen, no upstream tells. */
+/** As `nullUntilKnown` of a kind. No upstream sends `scheduleType`. */
 export const userNullUntilKnown = [
   'accountType',
   'subscriptionTier',

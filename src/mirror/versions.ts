@@ -1,9 +1,9 @@
-/** Versions of rows, by which a run finds out whether somebody else has written one since it asked the upstream about it. */
+/** Versions of rows. By them a run finds out whether a row was written by somebody else since the run asked the upstream for the record. */
 
 import type pg from 'pg';
 import type { Kind, MirrorRecord } from './records.ts';
 
-/** By the ids of records. */
+/** The version (`xmin`) of each row, by the id of the record. */
 export type Versions = ReadonlyMap<number, string>;
 
 export async function readVersions(
@@ -19,8 +19,9 @@ export async function readVersions(
 }
 
 /**
- * The records without those whose rows were written since they were asked for: a template may have been read by another
- * account meanwhile, and newer, and a session again. A template that is no older than its row is right in any case.
+ * Returns the records without the outdated ones, whose rows were written since the records were asked for: another account may
+ * have read a newer version of a template, or a client's request a newer one of a session. A template that is no older than its
+ * row is never outdated.
  * @param asked the versions of the rows when the records were asked for.
  */
 export async function withoutOutdated(

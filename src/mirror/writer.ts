@@ -1,4 +1,4 @@
-/** Writes records into the mirror, and removes them. Each write is one transaction. */
+/** Writes records into the mirror, and removes records from it. Each write is one transaction. */
 
 import pg from 'pg';
 import { inTransaction } from '../database/transaction.ts';
@@ -10,10 +10,10 @@ import { findDiffering, insert, upsert } from './rows.ts';
 import { acquireSharedLock } from './sharedLock.ts';
 import { type Versions, withoutOutdated } from './versions.ts';
 
-/** Told of each record that the database does not take, with the reason. */
+/** Called for each record that is not written, with the reason. */
 export type OnRejected = (record: MirrorRecord, reason: string) => void;
 
-/** Runs something in a transaction, such as one that only the run that holds the mirror may have. */
+/** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
 export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
 
 export const transactionOn =
@@ -21,10 +21,10 @@ export const transactionOn =
   (run) =>
     inTransaction(pool, run);
 
-/** What writing has come to. */
+/** The result of a write. */
 interface Written {
   readonly counts: WriteCounts;
-  /** Those that the account cannot have, with the reason. */
+  /** The records that the account cannot have, with the reason. */
   readonly rejected: readonly { readonly record: MirrorRecord; readonly reason: string }[];
 }
 
@@ -101,7 +101,7 @@ async function replaceRecords(
   };
 }
 
-/** The records as their rows are to be: with the owners that templates have here, and keys to what is here. */
+/** Returns the records as they are stored: templates with the owners that they have here, sessions with foreign keys to what is here. */
 export async function asWritten(
   client: pg.Pool | pg.PoolClient,
   kind: Kind,
@@ -113,9 +113,9 @@ export async function asWritten(
 }
 
 /**
- * Makes sure that the account can have the records. One that says whose it is, and that another account has here, has moved
- * upstream, and is taken from that. Whose a DTT session is, it does not say: one that another account has is left to that.
- * @returns which of them the account had before.
+ * Makes sure that the account can have the records. A record that another account has here, and whose `ownerId` is this account's,
+ * has moved upstream: it is removed from the other account. A DTT session names no owner, so that one of another account is rejected.
+ * @returns the ids that the account had before, and the records that it can have.
  */
 async function claim(
   client: pg.PoolClient,
@@ -166,13 +166,13 @@ async function replaceRows(
   const rows = changed.map(({ row }) => row);
   if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
   await upsert(client, table, rows, nullUntilKnown);
-  // What a record does not say of its children leaves them as they are.
+  // The children of a record that has none in the response stay as they are.
   const parents = changed.filter((record) => record.children !== undefined);
   if (!children || parents.length === 0) return;
   await client.query(`DELETE FROM "${children.table}" WHERE "${children.parent}" = ANY($1)`, [
     parents.map(({ row }) => row.id),
   ]);
-  // A plain insert: an id that a segment of another record has must not be taken from it.
+  // A plain insert, which fails if a segment of another record has the same id, and takes nothing from that record.
   await insert(
     client,
     children.table,
@@ -181,8 +181,8 @@ async function replaceRows(
 }
 
 /**
- * Deactivates the lock sessions that stand in the way of one that becomes active. At most one is active, and the index that
- * says so looks at each row as it is written, not at the end of the statement.
+ * Deactivates the other lock sessions of an account before one becomes active. A unique index allows one active session, and
+ * PostgreSQL checks it row by row, not at the end of the statement.
  */
 async function deactivateOthers(
   client: pg.PoolClient,
@@ -197,7 +197,7 @@ async function deactivateOthers(
   );
 }
 
-/** Removes what the account has no more. Sessions go on naming what they were done with, as they do upstream. */
+/** Removes records that the account no longer has. Sessions go on naming removed trainers and templates by number, as upstream. */
 export async function removeRecords(
   client: pg.PoolClient,
   { table }: Kind,

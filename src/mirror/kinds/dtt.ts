@@ -63,7 +63,7 @@ const templateFields = {
 
 type TemplateFields = Omit<z.output<z.ZodObject<typeof templateFields>>, 'isActive'>;
 
-/** The owner of an imported template is nobody who is here. */
+/** An imported template has no owner here, only the number of its owner upstream. */
 const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) =>
   ownerId === accountId
     ? { ...row, ownerId, foreignOwnerId: null }
@@ -129,8 +129,8 @@ const trainerSegment = z.object({
 });
 
 /**
- * The segments in their order: that which they say, or in which they come, if one of them says none. It is also that in
- * which they come if two say the same, or one a place that there is not.
+ * Gives each segment its place. The field `order` says it, unless a segment has none, two have the same, or one is below 0: then
+ * the segments have the order of the response.
  */
 function inOrder<Segment extends { order?: number | null | undefined }>(given: readonly Segment[]) {
   const said = given.flatMap(({ order }) => order ?? []);
@@ -147,7 +147,7 @@ function inOrder<Segment extends { order?: number | null | undefined }>(given: r
   };
 }
 
-/** @param ownerId the account, whose sessions do not say it. */
+/** The schema of a session. @param ownerId the account, which a session does not name. */
 function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: S) {
   return z
     .object({
