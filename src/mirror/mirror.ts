@@ -25,13 +25,7 @@ import { findDiffering, upsert } from './rows.ts';
 import { userNullUntilKnown } from './user.ts';
 import { withFreeName } from './usernames.ts';
 import { readVersions, type Versions } from './versions.ts';
-import {
-  asWritten,
-  isAboutData,
-  type OnRejected,
-  removeRecords,
-  writeRecords,
-} from './writer.ts';
+import { asWritten, isAboutData, type OnRejected, removeRecords, writeRecords } from './writer.ts';
 
 export interface Mirror {
   /** Whether the mirror is known to have every session that is older than its newest one. */
