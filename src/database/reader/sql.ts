@@ -97,22 +97,7 @@ export function createSql(
   const { find, follow } = createFind(pool, nameOf, readCheck);
   // A statement without a name is planned each time.
   const nameFor = (text: string, { plansEachTime = false }: Planning) => (plansEachTime ? '' : nameOf(text));
-  /** The statement of each query that has slots. */
-  const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
-
-  function write(model: Model, query: PlannedQuery) {
-    const statement = selectStatement(model, query);
-    return { ...statement, name: nameFor(statement.text, query) };
-  }
-
-  function writeOnce(model: Model, query: PlannedQuery) {
-    let statement = written.get(query);
-    if (!statement) {
-      statement = write(model, query);
-      written.set(query, statement);
-    }
-    return statement;
-  }
+  const { write, writeOnce } = createStatementWriter(nameFor);
 
   async function run<Row extends object>(
     text: string,
@@ -153,6 +138,28 @@ export function createSql(
       return row?.count ?? 0;
     },
   };
+}
+
+/** Writes the statements of queries, and names them. */
+function createStatementWriter(nameFor: (text: string, planning: Planning) => string) {
+  /** The statement of each query that has slots. */
+  const written = new WeakMap<PlannedQuery, RowStatement & { readonly name: string }>();
+
+  function write(model: Model, query: PlannedQuery) {
+    const statement = selectStatement(model, query);
+    return { ...statement, name: nameFor(statement.text, query) };
+  }
+
+  function writeOnce(model: Model, query: PlannedQuery) {
+    let statement = written.get(query);
+    if (!statement) {
+      statement = write(model, query);
+      written.set(query, statement);
+    }
+    return statement;
+  }
+
+  return { write, writeOnce };
 }
 
 /** Reads rows, and runs the check with each read. */

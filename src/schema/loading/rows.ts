@@ -238,7 +238,8 @@ export async function countBelow<P extends Model, M extends Model>(
 ): Promise<ReadonlyMap<number, number>> {
   const seen = visible[model](currentViewer);
   const where = condition ? { AND: [seen, condition] } : seen;
-  const query = parentsQuery({ _count: { select: { [relation]: { where } } } });
+  const planning = { plansEachTime: condition !== undefined };
+  const query = parentsQuery({ _count: { select: { [relation]: { where } } } }, planning);
   const parents = await readRows(context, parentModel, query, { ids });
   // As above: the query selects `_count`.
   return new Map(
@@ -250,7 +251,7 @@ export async function countBelow<P extends Model, M extends Model>(
 }
 
 /** The query for what is listed beneath parents, which the viewer has been shown already. */
-const parentsQuery = (select: object, planning?: Planning): PlannedQuery => ({
+const parentsQuery = (select: object, planning: Planning): PlannedQuery => ({
   ...planning,
   where: { id: { in: slots.ids } },
   select: { id: true, ...select },
