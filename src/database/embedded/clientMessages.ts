@@ -1,6 +1,6 @@
 /**
- * Cuts what a client sends into parts for the engine. Everything on which the engine would end, and everybody's
- * connection with it, is dealt with here.
+ * Splits the bytes that a client sends into messages for the engine, and removes or rejects every message that would end the
+ * engine, and with it the connections of all clients.
  */
 
 import type { Socket } from 'node:net';
@@ -12,19 +12,18 @@ export interface Setting {
 }
 
 /**
- * The parts of what a client sends: first its start-up message, then messages. Those that arrived together stay
- * together, since the engine works through several in one call faster than through each in its own. Ends when the
- * client says goodbye or leaves.
- * @throws {RangeError} when the client sends what no client sends.
+ * Yields the start-up message of a client, and then its messages. Messages that arrived together are yielded together, since
+ * the engine is faster with several messages in one call. Ends when the client sends Terminate or disconnects.
+ * @throws {RangeError} when the client violates the protocol.
  */
 export async function* readParts(socket: Socket): AsyncGenerator<Buffer, undefined> {
   const cutMessages = createMessageCutter();
   let chunks: Buffer[] = [];
   let size = 0;
-  /** How much there has to be before another look is worth it: a long message comes in many chunks. */
+  /** How many bytes are needed before the next message is complete: a long message comes in many chunks. */
   let needed = 0;
   let hasStarted = false;
-  // The server may have something left to say to a client of which it reads no more.
+  // The socket stays open: the server may have replies left to send when it stops reading.
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk);
     size += chunk.length;
@@ -35,9 +34,9 @@ export async function* readParts(socket: Socket): AsyncGenerator<Buffer, undefin
     while (!hasStarted) {
       const opening = openingIn(buffer);
       if (opening === undefined) break;
-      // There is no process to signal: a query runs to its end.
+      // The engine cannot be interrupted: a query runs to its end.
       if (opening.kind === 'cancel request') return;
-      // On a Unix socket there is nobody to hide from: the client is told to go on without.
+      // A Unix socket needs no encryption: N tells the client to go on without it.
       if (opening.kind === 'encryption request') socket.write('N');
       else {
         hasStarted = true;
@@ -58,15 +57,15 @@ export async function* readParts(socket: Socket): AsyncGenerator<Buffer, undefin
   }
 }
 
-/** The code in place of a version in the messages that may come before the start-up message. */
+/** The codes that stand in place of the protocol version in messages that may come before the start-up message. */
 const sslRequest = 80_877_103;
 const gssEncryptionRequest = 80_877_104;
 const cancelRequest = 80_877_102;
 
-/** The upper half of what stands in the start-up message. */
+/** The major version of the protocol: the upper 16 bits of the version in the start-up message. */
 const protocolVersion = 3;
 
-/** PostgreSQL's own limits: of a start-up message, and of any other. */
+/** PostgreSQL's limits for the length, in bytes, of a start-up message and of any other message. */
 const longestStartup = 10_000;
 const longestMessage = 2 ** 30 - 1;
 
@@ -75,7 +74,7 @@ interface Opening {
   readonly length: number;
 }
 
-/** What a connection begins with, or undefined if not all of it has come. These messages have no type. */
+/** The first message of a connection, which has no type; undefined if it has not arrived completely. */
 function openingIn(buffer: Buffer): Opening | undefined {
   if (buffer.length < 8) return undefined;
   const length = lengthAt(buffer, 0, 8, longestStartup);
@@ -89,24 +88,24 @@ function openingIn(buffer: Buffer): Opening | undefined {
 
 interface Cut {
   readonly messages: readonly Buffer[];
-  /** The beginning of a message whose end has not come. */
+  /** The beginning of a message that has not arrived completely. */
   readonly rest: Buffer;
-  /** How long that message is, if that can be said already. */
+  /** The length of that message, if it is known already. */
   readonly needed: number;
   readonly isGoodbye: boolean;
 }
 
-/** The types of the messages that a client may send once it is connected, which is without a password. */
+/** The types of the messages that a connected client may send. Passwords are not used, so their type is missing. */
 const ofClients = new Set(Array.from('BCDEFHPQSXcdf', type));
 
 /**
- * Goes behind what may be a COPY FROM STDIN, and makes it fail. PGlite reads the rows at once or not at all: left
- * without, it ends, and every connection with it. Behind anything else the message means nothing.
+ * Is sent behind each statement that may be a COPY FROM STDIN, and makes it fail. PGlite needs the rows in the same call: it
+ * would end without them. After any other statement, the engine ignores this message.
  */
 const copyFail = message('f', 'the embedded PostgreSQL cannot copy from a client');
 
 function createMessageCutter(): (buffer: Buffer) => Cut {
-  /** Whether a COPY FROM STDIN may have been prepared, which any later message can execute. */
+  /** Whether a COPY FROM STDIN may have been prepared. From then on any message may execute it. */
   let mayCopy = false;
   return (buffer) => {
     const messages: Buffer[] = [];
@@ -116,10 +115,10 @@ function createMessageCutter(): (buffer: Buffer) => Cut {
       const end = 1 + lengthAt(rest, 1, 4, longestMessage);
       if (rest.length < end) return { messages, rest, needed: end, isGoodbye: false };
       const kind = rest[0];
-      // The engine would end on it.
+      // The engine would end on an unknown type.
       if (kind === undefined || !ofClients.has(kind))
         throw new RangeError(`no client sends messages of type ${kind}`);
-      // The engine would take the goodbye for itself, and end.
+      // On Terminate the engine would end.
       if (kind === type('X')) return { messages, rest, needed: 0, isGoodbye: true };
       const whole = rest.subarray(0, end);
       rest = rest.subarray(end);
@@ -131,12 +130,12 @@ function createMessageCutter(): (buffer: Buffer) => Cut {
   };
 }
 
-/** Whether a COPY FROM STDIN could be in the text. Too often costs nothing. */
+/** Whether the text may contain a COPY FROM STDIN. A false positive does no harm. */
 function mentionsCopy(text: Buffer): boolean {
   return /\bcopy\b.*\bstdin\b/is.test(text.toString('latin1'));
 }
 
-/** @throws {RangeError} when the length is one that no message has: what follows cannot be told apart any more. */
+/** @throws {RangeError} when no message has this length. The messages behind it cannot be found then. */
 function lengthAt(buffer: Buffer, at: number, least: number, most: number): number {
   const length = buffer.readInt32BE(at);
   if (length < least || length > most) throw new RangeError(`a message cannot be ${length} bytes long`);
@@ -144,7 +143,7 @@ function lengthAt(buffer: Buffer, at: number, least: number, most: number): numb
 }
 
 /**
- * What a start-up message sets.
+ * The settings in a start-up message.
  * @throws {RangeError} when the engine would end on the message.
  */
 export function startupSettings(startup: Buffer): Setting[] {
@@ -157,12 +156,12 @@ export function startupSettings(startup: Buffer): Setting[] {
     if (name === 'options') settings.push(...settingsIn(setting));
     else if (!ofConnection.test(name)) settings.push({ name, setting });
   }
-  // The name that is empty is the last text, and ends with a zero byte.
+  // The list ends with an empty name, which is the last text before the final zero byte.
   if (at !== texts.length - 2) throw new RangeError('a start-up message is names and values');
   return settings;
 }
 
-/** What the options of a command line set, as PGOPTIONS has them: `-c name=value` and `--name=value`. */
+/** The settings in command-line options, such as those of PGOPTIONS: `-c name=value` and `--name=value`. */
 function settingsIn(options: string): Setting[] {
   const found = options.matchAll(/(?<!\S)(?:-c\s*|--)([^\s=]+)=((?:\\.|[^\\\s])*)/gs);
   return Array.from(found, ([, name = '', value = '']) => ({
@@ -171,5 +170,5 @@ function settingsIn(options: string): Setting[] {
   }));
 }
 
-/** What a start-up message says that is no setting. */
+/** The names in a start-up message that are not settings. */
 const ofConnection = /^(?:user|database|_pq_\..*)$/;

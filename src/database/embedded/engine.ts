@@ -1,31 +1,31 @@
 /**
- * The engine, run until it fails. A PostgreSQL server would start anew after a panic, or after a crash of one of its
- * processes. PGlite stays as it is, and the next message could keep this thread busy for ever: so after a failure the
- * engine is not touched again, and whoever tries gets the failure.
+ * Runs the engine until it fails. A PostgreSQL server restarts after a panic, or after a crash of one of its processes.
+ * PGlite does not, and the next message could keep this thread busy for ever. So after a failure the engine is not used
+ * again, and each attempt fails with the same error.
  */
 
 import type { PGlite } from '@electric-sql/pglite';
 import { errorText } from '../../errors.ts';
 import { type } from './protocol.ts';
 
-/** Hands messages to the engine, whose replies come in pieces that are cut anywhere. */
+/** Passes messages to the engine. Its replies come in pieces, which may end within a message. */
 export type Run = (messages: Uint8Array, onReply: (data: Buffer) => void) => Promise<void>;
 
 export interface Engine {
   readonly run: Run;
   ask<Row>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Asks several things at once. Gives the rows of each. */
+  /** Runs several statements at once, and returns the rows of each. */
   askAll<Rows extends unknown[]>(sql: readonly string[]): Promise<{ [Each in keyof Rows]: Rows[Each][] }>;
-  /** Runs commands on which everything relies: if one does not succeed, the engine has failed. */
+  /** Runs commands that reset the session. If one of them fails, the engine has failed. */
   reset(commands: readonly string[]): Promise<void>;
   /** Settles when the engine has failed. */
   readonly failure: Promise<Error>;
   hasFailed(): boolean;
-  /** Has the engine fail if there is an obstacle by now. */
+  /** Makes the engine fail if `findObstacle` returns an error. */
   check(): void;
 }
 
-/** @param findObstacle is asked before the engine is touched. It gives the reason why it must not be any more. */
+/** @param findObstacle is called before each use of the engine. It returns an error if the engine must not be used any more. */
 export function createEngine(pglite: PGlite, findObstacle: () => Error | undefined): Engine {
   const { fail, failure, failed } = createFailure();
   stopAtExceptions(pglite, fail);
@@ -47,17 +47,17 @@ export function createEngine(pglite: PGlite, findObstacle: () => Error | undefin
         try {
           await pglite.execProtocolRawStream(messages, {
             onRawData(data) {
-              // What comes from an engine that has failed means nothing.
+              // Replies of an engine that has failed are ignored.
               if (failed()) return;
-              // The piece is in the engine's memory, which its next one overwrites.
+              // Copied, since the next piece overwrites this one in the memory of the engine.
               const piece = Buffer.from(data);
-              // An error comes in a piece that begins with it.
+              // An error message is always at the beginning of a piece.
               if (piece[0] === type('E') && piece.includes(panic)) fail(new Error(messageOf(piece)));
               onReply(piece);
             },
           });
         } catch (error) {
-          // An error of a statement would have come as a reply.
+          // An error of a statement comes as a reply, so this is a failure of the engine.
           if (!pglite.closed) fail(error instanceof Error ? error : new Error(String(error)));
           throw error;
         }
@@ -87,7 +87,7 @@ export function createEngine(pglite: PGlite, findObstacle: () => Error | undefin
   };
 }
 
-/** The first error that the engine failed with, once there is one. */
+/** The first error with which the engine failed, if it has. */
 function createFailure() {
   let first: Error | undefined;
   let settle = (_error: Error) => {};
@@ -101,15 +101,15 @@ function createFailure() {
   return { fail, failure, failed: () => first };
 }
 
-/** Part of an error after which the state of the engine is unknown: the disk was too full for the write-ahead log, say. */
+/** Part of the error message of a panic, after which the state of the engine is unknown, as when the disk is full. */
 const panic = Buffer.from('VPANIC\0');
 
-/** With this status PGlite throws what PostgreSQL would jump with to the handling of an error. */
+/** The status of the exception that PGlite throws in place of the `longjmp` with which PostgreSQL handles an error. */
 const jump = 100;
 
 /**
- * Has the engine fail by an exception that is not PostgreSQL's own: deep recursion, a function that the engine lacks.
- * PGlite passes over them, though they leave the engine in the middle of what it did.
+ * Makes the engine fail on an exception that is not PostgreSQL's own, such as a stack overflow or a missing function.
+ * PGlite ignores such exceptions, though they leave the engine in an undefined state.
  */
 function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): void {
   const loopOnce = Module._PostgresMainLoopOnce;
@@ -122,7 +122,7 @@ function stopAtExceptions({ Module }: PGlite, fail: (error: Error) => void): voi
       const failure = new Error(`the engine broke off: ${errorText(error)}`, { cause: error });
       fail(failure);
       throw {
-        // PGlite catches what is thrown here and looks at this, outside of its `try`: so it gets out of its loop.
+        // PGlite catches this object and reads its status outside of its `try`. The getter throws, which ends its loop.
         get status() {
           throw failure;
         },

@@ -1,9 +1,9 @@
 /**
- * A turn: the time for which the engine's one session belongs to one client.
+ * A turn: the time in which a client has the only session of the engine for itself.
  *
- * It begins when the client sends something and everybody who asked earlier has had a turn. It ends when the engine
- * says that it is idle, outside of any transaction, or when the client leaves. Meanwhile the messages of all other
- * clients wait. Whoever had the turn, the next one finds the session as the gateway relies on it.
+ * A turn begins when the client sends something and all clients that waited before it have had their turns. It ends when the
+ * engine reports that it is idle, outside of any transaction, or when the client disconnects. Meanwhile the messages of all
+ * other clients wait. At the end of each turn, the session is reset to the state that the gateway relies on.
  */
 
 import type { Mutex } from '../mutex.ts';
@@ -12,30 +12,30 @@ import type { GuestSession } from './guest.ts';
 import { message, report } from './protocol.ts';
 import type { NotificationListener } from './replies.ts';
 
-/** The turns of one client, of which it has one at a time. */
+/** The turns of one client. */
 export interface EngineTurns {
-  /** Whether the engine is the client's. */
+  /** Whether it is the client's turn. */
   isHeld(): boolean;
-  /** Waits for the engine, unless it is the client's already, and gives a guest back what it has set. */
+  /** Waits for the client's turn, unless it has begun already, and restores the session of a guest. */
   acquire(): Promise<void>;
   /**
-   * Makes the session what it was, and lets the next client have the engine. For when the engine is idle.
-   * @throws why a guest cannot go on, if it cannot. The turn is not over then: it has to be abandoned.
+   * Resets the session and ends the turn. Must be called when the engine is idle.
+   * @throws when the session of a guest could not be saved. Then the turn has not ended, and has to be aborted.
    */
   release(): Promise<void>;
-  /** Ends the turn of a client that is gone, if it has one, and with it whatever it was in the midst of. */
+  /** Ends the turn of a client that has disconnected, if it has one, and rolls back its transaction. */
   abort(): Promise<void>;
 }
 
 export interface EngineTurnOptions {
   readonly engine: Engine;
   readonly queue: Mutex;
-  /** The client's session if it is a guest. The gateway's own clients leave nothing that has to be put back. */
+  /** The client's session if it is a guest. The gateway's own clients change nothing that would have to be reset. */
   readonly guest: GuestSession | undefined;
   readonly onNotification: NotificationListener;
   /** Sends a message to the client. */
   send(data: Buffer): void;
-  /** Called when the session is put back, just before the next client has the engine. */
+  /** Called when the session is reset, just before the turn of the next client. */
   onEnd(): void;
 }
 
@@ -47,9 +47,9 @@ export function createEngineTurns({
   send,
   onEnd,
 }: EngineTurnOptions): EngineTurns {
-  let giveUp: (() => void) | undefined;
+  let unlock: (() => void) | undefined;
 
-  async function putBack(): Promise<void> {
+  async function resetSession(): Promise<void> {
     if (!guest) return;
     const { unheard, lost, error } = await guest.end();
     for (const channel of unheard) onNotification(channel, '');
@@ -61,34 +61,35 @@ export function createEngineTurns({
   }
 
   return {
-    isHeld: () => giveUp !== undefined,
+    isHeld: () => unlock !== undefined,
     async acquire() {
-      if (giveUp) return;
-      giveUp = await queue.acquire();
+      if (unlock) return;
+      unlock = await queue.acquire();
       await guest?.begin();
     },
     async release() {
-      await putBack();
+      await resetSession();
       onEnd();
-      giveUp?.();
-      giveUp = undefined;
+      unlock?.();
+      unlock = undefined;
     },
     async abort() {
-      if (!giveUp) return;
-      // An engine that has failed does neither, and there is nobody left to tell.
-      await engine.run(breakOff, () => {}).catch(() => {});
-      await putBack().catch(() => {});
-      giveUp();
-      giveUp = undefined;
+      if (!unlock) return;
+      // Both fail if the engine has failed. The client is gone, so nobody has to be told.
+      await engine.run(rollback, () => {}).catch(() => {});
+      await resetSession().catch(() => {});
+      unlock();
+      unlock = undefined;
     },
   };
 }
 
 /**
- * Ends whatever a client was in the midst of. A batch is broken first, by executing a portal that does not exist:
- * the Sync, without which the engine would pass over the ROLLBACK after an error, would otherwise commit it.
+ * Rolls back the transaction of a client. The Sync is needed, since after an error the engine ignores everything before it,
+ * the ROLLBACK included. But a Sync would commit an unfinished batch, so a portal that does not exist is executed first: the
+ * error aborts the batch.
  */
-const breakOff = Buffer.concat([
+const rollback = Buffer.concat([
   message('E', 'abandoned', Buffer.alloc(4)),
   message('S'),
   message('Q', 'ROLLBACK'),

@@ -1,12 +1,12 @@
-/** Makes the folder of a database. */
+/** Creates the folder of a database. */
 
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Makes the folder, and those above it, for nobody else to read. Node's own `mkdir` with `recursive` tries for ever where
- * a folder is there and yet nothing can be made in it, as in /proc, and keeps the process from ending.
- * @param path an absolute one.
+ * Creates the folder, and its parents, with mode 0700. Node's `mkdir` with `recursive` retries for ever in a folder in which
+ * nothing can be created, such as /proc, and keeps the process from ending.
+ * @param path an absolute path.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;

@@ -1,4 +1,4 @@
-/** The lock of a folder: PGlite takes none of its own, and two processes in one folder destroy it. */
+/** The lock of a database folder. PGlite does not lock it, and two processes that open the same folder destroy the database. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -9,23 +9,23 @@ import { join } from 'node:path';
 import { isDenied } from './owner.ts';
 
 export interface Claimed {
-  /** Whether the folder still is this process's: it may have been removed, and even made anew by another. */
+  /** Whether this process still holds the lock: the folder may have been removed, and created again by another process. */
   isHeld(): boolean;
-  /** Gives the folder up. */
+  /** Releases the lock. */
   release(): Promise<void>;
 }
 
 export interface Rejected {
-  /** Who has the folder, such as `process 42`. */
+  /** The process that holds the lock, such as `process 42`. */
   readonly holder: string;
 }
 
 /**
- * Claims the folder for this process.
+ * Locks the folder for this process.
  *
- * A listening socket is a lock that dies with its process. Its name stays, though, and removing a name that was
- * found dead is a race: by then it may be the live lock of a process that was faster. So the locks are numbered, the
- * highest counts and is never removed, and only one process can link the next number.
+ * The lock is a listening socket, which stops listening when its process ends. Its file stays, though, and to remove a file
+ * that nobody listens on is a race: meanwhile it may have become the lock of a faster process. So the lock files are
+ * numbered, the one with the highest number is the lock and is never removed, and only one process can link the next number.
  */
 export async function claim(folder: string): Promise<Claimed | Rejected> {
   const draft = join(folder, `.lock.new-${randomBytes(4).toString('hex')}`);
@@ -34,7 +34,7 @@ export async function claim(folder: string): Promise<Claimed | Rejected> {
     server.listen(draft);
     await once(server, 'listening');
     await chmod(draft, 0o600);
-    // As long as the socket is bound, no other file has its number.
+    // As long as the socket is bound, no other file has its inode number.
     const { dev, ino } = statSync(draft);
     for (;;) {
       const highest = Math.max(0, ...(await locksIn(folder)));
@@ -47,7 +47,7 @@ export async function claim(folder: string): Promise<Claimed | Rejected> {
       if (!(await linkNew(draft, lock))) continue;
       const numbers = await locksIn(folder);
       if (numbers.some((number) => number > highest + 1)) {
-        // The number was free because it had been outnumbered and removed already.
+        // The number was free because another process had taken a higher one and removed it.
         await rm(lock, { force: true });
         continue;
       }
@@ -60,7 +60,7 @@ export async function claim(folder: string): Promise<Claimed | Rejected> {
         return found?.ino === ino && found.dev === dev;
       };
       const release = async () => {
-        // An empty file in its place says the same as a dead socket, and can be copied with the folder.
+        // An empty file means the same as a socket that nobody listens on, and can be copied with the folder.
         if (isHeld()) {
           await writeFile(draft, '', { mode: 0o600 })
             .then(() => rename(draft, lock))
@@ -94,8 +94,8 @@ function linkNew(path: string, name: string): Promise<boolean> {
   );
 }
 
-/** How long, in milliseconds, a process may take to say who it is: it may be busy with a long query. */
-const timeouts = 2_000;
+/** How long, in milliseconds, the holder may take to respond: it may be busy with a long query. */
+const holderTimeout = 2_000;
 
 /**
  * Which process listens on the socket, or undefined if none does.
@@ -107,7 +107,7 @@ function ask(path: string): Promise<string | undefined> {
     let response = '';
     const socket = connect(path);
     const say = () => settle(response === '' ? 'another process' : `process ${response}`);
-    socket.setTimeout(timeouts, () => socket.destroy());
+    socket.setTimeout(holderTimeout, () => socket.destroy());
     socket.on('data', (data) => {
       response += data;
     });
@@ -120,7 +120,7 @@ function ask(path: string): Promise<string | undefined> {
   });
 }
 
-/** Whether the error of a connection means that nobody listens: a dead socket, none, or the file in its place. */
+/** Whether the error of a connection means that nobody listens: on an old socket, no file, or the empty file in its place. */
 function isNobody({ code }: NodeJS.ErrnoException): boolean {
   return code === 'ECONNREFUSED' || code === 'ENOENT' || code === 'ENOTSOCK';
 }

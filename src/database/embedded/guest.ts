@@ -1,21 +1,21 @@
 /**
- * The session of a guest: of a client of the embedded engine that is not the gateway itself, such as psql.
+ * The session of a guest: a client of the embedded engine other than the gateway itself, such as psql.
  *
- * The engine has one session for everybody, and the gateway relies on it being as it was at the start. So a guest has
- * it for a turn (`turn.ts`), in three steps:
+ * All clients share the only session of the engine, and the gateway relies on the initial state of that session. So a guest
+ * uses the session for one turn at a time (`engineTurn.ts`), in three steps:
  *
- * - `begin` sets again what the guest had set by the end of its turn before, or when it connected.
- * - `run` prepares again the statements that its messages use, as soon as they do.
- * - `end` reads what the guest has set and prepared by now, and makes the session what the gateway relies on.
+ * - `begin` restores the settings that the guest had at the end of its last turn, or when it connected.
+ * - `run` prepares the statements of the guest again when its messages use them.
+ * - `end` saves what the guest has set and prepared, and resets the session.
  *
- * | What a guest has                                   | At the end of its turn                                     |
+ * | State of a guest                                   | At the end of its turn                                     |
  * |----------------------------------------------------|------------------------------------------------------------|
- * | settings, its role, its session authorization      | reset, and given back in its next turn                     |
+ * | settings, its role, its session authorization      | reset, and restored in its next turn                       |
  * | statements prepared by messages                    | removed, and prepared again when it uses them              |
- * | PREPARE, temporary tables, cursors WITH HOLD,      | lost, which a notice tells it (a pooler in transaction     |
- * | advisory locks, LISTEN                             | mode loses them as well)                                   |
+ * | PREPARE, temporary tables, cursors WITH HOLD,      | lost, with a notice (a pooler in transaction mode loses    |
+ * | advisory locks, LISTEN                             | them as well)                                              |
  *
- * The channels on which the session listened at the beginning, which are the gateway's, are listened to again.
+ * The session then listens again on the channels of the gateway.
  */
 
 import type { Setting } from './clientMessages.ts';
@@ -24,30 +24,30 @@ import { message } from './protocol.ts';
 import { type Step, stepsOf } from './steps.ts';
 
 export interface GuestSession {
-  /** Makes the engine's session that of the guest. Fails when it cannot have what it has set. */
+  /** Restores the guest's settings. Fails when one of them cannot be set any more. */
   begin(): Promise<void>;
-  /** Runs messages of the guest, in its turn. */
+  /** Runs messages of the guest during its turn. */
   readonly run: Run;
-  /** Notes what the guest has set and prepared, and resets the session. */
+  /** Saves what the guest has set and prepared, and resets the session. */
   end(): Promise<EndOfTurn>;
 }
 
 export interface EndOfTurn {
-  /** The channels on which something may have been announced that nobody heard. */
+  /** The channels on which notifications may have been missed. */
   readonly unheard: readonly string[];
-  /** What the guest had that has ended with its turn. */
+  /** The state of the guest that ended with its turn. */
   readonly lost: readonly string[];
-  /** Why the guest cannot go on: what it has set could not be read. */
+  /** The error if the settings of the guest could not be read, in which case it cannot go on. */
   readonly error?: unknown;
 }
 
-/** @param given what the guest has set when it connected. */
+/** @param given the settings with which the guest connected. */
 export function createGuestSession(engine: Engine, given: readonly Setting[]): GuestSession {
   const statements = createStatements(engine.run);
   let settings = given;
   let before: State = { channels: [], next: '' };
 
-  /** Notes what the guest has by now. */
+  /** Saves the state of the guest. */
   async function note(): Promise<EndOfTurn> {
     const found = await findAll(engine);
     settings = found.settings;
@@ -55,7 +55,7 @@ export function createGuestSession(engine: Engine, given: readonly Setting[]): G
     const { after } = found;
     const isListening = after?.channels.some((channel) => !before.channels.includes(channel));
     return {
-      // The guest may have silenced triggers, or undone LISTEN: if it wrote anything, anything may have changed.
+      // The guest may have disabled triggers or used UNLISTEN. So if it wrote anything, any data may have changed.
       unheard: after?.next === before.next ? [] : before.channels,
       lost: isListening ? [...found.lost, 'LISTEN'] : found.lost,
     };
@@ -66,7 +66,7 @@ export function createGuestSession(engine: Engine, given: readonly Setting[]): G
       const [[found]] = await engine.askAll<[State]>([state]);
       if (found) before = found;
       for (const { name, setting } of settings) await engine.ask(set, [name, setting]);
-      // What is asked with values leaves a statement without a name, which is none of the guest's.
+      // A query with parameters leaves an unnamed prepared statement behind. A simple query removes it.
       if (settings.length > 0) await engine.askAll(['SELECT']);
     },
     async run(messages, onReply) {
@@ -85,46 +85,46 @@ export function createGuestSession(engine: Engine, given: readonly Setting[]): G
   };
 }
 
-/** What the guest must not change, and could. */
+/** State of the session and the database that tells what a guest has changed. */
 interface State {
   channels: string[];
-  /** The number of the next transaction that writes. */
+  /** The id of the next transaction that writes. */
   next: string;
 }
 
-/** Makes the session what it was. */
+/** The commands that reset the session. */
 const resetTo = ({ channels }: State): string[] => [
-  // In PGlite there is no user to go back to: DISCARD ALL would leave the one that the guest has become.
+  // PGlite has no authenticated user to return to: DISCARD ALL alone would keep the user that the guest has become.
   `SET SESSION AUTHORIZATION ${superuser}`,
   'RESET ROLE',
   'DISCARD ALL',
   ...channels.map((channel) => `LISTEN "${channel.replaceAll('"', '""')}"`),
 ];
 
-/** Who everybody is to PGlite. */
+/** The user of every client in PGlite. */
 const superuser = 'postgres';
 
 const set = 'SELECT pg_catalog.set_config($1, $2, false)';
 
-// The guest's search_path may lead names anywhere: until it is set, all are qualified, those of operators too.
+// The guest's search_path may resolve names to other objects. So all names are qualified until it is reset, operators too.
 
 const state = `
   SELECT ARRAY(SELECT pg_catalog.pg_listening_channels()) AS channels,
     pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::pg_catalog.text AS next`;
 
-/** Those of a transaction are set by its beginning. */
+/** The settings that the guest has changed, without those that each transaction sets when it begins. */
 const changedSettings = `
   SELECT name, setting FROM pg_catalog.pg_settings
   WHERE source OPERATOR(pg_catalog.=) 'session' AND name OPERATOR(pg_catalog.!~) '^transaction_'`;
 
-/** These decide what the guest may do, and are not in the list. The second goes last, since the first resets it. */
+/** Two more settings, which the list leaves out. The role is last, since setting the session authorization resets it. */
 const identity = `
   SELECT 'session_authorization' AS name, session_user::pg_catalog.text AS setting
   UNION ALL SELECT 'role', pg_catalog.current_setting('role')`;
 
 const isChanged = ({ name, setting }: Setting) => setting !== (name === 'role' ? 'none' : superuser);
 
-/** What was prepared by messages. What SQL has prepared is listed with the whole text in which it stood. */
+/** The statements that messages have prepared. Those of PREPARE are left out: their text is that of the whole query. */
 const listedStatements = `
   SELECT name, statement AS text, parameter_types::pg_catalog.oid[] AS types
   FROM pg_catalog.pg_prepared_statement() WHERE NOT from_sql`;
@@ -137,7 +137,7 @@ const whatIsLost = `
   UNION ALL SELECT 'cursors WITH HOLD' WHERE EXISTS (SELECT FROM pg_cursor() WHERE is_holdable)
   UNION ALL SELECT 'advisory locks' WHERE EXISTS (SELECT FROM pg_lock_status() WHERE locktype = 'advisory')`;
 
-/** Asks for all that is to be known at the end of a turn, at once. */
+/** Reads the whole state at the end of a turn with one call. */
 async function findAll(engine: Engine) {
   const [[after], settings, identities, statements, , lost] = await engine.askAll<
     [State, Setting, Setting, Statement, unknown, { what: string }]
@@ -156,14 +156,14 @@ interface Statement {
   types: number[];
 }
 
-/** What a guest has prepared by messages, in any of its turns, and what the session has of that in this turn. */
+/** The statements that a guest has prepared by messages in any of its turns, and which of them the session has now. */
 function createStatements(run: Run) {
-  /** The messages that prepare them, by name. */
+  /** The Parse message of each statement, by name. */
   const prepared = new Map<string, Buffer>();
-  /** The names of those that the session has. */
+  /** The names of the statements that the session has now. */
   const live = new Set<string>();
   return {
-    /** Prepares what a step may use and the session does not have. */
+    /** Prepares the statements that a step may use and the session does not have. */
     async prepareFor(step: Step, onReply: (data: Buffer) => void): Promise<void> {
       for (const name of step.mayUseAll ? prepared.keys() : step.uses) {
         const parse = prepared.get(name);
@@ -173,23 +173,23 @@ function createStatements(run: Run) {
         const reply = Buffer.concat(replies);
         const isDone = reply.subarray(-parseComplete.length).equals(parseComplete);
         if (isDone) live.add(name);
-        // The guest did not ask for it now, but for what follows, of which an error says why it fails.
+        // The guest does not expect a ParseComplete. An error is passed on, since it explains why the step fails.
         onReply(isDone ? reply.subarray(0, -parseComplete.length) : reply);
       }
     },
-    /** Notes what only the messages of a step say. */
+    /** Notes what the catalog does not show: closed statements, and the one without a name. */
     noteStep({ closes, unnamed }: Step): void {
       for (const name of closes) prepared.delete(name);
       if (!unnamed) return;
       prepared.set('', unnamed);
       live.add('');
     },
-    /** Notes which statements there are with a name, as the session's catalog has them. */
+    /** Notes the named statements that the catalog of the session lists. */
     noteListed(statements: readonly Statement[]): void {
       for (const name of live) if (name !== '') prepared.delete(name);
       for (const statement of statements) prepared.set(statement.name, parseMessage(statement));
     },
-    /** Notes that the session has none any more. */
+    /** Notes that the session was reset and has no statements any more. */
     noteReset(): void {
       live.clear();
     },

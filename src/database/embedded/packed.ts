@@ -1,6 +1,10 @@
 /**
- * A folder in one file: what a new database begins with, made once by the build. Its files are written out in a moment,
- * where making a database and migrating it takes seconds.
+ * Packs a folder into one file and unpacks it. The build packs a migrated database once, and every new data folder begins
+ * with its files, which takes a moment instead of the seconds to create and migrate a database.
+ *
+ * PGlite has `dumpDataDir` and `loadDataDir` for this. In a comparison, their file was 4.5 MB instead of 2.5 MB, opening a
+ * database from it took 14 s instead of 8 s, and the unpacked files had the mode 0666. `pack` is used by the build alone; it
+ * is here since both functions define the format.
  */
 
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
@@ -10,7 +14,7 @@ import { promisify } from 'node:util';
 import { gunzip, gzipSync } from 'node:zlib';
 import { errorText, SetupError } from '../../errors.ts';
 
-/** What stands before the contents of the files, as JSON, behind its own length in four bytes. */
+/** The beginning of a packed file: the length of this index in four bytes, then the index as JSON, then the contents. */
 interface Index {
   readonly folders: readonly string[];
   readonly files: readonly PackedFile[];
@@ -18,9 +22,9 @@ interface Index {
 
 interface PackedFile {
   readonly path: string;
-  /** How long the file is, from where its zeros at the end are left out. */
+  /** The length of the file with the zeros at its end, which are not packed. */
   readonly size: number;
-  /** Where its contents stand. Equal ones stand there once: a database is made as a copy of another. */
+  /** The place of its contents. Equal contents are packed once: the databases of a cluster are copies of each other. */
   readonly from: number;
   readonly to: number;
 }
@@ -65,8 +69,8 @@ function lengthWithoutZeros(bytes: Buffer): number {
 }
 
 /**
- * Writes out into the folder, which has to be there, what was packed into the file.
- * @throws {SetupError} when the file is none that was packed.
+ * Writes the packed folders and files to a folder, which has to exist.
+ * @throws {SetupError} when the file is not a packed one.
  */
 export async function unpack(file: string, folder: string): Promise<void> {
   const packed = await promisify(gunzip)(await readFile(file)).catch((error) => {
@@ -75,13 +79,13 @@ export async function unpack(file: string, folder: string): Promise<void> {
   const start = 4 + packed.readUInt32LE(0);
   // As `pack` wrote it.
   const { folders, files }: Index = JSON.parse(packed.toString('utf8', 4, start));
-  // Those above come first.
+  // A folder comes before the folders in it.
   for (const path of folders) mkdirSync(join(folder, path), { mode: 0o700 });
   for (const { path, size, from, to } of files) {
     const descriptor = openSync(join(folder, path), 'wx', 0o600);
     try {
       writeWhole(descriptor, packed.subarray(start + from, start + to));
-      // Not a hole: what is written there later is to have its room on the disk.
+      // Written, not left as a hole, so that later writes cannot run out of disk space.
       for (let left = size - (to - from); left > 0; left -= zeros.length)
         writeWhole(descriptor, zeros.subarray(0, left));
     } finally {

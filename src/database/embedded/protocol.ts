@@ -1,9 +1,9 @@
-/** Messages of PostgreSQL's protocol (its documentation, "Message Formats"). */
+/** Reads and writes messages of PostgreSQL's protocol (its documentation, "Message Formats"). */
 
-/** The types of messages are letters. */
+/** The type of a message is the code of a letter. */
 export const type = (letter: string) => letter.charCodeAt(0);
 
-/** A message. A field of text ends with a zero byte. */
+/** Writes a message. A text field is followed by a zero byte. */
 export function message(letter: string, ...fields: (string | Buffer)[]): Buffer {
   const body = Buffer.concat(
     fields.map((field) => (Buffer.isBuffer(field) ? field : Buffer.from(`${field}\0`))),
@@ -13,7 +13,7 @@ export function message(letter: string, ...fields: (string | Buffer)[]): Buffer 
   return Buffer.concat([head, body]);
 }
 
-/** What is told to a client, which an error of class FATAL says is then hung up on. */
+/** A notice for a client, or an error after which its connection is closed. */
 export function report(severity: 'FATAL' | 'NOTICE', code: string, text: string): Buffer {
   return message(
     severity === 'NOTICE' ? 'N' : 'E',
@@ -25,7 +25,7 @@ export function report(severity: 'FATAL' | 'NOTICE', code: string, text: string)
   );
 }
 
-/** The messages that stand one behind the other. */
+/** Splits a buffer of complete messages. */
 export function* messagesIn(buffer: Buffer): Generator<Buffer> {
   for (let at = 0; at < buffer.length; ) {
     const end = at + 1 + buffer.readInt32BE(at + 1);
@@ -34,7 +34,7 @@ export function* messagesIn(buffer: Buffer): Generator<Buffer> {
   }
 }
 
-/** The text that begins at a place in a message, and ends with a zero byte. */
+/** The text from an offset in a message up to the next zero byte. */
 export function textAt(buffer: Buffer, at: number): string {
   return buffer.toString('utf8', at, buffer.indexOf(0, at));
 }

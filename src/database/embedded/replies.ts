@@ -1,30 +1,30 @@
-/** Reads what the engine replies on its way to the client whose turn it is. */
+/** Reads the replies of the engine on their way to the client whose turn it is. */
 
 import { message, type } from './protocol.ts';
 
 /**
- * Told of what `NOTIFY` sends on any channel that the engine listens to. The payload is empty when a guest may have
- * changed anything without announcing it.
+ * Called for each notification on a channel that the engine listens to. The payload is empty when a guest may have changed
+ * data without a notification.
  */
 export type NotificationListener = (channel: string, payload: string) => void;
 
 export interface ReplyReader {
   read(data: Buffer): void;
-  /** Whether the engine's last message said that it is in no transaction and waits for the next command. */
+  /** Whether the last reply was a ReadyForQuery outside of a transaction. */
   isIdle(): boolean;
-  /** Sends the message that says so, if it was kept back. */
+  /** Sends the ReadyForQuery that was held back, if there is one. */
   release(): void;
 }
 
-/** These may come at any time, and say nothing about the command at hand: notices, settings, notifications. */
+/** Messages that may come at any time, whatever the command: notices, settings, notifications. */
 const asides = [type('N'), type('S'), type('A')];
 
 const readyForQuery = message('Z', Buffer.from('I'));
 
 /**
- * Takes notifications out of the engine's replies, and passes the rest on as it comes. Pieces end anywhere, so it
- * keeps to the lengths of messages: data may look like a message that says idle.
- * @param holdsIdle whether the message that says idle is kept back, until `release` or until another message comes.
+ * Removes notifications from the replies of the engine, and passes the rest on as it comes. Pieces may end within a message,
+ * and data may look like a message, so the reader goes by the lengths of messages.
+ * @param holdsIdle whether a ReadyForQuery outside of a transaction is held back until `release`, or until the next message.
  */
 export function createReplyReader(
   send: (data: Buffer) => void,
@@ -34,7 +34,7 @@ export function createReplyReader(
   const taken = holdsIdle ? [type('A'), type('Z')] : [type('A')];
   const out = createOutput(send);
   const cursor = createCursor();
-  /** What has come of the body of a message that is taken out. */
+  /** The received part of the body of a message that is removed. */
   let body: Buffer[] = [];
   let idle = false;
 
@@ -50,7 +50,7 @@ export function createReplyReader(
   return {
     read(chunk) {
       const data = cursor.join(chunk);
-      /** Up to where messages were read, and up to where they were passed on or taken out. */
+      /** The offsets up to which messages were read, and up to which they were passed on or removed. */
       let at = 0;
       let done = 0;
       const passOn = () => {
@@ -78,26 +78,26 @@ export function createReplyReader(
   };
 }
 
-/** A message's head: its type, and the length of all that follows the type. */
+/** The length of the head of a message: one byte for its type, four for the length of the rest. */
 const headLength = 5;
 
-/** Follows the messages in a stream whose pieces end anywhere. */
+/** Tracks the messages in a stream whose pieces may end within a message. */
 function createCursor() {
-  /** The part of a head with which the last piece ended. */
+  /** The incomplete head at the end of the last piece. */
   let head: Buffer = Buffer.alloc(0);
-  /** The type of the message at hand, and how much of it is still to come. */
+  /** The type of the present message, and how many bytes of its body are missing. */
   let kind = 0;
   let bodyLeft = 0;
   return {
     kind: () => kind,
     isAtEnd: () => bodyLeft === 0,
-    /** The piece, with what was left of the one before it. */
+    /** The piece, with the incomplete head of the last one before it. */
     join(piece: Buffer): Buffer {
       const data = head.length > 0 ? Buffer.concat([head, piece]) : piece;
       head = Buffer.alloc(0);
       return data;
     },
-    /** Begins a message. Gives false if its head is not all there, which is kept for the next piece. */
+    /** Reads the head of a message. Returns false if it is incomplete, and saves it for the next piece. */
     start(data: Buffer, at: number): boolean {
       if (data.length - at < headLength) {
         head = data.subarray(at);
@@ -107,7 +107,7 @@ function createCursor() {
       bodyLeft = data.readInt32BE(at + 1) - 4;
       return true;
     },
-    /** Goes as far as the message or the data does, and says how far that is. */
+    /** Advances to the end of the message or of the data, and returns the offset. */
     advance(data: Buffer, at: number): number {
       const step = Math.min(bodyLeft, data.length - at);
       bodyLeft -= step;
@@ -116,7 +116,7 @@ function createCursor() {
   };
 }
 
-/** What goes to the client, where the message that says idle may have to wait. */
+/** The output to the client, which can hold back a ReadyForQuery. */
 function createOutput(send: (data: Buffer) => void) {
   let isHeld = false;
   const release = () => {
@@ -129,7 +129,7 @@ function createOutput(send: (data: Buffer) => void) {
       release();
       send(data);
     },
-    /** @param status says whether the engine is in a transaction. */
+    /** @param status the status byte of the ReadyForQuery. */
     sayReady(status: Buffer, isIdle: boolean) {
       release();
       if (isIdle) isHeld = true;
@@ -138,7 +138,7 @@ function createOutput(send: (data: Buffer) => void) {
   };
 }
 
-/** A process id of four bytes, then the channel and the payload, each ended by a zero byte. */
+/** The body of a notification: a process id of four bytes, the channel and the payload, each followed by a zero byte. */
 function notificationIn(body: Buffer): [channel: string, payload: string] {
   const [channel = '', payload = ''] = body.toString('utf8', 4).split('\0');
   return [channel, payload];

@@ -1,24 +1,24 @@
-/** Cuts the messages of a guest into steps, and says which prepared statements each of them uses. */
+/** Splits the messages of a guest into steps, and finds the prepared statements that each step uses. */
 
 import { messagesIn, textAt, type } from './protocol.ts';
 
-/** Messages up to one behind which the engine listens again, whatever became of those before. */
+/** Messages up to a Query or Sync, after which the engine accepts messages again even if one of these has failed. */
 export interface Step {
   readonly messages: Buffer;
-  /** The names of the prepared statements that they use. */
+  /** The names of the prepared statements that its messages use. */
   readonly uses: ReadonlySet<string>;
-  /** Whether they may use any of them, which SQL can. */
+  /** Whether it may use any prepared statement, as SQL can with EXECUTE. */
   readonly mayUseAll: boolean;
-  /** The names of those that they close. */
+  /** The names of the prepared statements that its messages close. */
   readonly closes: ReadonlySet<string>;
-  /** The last that prepares the statement without a name, which no catalog lists. */
+  /** The last Parse message for the statement without a name, which the catalog does not list. */
   readonly unnamed: Buffer | undefined;
 }
 
-/** Whether SQL could use a statement that was prepared by a message. Too often costs little. */
+/** Matches SQL that may use a statement that a message has prepared. A false positive costs little. */
 const usesStatements = /\b(?:execute|deallocate|pg_prepared_statements?)\b/i;
 
-/** The rows of a COPY have to be at hand when it runs, and belong to its step. */
+/** The messages with the rows of a COPY, which have to be in the same step as the COPY. */
 const ofCopy = ['f', 'd', 'c'].map(type);
 
 export function* stepsOf(messages: Uint8Array): Generator<Step> {
@@ -46,20 +46,20 @@ const emptyStep = () => ({
 });
 
 function noteStatements(step: ReturnType<typeof emptyStep>, kind: number, each: Buffer): void {
-  // Describe and Close are about a statement or a portal, and then name it.
+  // Describe and Close have the kind, which is a statement or a portal, and then the name.
   const named = each[5] === type('S') ? textAt(each, 6) : undefined;
   if (kind === type('D') && named !== undefined) step.uses.add(named);
   if (kind === type('C') && named !== undefined) step.closes.add(named);
-  // Bind names the portal first.
+  // Bind has the name of the portal before that of the statement.
   if (kind === type('B')) step.uses.add(textAt(each, each.indexOf(0, 5) + 1));
   if (kind === type('P')) {
     const name = textAt(each, 5);
     step.closes.delete(name);
     if (name === '') step.unnamed = each;
-    // Where there is one of that name, the engine is to say so.
+    // If the guest has a statement of that name, the engine has to report the duplicate.
     else step.uses.add(name);
   }
-  // A simple query does away with the statement without a name.
+  // A simple query removes the statement without a name.
   if (kind === type('Q')) {
     step.closes.add('');
     step.unnamed = undefined;
