@@ -1,6 +1,6 @@
 /**
- * The demo account: what the embedded database starts with, and any other is given by `dovetail demo`, so that every query
- * has something to show.
+ * The demo account, which has data for every query. A new embedded database starts with it; `dovetail demo` loads it into
+ * any other database.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -10,22 +10,22 @@ import type { Connected } from '../database/database.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
-/** Its name tells it from the tokens that somebody creates for the account. */
+/** The name of the token that this module creates, unlike those that users create for the account. */
 const tokenName = 'demo-token';
 
 /**
  * Fills an empty database with the demo account, and returns the account's token: random per data folder, stored
  * in the file `demo-token` there. Undefined for a database that holds other data.
- * @param dataDir undefined for a server, which has no folder: each call makes a new token then, in place of the last.
- * @param options.keepsTokens whether that leaves the last valid, as long as there is a place for another.
- * @param options.now when it is loaded, on which its times depend.
+ * @param dataDir undefined for a server, which has no folder: then each call creates a new token, which replaces the last.
+ * @param options.keepsTokens whether the last token stays valid, as long as the account may have another.
+ * @param options.now the time of loading, to which all times of the data are relative.
  */
 export async function prepareDemo(
   { pool, sql }: Pick<Connected, 'pool' | 'sql'>,
   dataDir: string | undefined,
   { keepsTokens = false, now = new Date() }: { keepsTokens?: boolean; now?: Date } = {},
 ): Promise<string | undefined> {
-  // A mirrored account belongs to somebody, whatever its name.
+  // A mirrored account belongs to a user of the upstream, even if it has the name of the demo account.
   if ((await sql.count('Mirror', {})) > 0) return undefined;
   if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
   const [demo] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [demoUsername]);
@@ -35,12 +35,12 @@ export async function prepareDemo(
   const stored = file === undefined ? '' : await readFile(file, 'utf8').catch(() => '');
   if ((await findToken(sql, stored.trim()))?.userId === demo.id) return stored.trim();
 
-  // The file was lost or never written, or its token is revoked or of another database. An earlier token, whose secret
-  // nobody knows, makes room for the new one: an account has a limited number.
+  // The file was lost or never written, or its token is revoked or belongs to another database. The secret of the earlier
+  // token is lost, so that token is deleted: an account may have only so many.
   if (!keepsTokens)
     await sql.write('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
   const created = await createToken(pool, demoUsername, tokenName).catch((error: unknown) => {
-    // Somebody has used up the account's tokens, or taken its tier: from then on it is an account like any other.
+    // The account has as many tokens as it may have, or another tier. Then it is treated like any other account.
     if (error instanceof TokenError) return undefined;
     throw error;
   });
@@ -53,7 +53,7 @@ export async function prepareDemo(
   return token;
 }
 
-/** Whether a token was made for the demo account before, as `prepareDemo` makes it. */
+/** Whether `prepareDemo` has created a token for the demo account before. */
 export async function hasDemoToken({ sql }: Pick<Connected, 'sql'>): Promise<boolean> {
   const rows = await sql.run(
     'SELECT FROM "ApiToken" t JOIN "User" u ON u.id = t."userId" WHERE u.username = $1 AND t.name = $2',

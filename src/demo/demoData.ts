@@ -1,4 +1,4 @@
-/** What the demo account has: devices, programs and a year of history. */
+/** The data of the demo account: devices, programs and a year of history. */
 
 import type pg from 'pg';
 import { insertRows } from './insertRows.ts';
@@ -7,12 +7,12 @@ export const demoUsername = 'demo';
 
 const day = 24 * 60 * 60 * 1000;
 
-/** The time so many days before the account is loaded. */
+/** Returns the time so many days before the account is loaded. */
 type Ago = (days: number) => Date;
 
 /**
- * Writes all of it, with one statement for all rows of a kind: one for each row would take seconds.
- * @param now when it is loaded, on which all times depend, and nothing else.
+ * Writes all the data, with one statement for all rows of a table, since one for each row would take seconds.
+ * @param now the time of loading. Only the times of the data depend on it.
  */
 export async function loadDemoData(client: pg.PoolClient, now: Date): Promise<void> {
   const ago: Ago = (days) => new Date(now.getTime() - days * day);
@@ -50,7 +50,7 @@ export async function loadDemoData(client: pg.PoolClient, now: Date): Promise<vo
   ]);
 }
 
-/** Those of `trainers`, and one that was never visited. */
+/** Writes the devices of `trainers`, and one that was never visited. */
 async function loadTrainers(client: pg.PoolClient, ownerId: number, ago: Ago): Promise<readonly number[]> {
   const [first, second] = trainers;
   return insertRows(client, 'DttDevice', [
@@ -80,7 +80,7 @@ async function loadTrainers(client: pg.PoolClient, ownerId: number, ago: Ago): P
   ]);
 }
 
-/** The first is the active one, and the last imported from the coach. */
+/** Writes the templates. The first one is active, and the last one is imported from the coach. */
 async function loadTemplates(
   client: pg.PoolClient,
   { ownerId, coachId, ago }: { ownerId: number; coachId: number; ago: Ago },
@@ -175,7 +175,7 @@ async function loadLocks(client: pg.PoolClient, ownerId: number, ago: Ago): Prom
   );
 }
 
-/** Three templates of the demo user and, last, one of the coach. */
+/** The rows of three templates of the demo user and, at the end, one of the coach. */
 function templatesOf(ownerId: number, coachId: number, ago: Ago) {
   const [beginner, endurance, intervals] = templatesSince;
   const warmup = { type: 'warmup', duration: 60, repeat: 1 };
@@ -235,16 +235,16 @@ function templatesOf(ownerId: number, coachId: number, ago: Ago) {
   ];
 }
 
-/** Since when and until when each device is in use, in days before the account is loaded. */
+/** The days, before the account is loaded, from and until which each device is in use. */
 const trainers = [
   { since: 400, until: 0.2 },
   { since: 90, until: 12 },
 ] as const;
 
-/** Since when each template is there, in the same order and in days before the account is loaded. */
+/** The days, before the account is loaded, on which the templates were created, in the same order. */
 const templatesSince = [380, 250, 30, 190] as const;
 
-/** How many trainings followed each other in how many days, and how long the pause before them was: the last come first. */
+/** Series of trainings, the last one first: their number, the days between two of them, and the days of pause before the series. */
 const rhythm = [
   { count: 14, every: 2, pause: 18 },
   { count: 20, every: 1.5, pause: 45 },
@@ -252,10 +252,10 @@ const rhythm = [
   { count: 20, every: 8, pause: 0 },
 ];
 
-/** A training session with its segments, which names its device and its template by their places. */
+/** A training session with its segments. It names its device and its template by their positions in the lists above. */
 type Training = ReturnType<typeof trainingOf>;
 
-/** Those of about a year, the last one first. */
+/** The trainings of about a year, the last one first. */
 function trainingsUntil(ago: Ago): Training[] {
   const ages: number[] = [];
   let age = trainers[0].until;
@@ -268,7 +268,7 @@ function trainingsUntil(ago: Ago): Training[] {
 
 const segmentTypes = ['repetition', 'endurance', 'freeform', 'bounce'] as const;
 
-/** The training of a number, some days ago, with figures that vary with it and get better over the year. */
+/** The training with this number, some days ago. Its figures vary with the number and improve over the year. */
 function trainingOf(number: number, days: number, ago: Ago) {
   const createdAt = ago(days);
   const segments = segmentTypes.map((type, order) => {
@@ -295,7 +295,7 @@ function trainingOf(number: number, days: number, ago: Ago) {
   });
   const [first, second] = trainers;
   const usesSecond = number % 2 === 0 && days >= second.until && days < second.since;
-  // One in five follows no template, and one that was not there yet is the first.
+  // One training in five has no template. The first template replaces one that did not exist yet.
   const wanted = number % 5 === 4 ? undefined : number % 5;
   const isThere = wanted !== undefined && days < (templatesSince[wanted] ?? 0);
   return {
@@ -309,7 +309,7 @@ function trainingOf(number: number, days: number, ago: Ago) {
   };
 }
 
-/** Of each state: one under way, those that are over, the last of them first, and one that was never begun. */
+/** Lock sessions of each state: the active one, the ended ones, the last of them first, and one that was never started. */
 function lockSessionsOf({ weekend, evening, ago }: { weekend: number; evening: number; ago: Ago }) {
   const sessions = [
     { lockState: 'locked', days: 1, templateId: weekend, hours: [0, 12, 12.2] },
@@ -332,7 +332,7 @@ function lockSessionsOf({ weekend, evening, ago }: { weekend: number; evening: n
       duration: templateId === evening ? 14_400 : 172_800,
       startDate,
       createdAt: startDate,
-      // When the active one ends follows from its duration, and of a break that nobody ended it is not known.
+      // The end of the active session follows from its duration. The session that is still in its break has no end.
       endDate: times[3] ?? null,
       isActive: lockState === 'locked',
       segments: [

@@ -1,24 +1,24 @@
-/** Writes rows of the data model, without the client of Prisma's: its engine takes longer to load than all there is to write. */
+/** Inserts rows of the data model without Prisma's client, whose engine takes longer to load than the rows take to write. */
 
 import type pg from 'pg';
 import type { Prisma } from '../database/generated/prisma/client.ts';
 
 type Models = Prisma.TypeMap['model'];
 
-/** Those whose rows have an id. */
+/** The models whose rows have an id. */
 type Model = {
   [M in keyof Models]: Models[M]['payload']['scalars'] extends { id: number } ? M : never;
 }[keyof Models];
 
-/** What a row has to have and may have. */
+/** The columns of a row, required and optional. */
 type Row<M extends Model> = Exclude<
   Models[M]['operations']['createMany']['args']['data'],
   undefined | readonly unknown[]
 >;
 
 /**
- * Adds rows in one statement, each with the defaults of the columns that it does not have.
- * @returns their ids, in the same order.
+ * Inserts rows with one statement. A column that a row leaves out gets its default.
+ * @returns the ids of the rows, in the same order.
  */
 export async function insertRows<M extends Model, const Rows extends readonly Row<M>[]>(
   client: pg.PoolClient,
@@ -35,6 +35,6 @@ export async function insertRows<M extends Model, const Rows extends readonly Ro
     `INSERT INTO "${model}" (${columns.map((column) => `"${column}"`)}) VALUES ${tuples} RETURNING id`,
     values,
   );
-  // As many as there are rows.
+  // There is one id for each row.
   return added.map(({ id }) => id) as { [Place in keyof Rows]: number };
 }

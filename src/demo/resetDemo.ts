@@ -1,4 +1,4 @@
-/** Loads the demo account anew, whatever became of it. */
+/** Replaces the demo account, whatever its present data, by a new one. */
 
 import type pg from 'pg';
 import type { Prisma } from '../database/generated/prisma/client.ts';
@@ -6,8 +6,8 @@ import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
 
-/** The users that the demo account comes with. */
-const ours = [demoUsername, 'coach'];
+/** The names of the users that belong to the demo account. */
+const demoUsers = [demoUsername, 'coach'];
 
 /**
  * The tables with what belongs to users. They are emptied by name, since CASCADE would also empty tables of somebody else
@@ -34,12 +34,12 @@ const tables: readonly Prisma.ModelName[] = [
 interface Census {
   readonly isMirror: boolean;
   readonly isEmpty: boolean;
-  /** Whether there is something of the demo account's, and nothing else. Names alone do not tell it from somebody else's. */
+  /** Whether the database has records of the demo account, and no others. Names of users alone do not show that. */
   readonly isDemo: boolean;
 }
 
 const census = `
-  WITH known AS (SELECT id FROM "User" WHERE username IN (${ours.map((name) => `'${name}'`).join()})),
+  WITH known AS (SELECT id FROM "User" WHERE username IN (${demoUsers.map((name) => `'${name}'`).join()})),
     records AS (
       SELECT "bubbleId" FROM "DttDevice" UNION ALL SELECT "bubbleId" FROM "LkbxDevice" UNION ALL SELECT "bubbleId" FROM "OssmDevice"
       UNION ALL SELECT "bubbleId" FROM "DttTemplate" UNION ALL SELECT "bubbleId" FROM "DttSession"
@@ -48,26 +48,26 @@ const census = `
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
       AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known)) AS "isDemo"`;
 
-/** @throws {SetupError} for a database that holds anything else, of which nothing is touched. */
+/** @throws {SetupError} for a database that has any other data. Nothing is changed. */
 export async function checkOnlyDemo(pool: pg.Pool): Promise<void> {
   const { rows } = await pool.query<Census>(census);
   reject(rows);
 }
 
 /**
- * Replaces everything in the database by the demo account as it comes. The account's tokens stay valid: a gateway that
- * runs shows one of them, and others may be in use.
- * @throws {SetupError} for a database that holds anything else, of which nothing is touched.
+ * Replaces all data of the database by a new demo account. The tokens of the account stay valid: a running gateway shows
+ * one of them, and others may be in use.
+ * @throws {SetupError} for a database that has any other data. Nothing is changed then.
  */
 export async function resetDemo(pool: pg.Pool): Promise<void> {
   await inTransaction(pool, replaceAll);
 }
 
 async function replaceAll(client: pg.PoolClient): Promise<void> {
-  // From here on nobody else writes one.
+  // The locks keep others from adding users or mirrors until the transaction ends.
   await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
   reject((await client.query<Census>(census)).rows);
-  // Whatever columns a token has.
+  // As JSON, so that all columns are restored, whichever there are.
   const { rows: tokens } = await client.query<{ token: string }>(
     `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
     [demoUsername],

@@ -1,4 +1,4 @@
-/** The embedded PostgreSQL: stored in DATA_DIR, and offered on a Unix socket in that folder. */
+/** The embedded PostgreSQL: its data is in DATA_DIR, and it listens on a Unix socket in that folder. */
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -22,24 +22,24 @@ import type { NotificationListener } from './replies.ts';
 import { ownNamePrefix, type SocketOptions, serveEngine } from './server.ts';
 
 export interface EmbeddedPostgres {
-  /** How `pg`, Prisma or `psql` reach the engine, from this process or another. */
+  /** The settings with which `pg`, Prisma or `psql` connect to the engine, from this process or another. */
   readonly connection: pg.ClientConfig;
   readonly engine: PGlite;
-  /** Who hears what `NOTIFY` sends, once the engine was told to `LISTEN`. */
+  /** Called for each notification, on the channels that the engine was told to `LISTEN` to. */
   readonly listeners: Set<NotificationListener>;
-  /** Settles when the engine has failed, and can do nothing any more. */
+  /** Resolves when the engine has failed. It cannot be used any more then. */
   readonly failure: Promise<Error>;
   close(): Promise<void>;
 }
 
-/** PGlite reserves 128 MB for pages unless told otherwise, but the operating system keeps them at hand as well. */
+/** By default PGlite reserves 128 MB for its page cache. The operating system caches the same pages, so less is enough. */
 const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
-/** Where a client of PostgreSQL looks for the socket in a folder. */
+/** The name of the socket file that PostgreSQL clients expect. */
 const socketName = '.s.PGSQL.5432';
 
 export interface EmbeddedOptions extends Pick<SocketOptions, 'silenceLimit'> {
-  /** The file from which a new database is unpacked (`packed.ts`). Where there is none, the engine makes one. */
+  /** The file from which a new database is unpacked (`packed.ts`). If it does not exist, the engine creates the database. */
   readonly packed?: string;
 }
 
@@ -55,7 +55,7 @@ export async function openEmbedded(
     throw unusable(dataDir, error);
   });
   await assertOwnDatabase(dataDir);
-  // What was opened, to be closed in reverse.
+  // Functions that close what was opened, to be called in reverse order.
   const opened: (() => unknown)[] = [];
   const close = async () => {
     for (const undo of opened.reverse()) await undo();
@@ -83,7 +83,7 @@ export async function openEmbedded(
     const ownName = ownNamePrefix + randomUUID();
     const findObstacle = () => (isHeld() ? undefined : lost(dataDir));
     const server = serveEngine(engine, tell, { ...options, ownName, findObstacle });
-    // An engine that has failed would never come to an end with this; one whose folder is another's would write there.
+    // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
     opened.push(() => server.hasFailed() || engine.close());
     server.listen(socket);
     await once(server, 'listening');
@@ -91,7 +91,7 @@ export async function openEmbedded(
     opened.push(() => {
       clearInterval(watch);
       server.check();
-      // To close it is to remove the socket, whosever that is.
+      // Closing the server removes the socket file, which may belong to another process.
       if (isHeld()) server.close();
       else server.unref();
       server.closeConnections();
@@ -136,7 +136,7 @@ function uncopied(dataDir: string, error: unknown): DatabaseProblem {
   };
 }
 
-/** How often, in milliseconds, it is looked whether the folder is still there, when nobody asks for anything. */
+/** How often, in milliseconds, an idle engine checks whether its folder is still there. */
 const lockInterval = 1_000;
 
 function lost(dataDir: string): SetupError {
@@ -146,13 +146,13 @@ function lost(dataDir: string): SetupError {
 }
 
 /**
- * Opens the engine, or makes it.
- * @throws {SetupError} when its files are of no use, or there is something in the way of writing them.
+ * Opens the engine, and creates its database if the folder is empty.
+ * @throws {SetupError} when its files are damaged or of another version, or cannot be written.
  */
 async function openEngine(dataDir: string, path: string, packed?: string): Promise<PGlite> {
   let isNew: boolean;
   try {
-    // PGlite leaves it to the umask who may write; nobody gets past this.
+    // PGlite leaves the modes of its files to the umask. The mode of the folder keeps other users out.
     await makeFolder(path);
     await chmod(path, 0o700);
     isNew = (await readdir(path)).length === 0;
@@ -165,7 +165,7 @@ async function openEngine(dataDir: string, path: string, packed?: string): Promi
     if (isNew) await makeDatabase(path, packed, said);
     return await startEngine(path, said);
   } catch (error) {
-    // Half of a database is of no use to the next start.
+    // An incomplete database would fail the next start.
     if (isNew) await rm(path, { recursive: true, force: true }).catch(() => {});
     if (error instanceof SetupError) throw error;
     const last = said.findLast((line) => /FATAL|PANIC/.test(line));
@@ -184,12 +184,12 @@ async function openEngine(dataDir: string, path: string, packed?: string): Promi
   }
 }
 
-/** Whether Node's own file system said so, which only makes room for the engine and unpacks a database for it. */
+/** Whether an error comes from Node's file system, which is used before the engine starts, and not from the engine. */
 const isSystemError = (error: unknown) => error instanceof Error && 'syscall' in error;
 
 /**
- * Makes a database in a folder beside its own, and then gives it its name: of a process that is killed meanwhile nothing
- * is left that looks like a database.
+ * Creates a database in a temporary folder beside its own, and then renames that folder. So a process that is killed
+ * meanwhile leaves nothing behind that looks like a database.
  */
 async function makeDatabase(path: string, packed: string | undefined, said: string[]): Promise<void> {
   const draft = `${path}.new`;
@@ -213,31 +213,31 @@ const isThere = (path: string) =>
     () => false,
   );
 
-/** @param said gets what the engine says. */
+/** @param said receives the log lines of the engine. */
 async function startEngine(path: string, said: string[]): Promise<PGlite> {
   const engine = await PGlite.create({
     dataDir: path,
     startParams,
     onStderr: (line) => said.push(line) > 0,
   });
-  // The engine has no converters: without these it says so, and with them it breaks off.
+  // The engine lacks the libraries for encoding conversions. Without these rows it reports that, and with them it crashes.
   await engine.exec('DELETE FROM pg_catalog.pg_conversion');
   return engine;
 }
 
-/** What a new database takes, in bytes, with something to spare for what is written first. */
+/** The disk space for a new database and its first writes, in bytes. */
 const roomForNew = 64 * 1024 ** 2;
 
-/** Fails where a new database will not fit: the engine would find out after seconds, and say so badly. */
+/** Fails if there is no space for a new database. The engine would notice only after seconds, with a poor message. */
 async function assertRoom(path: string): Promise<void> {
   const { bavail, bsize, blocks } = await statfs(path);
-  // Some file systems do not say how large they are.
+  // Some file systems do not report their size.
   if (blocks === 0 || bavail * bsize >= roomForNew) return;
   const [takes, free] = [roomForNew, bavail * bsize].map((bytes) => Math.floor(bytes / 1024 ** 2));
   throw new Error(`a new database takes ${takes} MiB, and ${free} MiB are free`);
 }
 
-/** What emscripten's file system throws is no Error, and has a number of WASI's (its `errno`) for what was in the way. */
+/** Emscripten's file system throws objects that are not Errors. Their `errno` is an error number of WASI. */
 const obstacles: Readonly<Record<number, string>> = {
   2: 'Permission denied',
   19: 'Disk quota exceeded',
@@ -262,7 +262,7 @@ export function hasDatabase(dataDir: string): Promise<boolean> {
   );
 }
 
-/** The address of the engine that another process has opened, or undefined if none has. */
+/** How to connect to the engine of the process that has the folder open; undefined if none has. */
 export async function findEmbedded(dataDir: string) {
   const folder = await reachableFolder(resolve(dataDir));
   if (await isListening(join(folder.path, socketName)))
@@ -271,17 +271,17 @@ export async function findEmbedded(dataDir: string) {
   return undefined;
 }
 
-/** PGlite has one user and one database, and asks for no password: the folder's mode keeps others out. */
+/** PGlite has one user and one database, and needs no password: the mode of the folder keeps other users out. */
 function connectionTo(host: string): pg.ClientConfig {
   return { host, user: 'postgres', database: 'postgres' };
 }
 
-/** The kernel keeps 108 bytes for a socket's address (unix(7)), or 104, the last of them 0; the longest name in the folder takes 19. */
+/** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
 const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
 
 /**
- * The folder under a path short enough for a socket in it, which one deep in a file system is not. A link in the
- * temporary folder stands in then.
+ * The folder by a path that is short enough for the address of a socket in it. If its own path is too long, that is a
+ * symbolic link in the temporary folder.
  */
 async function reachableFolder(path: string): Promise<{ path: string; release(): Promise<void> }> {
   if (Buffer.byteLength(path) <= longestFolder) return { path, release: async () => {} };
@@ -296,7 +296,7 @@ async function reachableFolder(path: string): Promise<{ path: string; release():
   return { path: join(parent, 'data'), release: () => rm(parent, { recursive: true, force: true }) };
 }
 
-/** Whether somebody listens on the socket. */
+/** Whether a process listens on the socket. */
 function isListening(path: string): Promise<boolean> {
   return new Promise((settle) => {
     const socket = connect(path, () => {

@@ -1,20 +1,21 @@
 /**
- * Offers a PGlite to several connections, each of which believes it has a PostgreSQL of its own.
+ * Serves a PGlite engine to several connections, each of which seems to have a PostgreSQL session of its own.
  *
  * PGlite is a single PostgreSQL session. Two clients whose messages mix in it would bind their parameters to each
  * other's statements, so the clients take turns. What a client sends goes this way:
  *
- *     socket → clientMessages (whole messages, and none that would end the engine)
+ *     socket → clientMessages (complete messages, and none that would end the engine)
  *            → turn           (waits until the engine is this client's)
  *            → guest          (only for guests: the session becomes theirs for the turn)
  *            → engine         (runs them, unless it has failed)
  *            → replies        (notifications go to the gateway, the rest to the client)
  *            → socket
  *
- * When the replies say that the engine is idle, the turn ends: a guest's session is put back, the next client begins.
+ * When the replies show that the engine is idle, the turn ends: the session of a guest is reset, and the next turn begins.
  *
- * The gateway's own clients set nothing that outlives a transaction, so that their turns cost nothing more. All others
- * are guests. `@electric-sql/pglite-socket` is not used: it hands out single messages, and mixes them up under load.
+ * The gateway's own clients change no state that outlives a transaction, so their session is not saved and reset. All other
+ * clients are guests. `@electric-sql/pglite-socket` is not used: it alternates between clients after single messages, and
+ * mixes them up under load.
  */
 
 import { createServer, type Server, type Socket } from 'node:net';
@@ -29,30 +30,29 @@ import { report } from './protocol.ts';
 import { createReplyReader, type NotificationListener } from './replies.ts';
 
 export interface SocketOptions {
-  /** How long, in milliseconds, a client may sit silent in its turn while others wait. */
+  /** How long, in milliseconds, a client may send nothing during its turn while others wait. */
   silenceLimit?: number;
-  /** The `application_name` of the gateway's own clients. It is for nobody else to know. */
+  /** The `application_name` of the gateway's own clients. It is a secret. */
   ownName?: string;
-  /** Asked before the engine is touched. Gives the reason why it must not be any more. */
+  /** Called before each use of the engine. Returns an error if the engine must not be used any more. */
   findObstacle?: () => Error | undefined;
 }
 
-/** What the names begin with that gateways give to their own clients. */
+/** The prefix of the `application_name` that each gateway gives to its own clients. */
 export const ownNamePrefix = 'dovetail-gateway-';
 
 export interface EngineServer extends Server {
   closeConnections(): void;
-  /** Settles when the engine has failed. From then on it is not touched any more, and nobody is connected. */
+  /** Resolves when the engine has failed. It is not used any more then, and all connections are closed. */
   readonly failure: Promise<Error>;
   hasFailed(): boolean;
-  /** Looks whether the engine may be touched still, and has it fail if not. */
+  /** Checks whether the engine may still be used, and makes it fail if not. */
   check(): void;
 }
 
 /**
- * A server for the engine; its connections are its own to close. Its clients share one session, so a notification
- * would reach whoever's turn it is. It goes to `onNotification` instead, before the client whose turn it is hears
- * that its statement is done.
+ * Creates a server for the engine. Its clients share one session, so a notification would reach the client whose turn it is.
+ * It is passed to `onNotification` instead, before that client receives the end of its statement.
  */
 export function serveEngine(
   pglite: PGlite,
@@ -75,7 +75,7 @@ export function serveEngine(
     for (const socket of sockets) socket.destroy();
   };
   failure.then(() => {
-    // To close a server is to remove its socket, which may be that of another process by now.
+    // Closing a server removes its socket file, which may belong to another process by now.
     if (!findObstacle()) server.close();
     closeConnections();
   });
@@ -90,7 +90,7 @@ interface Service {
   readonly ownName: string | undefined;
 }
 
-/** Serves one client, from its first byte until it leaves or cannot go on. */
+/** Serves one client until it disconnects or an error ends its connection. */
 async function serveClient(socket: Socket, service: Service): Promise<void> {
   const { engine, queue, onNotification } = service;
   const send = (data: Buffer) => {
@@ -109,25 +109,25 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
     if (client === 'lost') return;
     isGuest = client === 'guest';
     const guest = isGuest ? createGuestSession(engine, settings) : undefined;
-    // A guest hears that its statement is done when its session is put back, after the notice of what it lost.
+    // A guest receives the end of its statement after its session was reset, behind the notice of what it lost.
     const replies = createReplyReader(send, onNotification, isGuest);
     const mine = createEngineTurns({ engine, queue, guest, onNotification, send, onEnd: replies.release });
     turns = mine;
 
-    /** Runs a part of what the client sends, in its turn. */
+    /** Runs messages of the client in its turn. */
     const serve = async (part: Buffer, run: Run) => {
       silence.refresh();
       const hasToWait = !mine.isHeld();
       await mine.acquire();
-      // Whoever gave up meanwhile was told that it failed, and is not to have it done later all the same.
+      // A client that disconnected while it waited counts its statement as failed, so it must not run later.
       if (hasToWait && socket.destroyed) throw new Error('the client left while it waited');
       await run(part, replies.read);
-      // The engine works in this thread: while it did, no timer could see that the client was not the silent one.
+      // The engine runs in this thread and delays the timer, so the time that it took does not count as silence.
       silence.refresh();
       if (replies.isIdle()) await mine.release();
       if (socket.writableNeedDrain) await drained(socket);
     };
-    // A start-up message is none of those that the session of a guest knows.
+    // The start-up message has no type, so it does not go through the session of a guest.
     await serve(startup, engine.run);
     for await (const part of parts) await serve(part, guest?.run ?? engine.run);
   } catch (error) {
@@ -141,8 +141,8 @@ async function serveClient(socket: Socket, service: Service): Promise<void> {
 }
 
 /**
- * Whose client this is by its start-up message: the gateway's own, or a guest. It is lost if it is that of another
- * gateway, whose folder was replaced, and which took this one's socket for its own.
+ * The kind of a client, by its start-up message: the gateway's own, or a guest. It is lost if it belongs to another gateway
+ * whose folder was replaced, and which has connected to this gateway's socket by its path.
  */
 function clientOf(settings: readonly Setting[], ownName: string | undefined): 'own' | 'guest' | 'lost' {
   const name = settings.find((each) => each.name === 'application_name')?.setting ?? '';
@@ -151,8 +151,8 @@ function clientOf(settings: readonly Setting[], ownName: string | undefined): 'o
 }
 
 /**
- * Drops a client that keeps silent in its turn while others wait.
- * @returns a timer, to be refreshed whenever the client is heard of, and to be cleared in the end.
+ * Disconnects a client that sends nothing during its turn while others wait.
+ * @returns a timer. It has to be refreshed whenever the client sends something, and cleared at the end.
  */
 function dropWhenSilent(socket: Socket, { queue, silenceLimit }: Service, isItsTurn: () => boolean) {
   const silence = setTimeout(() => {
@@ -170,7 +170,7 @@ const silentTooLong = report(
   'terminating connection: it kept silent in a transaction while others waited',
 );
 
-/** Waits until the client has read what it was sent, or is gone. */
+/** Waits until the client has read the buffered data, or has disconnected. */
 function drained(socket: Socket): Promise<void> {
   return new Promise((settle) => {
     const done = () => {
