@@ -38,9 +38,8 @@ export function keepConnected(
   const { promise: tried, settle } = createSignal();
 
   function setStatus(now: string): void {
-    if (now === status) return;
+    if (now !== status && !signal.aborted) onChange(name, now);
     status = now;
-    if (!signal.aborted) onChange(name, now);
   }
 
   /** Connects, and returns when the connection has ended. */
