@@ -1,4 +1,4 @@
-/** Connections: what each is busy with, and what becomes of those that are too slow or do not speak HTTP. */
+/** Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes them. */
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -7,19 +7,19 @@ import type { Exchange } from './exchange.ts';
 import { send } from './response.ts';
 import type { Timeouts } from './timeouts.ts';
 
-/** How long, in milliseconds, a client may take to read the last that it is sent before it is cut off. */
+/** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
 
 export interface Connections {
-  /** Must be told of each exchange that begins. */
+  /** Must be called for each exchange that begins. */
   begin(exchange: Exchange): void;
   /** The latest exchange of a connection. */
   latest(socket: Duplex): Exchange | undefined;
-  /** Must be told of each response that is sent without an exchange. */
+  /** Must be called for each response that is sent without an exchange. */
   sentEarly(request: IncomingMessage, response: ServerResponse): void;
   /**
-   * Must be told of a connection that Node has let go of, since it is to speak something else.
-   * @param next called once the responses to the requests before are sent, as far as the client is there to read them.
+   * Must be called for a connection that Node no longer handles, since the client asked for another protocol.
+   * @param next called once the responses to earlier requests are sent; never if the client has left.
    */
   letGo(socket: Duplex, next: () => void): void;
 }
@@ -37,7 +37,7 @@ export function watchConnections(
   server.keepAliveTimeout = idle;
 
   server.on('connection', (socket) => {
-    // Read once, it is still known when the client has left, whose requests count all the same.
+    // Node remembers the address once it was read: rate limits count requests whose client has left as well.
     void socket.remoteAddress;
     connections.set(socket, {});
     socket.once('close', () => connections.delete(socket));
@@ -47,26 +47,26 @@ export function watchConnections(
     const error = httpErrorOf(code);
     const { latest } = connections.get(socket) ?? {};
     if (latest && !latest.request.complete) cutShort(socket, latest, error);
-    // What came behind the request is at fault, so the request gets its response first.
+    // The error is in what came after the request, so the request gets its response first.
     else if (latest && !latest.response.writableFinished)
       latest.response.once('finish', () => endWith(socket, error));
     else endWith(socket, error);
   });
 
   function letGo(socket: Duplex, next: () => void): void {
-    // Nobody else listens any more, and an error without a listener would end the process.
+    // Node has removed its listeners, and an error without a listener would end the process.
     socket.on('error', () => {});
     const response = connections.get(socket)?.latest?.response;
     const proceed = () => {
       connections.delete(socket);
       if (socket.writable) next();
     };
-    // Node has a response off its connection a moment after it is written.
+    // Node detaches a response from its connection a moment after it is written.
     if (!response || (response.writableFinished && response.socket === null)) proceed();
     else response.once('finish', proceed);
   }
 
-  // A tunnel is one thing that Node hands over instead of a request.
+  // Node emits this event for a request to open a tunnel, instead of `request`.
   server.on('connect', (_request, socket) =>
     letGo(socket, () => endWith(socket, httpErrors.methodNotAllowed)),
   );
@@ -87,7 +87,7 @@ export function watchConnections(
 interface Connection {
   /** The latest exchange. */
   readonly exchange?: Exchange | undefined;
-  /** The latest request and its response: of the latest exchange, or sent early since. */
+  /** The latest request and its response: those of the latest exchange, or of a later request that was shed early. */
   readonly latest?: Exchange | Sent;
 }
 
@@ -96,7 +96,7 @@ interface Sent {
   readonly response: ServerResponse;
 }
 
-/** Cuts what still keeps connections open some time after the gateway began to close, until the server is closed. */
+/** Cuts connections that are still open some time after the gateway began to close, until the server is closed. */
 function cutLaggards(
   server: Server,
   connections: ReadonlyMap<Duplex, Connection>,
@@ -117,13 +117,13 @@ function cutLaggards(
   server.once('close', () => clearInterval(sweep));
 }
 
-/** What is wrong, by the codes of Node and of its parser. */
+/** The HTTP error for an error code of Node or of its parser. */
 function httpErrorOf(code: string | undefined): HttpError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
   return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;
 }
 
-/** Ends an exchange whose request will never be whole. What was sent early has its head. */
+/** Ends an exchange whose request will never be complete. The response to a request that was shed early has been sent. */
 function cutShort(socket: Duplex, latest: Exchange | Sent, error: HttpError): void {
   if (latest.response.headersSent || !('endpoint' in latest)) socket.destroy();
   else send(latest, errorResponse(latest.endpoint, error, { Connection: 'close' }));
@@ -141,7 +141,7 @@ function endWith(socket: Duplex, error: HttpError): void {
   cutSoon(socket);
 }
 
-/** Cuts a connection that has ended once its client has had the time to read: cut at once, one still sending would lose all. */
+/** Cuts an ended connection after a while: a client that is still sending when it is cut would lose the response. */
 export function cutSoon(socket: Duplex): void {
   socket.resume();
   const cut = setTimeout(() => socket.destroy(), lastWords);

@@ -1,4 +1,4 @@
-/** Cross-origin requests (the Fetch standard, CORS protocol): allowed to the pages of the origins that are named. */
+/** Cross-origin requests (CORS protocol of the Fetch standard): the pages of the origins in `CORS_ORIGINS` may make them. */
 
 import corsHeaders from 'cors';
 import { errorResponse } from './errorResponse.ts';
@@ -7,33 +7,33 @@ import type { HttpResponse } from './response.ts';
 
 export interface Cors {
   /**
-   * Says in the headers of a response whose pages may read it, for either API. Tokens travel in a header that only
-   * a page which has one can set, so there are no credentials to allow.
+   * Sets the CORS headers of the response. They allow no credentials: a page sends its token in a header, and a page without
+   * a token has none to send.
    * @returns the response to a preflight, undefined for any other request.
    */
   respond(exchange: Exchange): HttpResponse | undefined;
   /**
-   * The response to a page that wants to open a WebSocket and is none of those that may use the gateway: no browser asks
-   * whether it may. Undefined for any other client.
+   * The error response to a page of another origin that opens a WebSocket, for which browsers send no preflight. Undefined
+   * for any other client.
    */
   rejectSocket(exchange: Exchange): HttpResponse | undefined;
   /**
-   * The response to any page that is none of those that are named, the gateway's own among them: who has a name lead to this
-   * machine for a moment could serve a page that seems to be one (DNS rebinding). Undefined for any other client.
+   * The error response to a page whose origin is not named, also if it is the gateway's own: by DNS rebinding another site
+   * could have that origin. Undefined for any other client.
    */
   rejectForeignPage(exchange: Exchange): HttpResponse | undefined;
 }
 
-/** The methods of the two APIs, and those that an upstream may have beside them. */
+/** The methods of the two APIs, and the methods of requests that may be relayed to an upstream. */
 export const usualMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 export const relayedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** How many refused origins are told of: a stranger can make up any number. */
+/** The log names at most this many rejected origins: a client can make up any number of them. */
 const maxTold = 100;
 
 /**
- * @param onRefused told of each origin whose pages are refused, once, with the setting that would allow them.
- * @param methods what pages may use.
+ * @param onRefused called once for each rejected origin, with a message that names the setting which would allow it.
+ * @param methods the methods that pages may use.
  */
 export function createCors(
   origins: readonly string[] | undefined,
@@ -43,7 +43,7 @@ export function createCors(
   const rejectionMessage = createRejectionMessages(origins, onRefused);
   const setHeaders = origins && createHeaders(origins, methods);
 
-  /** The origin of a page that is none of those that may use the gateway. The gateway's own pages need nobody's leave. */
+  /** The origin of the request if its pages may not use the gateway. The gateway's own pages always may. */
   function foreignOrigin({ request: { headers } }: Exchange): string | undefined {
     const { origin, host } = headers;
     return origin === undefined || origins?.includes(origin) || hostOf(origin) === host ? undefined : origin;
@@ -64,7 +64,7 @@ export function createCors(
       const { origin, host } = request.headers;
       const isPreflight =
         request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined;
-      // Without an origin it is no page that asks.
+      // A request without an Origin does not come from a page of another origin.
       const isNamed = origin !== undefined && origins?.includes(origin) === true;
       if (origin === undefined || (!isNamed && hostOf(origin) === host)) {
         if (setHeaders) exchange.headers.Vary = 'Origin';
@@ -87,14 +87,14 @@ export function createCors(
   };
 }
 
-/** Makes what is said of an origin whose pages are refused, and tells of it once. */
+/** Creates the function that makes the error message for a rejected origin, and reports each origin once. */
 function createRejectionMessages(
   origins: readonly string[] | undefined,
   onRefused: (message: string) => void,
 ) {
   const told = new Set<string>();
 
-  /** Which origins are named is for the log: anybody may send a preflight. */
+  // Only the log gets the list of allowed origins: anybody may send a preflight.
   return (origin: string): string => {
     const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
     if (!told.has(origin) && told.size < maxTold) {
@@ -105,12 +105,12 @@ function createRejectionMessages(
   };
 }
 
-/** Where a page is that was a file and is served. */
+/** The origin to use for a page that is opened as a file today. */
 const served = 'http://localhost:5173';
 
 /**
- * The setting that would allow the origin, beside those that are named. Only pages that came over HTTP have a name: a
- * browser says `null` of a file.
+ * Says which setting would allow the origin, in addition to those that are named. Only pages that come by HTTP have an
+ * origin: for a file browsers send `null`.
  */
 function hintFor(origin: string, origins: readonly string[] = []): string {
   if (origin === 'null')
@@ -143,7 +143,7 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
       'Link',
       'Age',
     ],
-    // Two hours are the most that browsers believe.
+    // Browsers cache a preflight for two hours at most.
     maxAge: 7200,
   });
   return ({ request, headers }: Exchange): void => {

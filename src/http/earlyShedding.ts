@@ -27,7 +27,7 @@ export function createEarlyShedder({ shedder, onTurnedAway }: EarlySheddingOptio
   const loop = watchLoop();
   return {
     turnAway(request, response, last) {
-      if (!shedder.isOverload() || !loop.isBehind() || !last || !isAskedAgain(request, last)) return false;
+      if (!shedder.isOverload() || !loop.noteRequest() || !last || !isAskedAgain(request, last)) return false;
       // A request that needed the database is mostly followed by another that does. An address may be that of a proxy, which
       // sends what comes from others over the same connection.
       if (typeof last.waitsAs !== 'number' || !shedder.tryReject(last.waitsAs)) return false;
@@ -53,10 +53,10 @@ function isAskedAgain({ method, url = '/', headers }: IncomingMessage, last: Exc
   );
 }
 
-/** In milliseconds: when one turn of the event loop takes longer, what comes meanwhile waits where nobody sees it. */
+/** In milliseconds. While one turn of the event loop takes longer, requests wait in the operating system, uncounted. */
 const longestTurn = 10;
 
-/** In milliseconds: the loop is behind for so long after a turn that was too long. */
+/** In milliseconds. The loop counts as behind for this long after a turn that was too long. */
 const remembered = 1_000;
 
 /** Watches how long the turns of the event loop are, as far as they have requests in them. */
@@ -74,8 +74,8 @@ function watchLoop() {
   }
 
   return {
-    /** Must be asked for each request that comes. */
-    isBehind(): boolean {
+    /** Must be called for each request that comes. Returns whether the event loop is behind. */
+    noteRequest(): boolean {
       const now = performance.now();
       if (began === undefined) {
         began = now;

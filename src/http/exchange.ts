@@ -5,15 +5,15 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 import { type Endpoint, endpointOf, pathOf, targetOf } from './target.ts';
 
-/** Connections that carry the results of many operations. The log calls the request that opens one by this name. */
+/** The transports that carry the results of many operations. The log calls the request that opens one by this name. */
 export const transports = ['websocket', 'event stream'] as const;
 
 export type Transport = (typeof transports)[number];
 
-/** What there is of an operation in place of a request and a response. */
+/** The body of an operation that has no request of its own, and the way to respond to it early. */
 export interface OperationMessage {
   readonly body: Buffer;
-  /** Takes the response that is to be given at once, whatever becomes of the operation. */
+  /** Responds at once, without waiting for the operation to end. */
   cutShort(response: HttpResponse): void;
 }
 
@@ -28,25 +28,25 @@ export interface Exchange {
   readonly path: string;
   readonly endpoint: Endpoint;
   /**
-   * What was asked for, as the log says it: a route without its id, or the kind and the root field of a GraphQL
-   * operation. One of few, and never what a client wrote.
+   * The operation for the log and metrics: a route without its id, or the kind and the root field of a GraphQL operation.
+   * There are few values, and none contains text that a client wrote.
    */
   operation: string | undefined;
   /** The code of the first error in a GraphQL response. */
   errorCode: string | undefined;
-  /** Whether there was a cached response; undefined for what is never cached. */
+  /** Whether the response came from the cache; undefined for requests whose response is never cached. */
   cache: 'hit' | 'miss' | undefined;
-  /** What carries the results, where that is not the response. */
+  /** The transport that carries the results; undefined where the response does. */
   transport: Transport | undefined;
-  /** Set for an operation that no request of its own has brought. */
+  /** Set for an operation that came through a transport, and not in a request of its own. */
   readonly message: OperationMessage | undefined;
-  /** As how many requests it was let through to the database, or waits for that; 0 before. */
+  /** How many requests the exchange counts as in load shedding; 0 before it has got there. */
   countsAs: number;
-  /** Whose turn at the database it had to wait for; undefined for one that has not needed it. */
+  /** The key under which it had to wait for its turn at the database; undefined for one that did not have to wait. */
   waitsAs: number | string | undefined;
-  /** Whether the response was sent, or never will be: what is done from then on is for nobody. */
+  /** Whether the response was sent, or the client has left. */
   isOver: boolean;
-  /** Headers that the response has beside its own, and in their place; what it varies by, it does as well. */
+  /** Headers that are added to those of the response, or replace them. Values of `Vary` are joined. */
   readonly headers: Record<string, string>;
   /** Logs an error that the client does not get to see. */
   report(error: unknown): void;
@@ -62,13 +62,13 @@ export interface Outcome {
 }
 
 export interface ExchangeListener {
-  /** Told of an error that the client does not get to see. */
+  /** Called with an error that the client does not get to see. */
   failed(exchange: Exchange, error: unknown): void;
-  /** Told when the exchange is over, however it ended. */
+  /** Called when the exchange is over, however it ended. */
   ended(outcome: Outcome): void;
 }
 
-/** What a client may call its request: anything else could make a log say what it likes, or tell it a token. */
+/** A request id that a client may choose. Any other could forge a line of the log, or put a token into it. */
 const usableId = /^(?!dvt_)[\w.-]{1,64}$/;
 
 export function openExchange(
@@ -80,7 +80,7 @@ export function openExchange(
 }
 
 export interface MessageOptions {
-  /** What the operation is called in the log. */
+  /** The id of the operation in the log. */
   readonly id: string;
   readonly authorization: string | undefined;
   readonly message: OperationMessage;
@@ -88,8 +88,8 @@ export interface MessageOptions {
 }
 
 /**
- * An operation that came in another way than as a request of its own, such as through a WebSocket. It is a POST to whoever
- * handles it, from the address of the request that opened that way. Its response is never sent; `conclude` ends it.
+ * Opens an exchange for an operation that came through a transport, such as a WebSocket. Handlers see a POST, from the
+ * address of the request that opened the transport. Its response is never sent by HTTP; `conclude` ends it.
  */
 export function openMessage(
   opening: IncomingMessage,
@@ -119,8 +119,8 @@ export interface InnerRequest {
 }
 
 /**
- * A request of one of the APIs that another request stands for, such as the call of a tool: for whoever handles it. What the
- * client sees, and what the log says, is that of the request that came.
+ * Creates the exchange of a request that is made inside another one, such as that of the route which a call of a tool stands
+ * for. The client and the log see the outer exchange only.
  */
 export function innerExchange(outer: Exchange, { method, target, body }: InnerRequest): Exchange {
   const { host, authorization } = outer.request.headers;
@@ -134,7 +134,7 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
   const ofRequest = { method, url: target, headers, rawHeaders, complete: true };
   const request: IncomingMessage = Object.create(outer.request, Object.getOwnPropertyDescriptors(ofRequest));
   const path = pathOf(target);
-  // Also where there is no body: that of the request that came was read.
+  // Set even without a body: the body of the outer request has been read already.
   const message = { body: body ?? Buffer.alloc(0), cutShort() {} };
   return Object.create(outer, {
     ...Object.getOwnPropertyDescriptors({ request, target, path, endpoint: endpointOf(path), message }),
@@ -149,18 +149,18 @@ export function innerExchange(outer: Exchange, { method, target, body }: InnerRe
 
 /**
  * Ends an exchange whose response is not sent by HTTP.
- * @param status what it would have been; undefined for a client that left before.
+ * @param status the status for the log; undefined for a client that left before there was one.
  */
 export function conclude({ response }: Exchange, status: number | undefined): void {
   if (status !== undefined && !response.headersSent) response.writeHead(status);
   response.emit('close');
 }
 
-/** What the request is called, by its client if it may be. */
+/** The id of the request: the one that its client has given it, if that is usable. */
 export function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
-  // Somebody's token is not always known by how it begins.
+  // A token of the upstream may look like anything.
   return isUsable && !headers.authorization?.includes(given) ? given : randomUUID();
 }
 

@@ -202,7 +202,7 @@ function letThrough(line: FairQueue<Entry>, room: number, overload: Overload): v
     const entry = line.take();
     if (!entry) return;
     const { exchange, size, since } = entry;
-    overload.hasWaited(now - since, now);
+    overload.noteWait(now - since, now);
     // What is done for a client that has left is for nobody.
     if (!exchange.isOver) left -= size;
     if (!exchange.isOver) overload.served(now);
@@ -216,7 +216,7 @@ interface Overload {
   /** Somebody is turned away. */
   begin(now: number): void;
   /** Somebody's turn has come after so many milliseconds. */
-  hasWaited(milliseconds: number, now: number): void;
+  noteWait(milliseconds: number, now: number): void;
   /** Nobody waits any more. */
   onEmptied(): void;
   /** Somebody comes who is the first in the line. */
@@ -264,7 +264,7 @@ function createOverload({
   return {
     isNow,
     begin,
-    hasWaited(milliseconds: number, now: number): void {
+    noteWait(milliseconds: number, now: number): void {
       lateSince = milliseconds > longestWait ? (lateSince ?? now) : undefined;
       // What had to wait for one slow statement, or a lock, is soon done.
       if (lateSince !== undefined && now - lateSince > lastsTooLong) begin(now);

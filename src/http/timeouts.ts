@@ -1,6 +1,6 @@
 /** How long the server waits for clients. */
 
-/** How long, in milliseconds, a client is waited for. */
+/** Times in milliseconds. */
 export interface Timeouts {
   /** For the whole head of a request. */
   readonly head: number;
@@ -18,8 +18,8 @@ export const timeouts: Timeouts = {
   head: 10_000,
   request: 30_000,
   silence: 120_000,
-  // Longer than what stands in front of gateways has a connection idle, mostly 60 s: a request that is sent while its
-  // connection is being closed is lost, and one that writes must not be sent again.
+  // Longer than the idle timeout of most proxies (60 s), so that the proxy closes the connection first: a request that is sent
+  // while the gateway closes the connection is lost, and one that writes must not be repeated.
   idle: 75_000,
   closing: 5_000,
 };

@@ -61,7 +61,7 @@ export function endAfterIgnoredOffers(
   };
 }
 
-/** A response on the connection of a request for an upgrade, which Node has let go of. Ends the connection. */
+/** Creates a response on a connection that Node no longer handles after an upgrade. It ends the connection. */
 export function responseOn(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
