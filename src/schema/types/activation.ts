@@ -31,7 +31,7 @@ function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): numb
   );
 }
 
-/** What the statement gives. */
+/** The row that the statement returns. */
 interface Written {
   readonly previousTemplateId: number | null;
   readonly scheduleTypeChanged: boolean;
@@ -39,7 +39,7 @@ interface Written {
 
 interface Activation extends Written {
   readonly templateId: number;
-  /** Undefined if it has to be read. */
+  /** Undefined if the resolver of the field has to read it. */
   readonly template: Row<'DttTemplate'> | null | undefined;
 }
 
@@ -92,13 +92,13 @@ builder.mutationField('activateTemplate', (t) =>
       const activateHere = () => activate(templateId, context, info);
       const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());
-      // What an earlier field of this operation read is not how things are now.
+      // Discard what earlier fields of this operation have read, which the activation may have changed.
       context.loaders.clear();
       return {
         templateId,
         template: here.template,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
-        // The schedule type of a mirrored account is known where it lives.
+        // Only the upstream knows the schedule type of a mirrored account.
         scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
       };
     },
@@ -106,9 +106,9 @@ builder.mutationField('activateTemplate', (t) =>
 );
 
 /**
- * Points the viewer at the template, in one statement (docs/rest.md#activation). The template's row is locked first: an
- * activation that meets a deletion waits for it, and then finds no template. The lock on the viewer's row makes
- * concurrent activations take turns, so that each sees what the one before it left.
+ * Makes the template the viewer's active one, in one statement (docs/rest.md#activation). The statement first locks the row of the
+ * template: if the template is being deleted, it waits for the deletion and then finds no template. The lock on the viewer's
+ * row serializes concurrent activations, so that each one sees the result of the one before.
  */
 const statement = {
   text: `
@@ -129,7 +129,7 @@ const statement = {
   ],
 };
 
-/** @throws NOT_FOUND for a template that is missing, or that the viewer does not own. */
+/** @throws NOT_FOUND for a template that does not exist, or that the viewer does not own. */
 async function activate(
   id: number,
   context: Context,

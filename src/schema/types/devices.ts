@@ -1,4 +1,4 @@
-/** The fields about devices of every kind: beside the kinds, which need the interface `Device` before they are made. */
+/** The fields for devices of all kinds. They are not in `device.ts`, since each kind imports the interface `Device` from there. */
 
 import { builder } from '../builder.ts';
 import { listField } from '../fields.ts';

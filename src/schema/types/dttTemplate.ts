@@ -11,7 +11,7 @@ interface OwnedRow {
   readonly ownerId: number | null;
 }
 
-/** Not null for a template without an owner here. */
+/** The first condition makes the whole false rather than null for a template whose owner has no account here. */
 const isOwn = ({ id }: ViewerRef) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
 export const DttTemplate = builder.prismaNode('DttTemplate', {

@@ -43,11 +43,11 @@ export const LockSession = builder.prismaNode('LockSession', {
   }),
 });
 
-/** Computed when it is read, so that it follows from whatever start and duration somebody writes. */
+/** The end is computed on each read, so that it stays correct when the start or the duration changes. */
 function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
   if (endDate !== null || !isActive) return endDate;
   const end = new Date(Number(startDate) + duration * 1000);
-  // One that no `Date` can be, infinite for one, is as far away as the start.
+  // The sum is invalid if the start is infinite or the end is beyond the range of `Date`: then the end is shown as the start is.
   return Number.isNaN(end.getTime()) ? startDate : end;
 }
 

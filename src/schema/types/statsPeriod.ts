@@ -1,4 +1,4 @@
-/** Periods, by which statistics are grouped. */
+/** The periods that statistics are grouped by. */
 
 import { builder } from '../builder.ts';
 import { groupLimit, type StatsPeriod as Shape } from '../loading/statistics.ts';
@@ -21,7 +21,7 @@ export const StatsPeriod = builder.objectRef<Shape>('StatsPeriod').implement({
   }),
 });
 
-/** The arguments of all statistics, beside those by which they are grouped. */
+/** The arguments that all statistics have in common. */
 export const statsArguments = builder.args((t) => ({
   timeZone: t.string({
     defaultValue: 'UTC',
@@ -40,7 +40,7 @@ export const statsArguments = builder.args((t) => ({
   }),
 }));
 
-/** The values of `by` that are periods. */
+/** The values of `by` that are units of periods. */
 export const periodKeys = {
   DAY: { value: 'day', description: 'By day. At most one of `DAY`, `WEEK` and `MONTH`.' },
   WEEK: { value: 'week', description: 'By week, from Monday.' },

@@ -15,7 +15,7 @@ export const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   } as const,
 });
 
-/** The kinds, by the service's words for them. */
+/** The kinds of segments by the service's own names. */
 const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferType> = new Map([
   ['repetition', 'REPETITION'],
   ['endurance', 'ENDURANCE'],
@@ -50,7 +50,7 @@ export const TrainerSegment = builder.prismaNode('TrainerSegment', {
   }),
 });
 
-// What was measured, and what was to be reached.
+// Measurements and targets.
 builder.prismaObjectFields(TrainerSegment, (t) => ({
   gradePercent: t.exposeFloat('percentGrade', {
     nullable: true,

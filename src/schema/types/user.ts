@@ -1,4 +1,4 @@
-/** Users, of whom the viewer sees one: themselves. */
+/** Users. The viewer sees only themselves. */
 
 import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
@@ -82,7 +82,7 @@ export const User = builder.prismaNode('User', {
 
 const UserConnection = builder.connectionObject({ type: User, name: 'UserConnection' });
 
-// A user who can be seen is the viewer, so the viewer's lists are theirs.
+// The only user that can be read is the viewer, so the viewer's lists are the user's.
 builder.prismaObjectFields(User, (t) => ({
   activeDttTemplate: t.field({
     type: DttTemplate,
@@ -103,7 +103,7 @@ builder.prismaObjectFields(User, (t) => ({
   ossmDevices: t.connection(ossmDevices, OssmDeviceConnection),
 }));
 
-/** The viewer, for the query and the payload of the mutation. */
+/** The field of `Query` and of the payload of the mutation. */
 export const viewerField = {
   type: User,
   nullable: true,
@@ -111,7 +111,7 @@ export const viewerField = {
   extensions: nullOnlyWithError,
   resolve: async (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) => {
     const viewer = await readVisible('User', ({ id }) => ({ id }), context, info);
-    // Deleted since the token was looked up, and the token with them.
+    // The user was deleted after the request was authenticated, together with the token.
     if (!viewer) throw unauthenticated('invalid');
     return viewer;
   },
