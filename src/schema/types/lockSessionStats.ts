@@ -86,7 +86,8 @@ const Group = builder.objectRef<GroupRow<typeof subject>>(subject.types.group).i
       type: StatsPeriod,
       nullable: true,
       description:
-        'The day, week or month in which they started. Null as well for sessions whose time is before the year 1, after the year 9999 or infinite.',
+        'The day, week or month in which they started. Null as well for sessions whose time is before the year 1, after the ' +
+        'year 9999 or infinite.',
     }),
     templateId: t.exposeInt('templateId', {
       nullable: true,
