@@ -24,7 +24,7 @@ import { fieldOf } from '../database/reader/models.ts';
 import { nameArguments } from './argumentErrors.ts';
 import { type CompiledDocument, compiledDocument, findReadType } from './compiledDocument.ts';
 import { type CompilerSchema, compilerSchema } from './compilerSchema.ts';
-import { conditionsIn, decisionsOf } from './conditions.ts';
+import { conditionsKey, conditionVariablesIn } from './conditions.ts';
 import type { Context } from './context.ts';
 import { isModel } from './loading/visible.ts';
 import { schema as ownSchema } from './schema.ts';
@@ -128,7 +128,9 @@ export function coerceVariables(
 /** The highest number of versions that may be compiled of an operation of a valid document: at least one. */
 export function countVersions(document: DocumentNode): number {
   const operations = Object.values(separateOperations(document));
-  const counts = operations.map((operation) => Math.min(2 ** conditionsIn(operation).length, maxVersions));
+  const counts = operations.map((operation) =>
+    Math.min(2 ** conditionVariablesIn(operation).length, maxVersions),
+  );
   return Math.max(1, ...counts);
 }
 
@@ -150,14 +152,14 @@ function createVersions(
   // A mutation cannot be executed again for the error messages of graphql-js, so it is never compiled.
   if (!own || operation.operation !== OperationTypeNode.QUERY || hasInheritedName(own))
     return () => undefined;
-  const conditions = conditionsIn(own);
+  const conditions = conditionVariablesIn(own);
   // A variable with a default may be used where null is invalid. Compiled code does not always detect an explicit null there.
   const withDefault = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue);
   const versions = new Map<string, Compiled | undefined>();
 
   return (variables) => {
     if (withDefault.some(({ variable }) => variables[variable.name.value] === null)) return undefined;
-    const key = decisionsOf(conditions, variables);
+    const key = conditionsKey(conditions, variables);
     if (!versions.has(key) && versions.size < maxVersions) versions.set(key, compile(schema, own, variables));
     return versions.get(key);
   };

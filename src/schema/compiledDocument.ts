@@ -34,7 +34,7 @@ export interface CompiledDocument {
 }
 
 /** The value of an argument that is written in the document, with or without variables in it. */
-interface Written {
+interface ArgumentValue {
   readonly node: ValueNode;
   readonly type: GraphQLInputType;
 }
@@ -61,7 +61,7 @@ export function compiledDocument(
   document: DocumentNode,
   variables: Values,
 ): CompiledDocument {
-  const written = new Map<string, Written>();
+  const argumentValues = new Map<string, ArgumentValue>();
   const prefix = unusedPrefix(document);
   const typeInfo = new TypeInfo(schema);
   const bare: DocumentNode = visit(
@@ -71,8 +71,8 @@ export function compiledDocument(
         if (node.kind === Kind.ARGUMENT) {
           const type = typeInfo.getInputType();
           if (node.value.kind === Kind.VARIABLE || !type) return { ...node };
-          const name = `${prefix}${written.size}`;
-          written.set(name, { node: node.value, type });
+          const name = `${prefix}${argumentValues.size}`;
+          argumentValues.set(name, { node: node.value, type });
           return { ...node, value: variableNode(name) };
         }
         if (!('directives' in node) || !node.directives) return { ...node };
@@ -82,14 +82,14 @@ export function compiledDocument(
       },
     }),
   );
-  const definitions = [...written.keys()].map(
+  const definitions = [...argumentValues.keys()].map(
     (name): VariableDefinitionNode => ({
       kind: Kind.VARIABLE_DEFINITION,
       variable: variableNode(name),
       type: typeNode,
     }),
   );
-  return { document: withDefinitions(bare, definitions), values: readerOf(written) };
+  return { document: withDefinitions(bare, definitions), values: readerOf(argumentValues) };
 }
 
 /** Whether a value in a document contains a variable. */
@@ -104,10 +104,10 @@ export function hasVariable(value: ValueNode): boolean {
 }
 
 /** Returns a function for the values of these variables. Only values that contain a client's variables are read each time. */
-function readerOf(written: ReadonlyMap<string, Written>): CompiledDocument['values'] {
+function readerOf(argumentValues: ReadonlyMap<string, ArgumentValue>): CompiledDocument['values'] {
   const fixed: Record<string, unknown> = {};
-  const others: (readonly [string, Written])[] = [];
-  for (const [name, { node, type }] of written) {
+  const others: (readonly [string, ArgumentValue])[] = [];
+  for (const [name, { node, type }] of argumentValues) {
     if (hasVariable(node)) others.push([name, { node, type }]);
     else fixed[name] = valueFromAST(node, type);
   }

@@ -29,7 +29,7 @@ export function isIncluded(
 }
 
 /** The names of the variables that the conditions below a node use. */
-export function conditionsIn(node: ASTNode): string[] {
+export function conditionVariablesIn(node: ASTNode): string[] {
   const names = new Set<string>();
   visit(node, {
     Directive(directive) {
@@ -47,23 +47,23 @@ const conditionOf = ({ arguments: given }: DirectiveNode) =>
  * The values of these variables as a key: with the same key, the same nodes are excluded. A variable that is not boolean belongs to
  * another operation of the document and is used in none of this operation's conditions.
  */
-export function decisionsOf(names: readonly string[], variables: Values): string {
-  let decisions = '';
+export function conditionsKey(names: readonly string[], variables: Values): string {
+  let key = '';
   for (const name of names) {
     const value = variables[name];
-    decisions += typeof value === 'boolean' ? Number(value) : '-';
+    key += typeof value === 'boolean' ? Number(value) : '-';
   }
-  return decisions;
+  return key;
 }
 
 const known = new WeakMap<OperationDefinitionNode, readonly string[]>();
 
 /** The values of all conditions of the operation that a resolver runs for, as a key. */
-export function conditionsOf({ operation, fragments, variableValues }: GraphQLResolveInfo): string {
+export function conditionsKeyOf({ operation, fragments, variableValues }: GraphQLResolveInfo): string {
   let names = known.get(operation);
   if (!names) {
-    names = [...new Set([operation, ...Object.values(fragments)].flatMap(conditionsIn))];
+    names = [...new Set([operation, ...Object.values(fragments)].flatMap(conditionVariablesIn))];
     known.set(operation, names);
   }
-  return decisionsOf(names, variableValues);
+  return conditionsKey(names, variableValues);
 }

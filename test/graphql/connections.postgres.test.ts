@@ -243,13 +243,13 @@ describe('a walk', () => {
     const found: number[] = [];
     let cursor: string | null = null;
     for (let more = true; more; await between()) {
-      const { query, given, connect } = planPage(
+      const { query, slotValues, connect } = planPage(
         order,
         way === 'forward' ? { first: size, after: cursor } : { last: size, before: cursor },
       );
       const where = { AND: [{ ownerId }, ...(query.where ? [query.where] : [])] };
       const select = { id: true, lastVisited: true } as const;
-      const rows = await gateway.database.sql.findMany(table, { ...query, where, select }, given);
+      const rows = await gateway.database.sql.findMany(table, { ...query, where, select }, slotValues);
       const { edges, pageInfo } = connect(rows as { id: number }[]);
       const page = edges.map(({ node }) => node.id);
       if (way === 'forward') found.push(...page);

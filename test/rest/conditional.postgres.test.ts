@@ -75,7 +75,7 @@ async function changeRank(): Promise<void> {
 }
 
 describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
-  it('carries a strong tag, and what a cache has to know', async () => {
+  it('carries a strong tag, and the headers that a cache needs', async () => {
     const first = await ask(path);
     expect(first.status).toBe(200);
     expect(first.headers.etag).toMatch(/^"[\w-]{43}"$/);
@@ -118,7 +118,7 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     expect(body).not.toBe('');
   });
 
-  it('has HEAD respond as GET does, whichever comes first, but for the body', async () => {
+  it('responds to HEAD as to GET but without the body, whichever comes first', async () => {
     for (const [first, second] of [
       ['HEAD', 'GET'],
       ['GET', 'HEAD'],
@@ -133,7 +133,7 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     }
   });
 
-  it('has a HEAD and a GET at the same moment get the response that each should', async () => {
+  it('responds correctly to a HEAD and a GET at the same moment', async () => {
     await changeRank();
     const [head, get] = await Promise.all([ask(path, {}, 'HEAD'), ask(path)]);
     expect(head?.body).toBe('');
@@ -154,7 +154,7 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     await expect.poll(() => tagOf(path)).toBe(tag);
   });
 
-  it('tells a viewer nothing by the tag of another', async () => {
+  it('reveals nothing to a viewer who sends the tag of another', async () => {
     const tag = await tagOf(path);
     const asBob = { Authorization: `Bearer ${bob.token}` };
     const { status, headers, body } = await ask(path, { ...asBob, 'If-None-Match': tag });
@@ -163,7 +163,7 @@ describe.each(endpoints)('a GET of the %s API', (_, path, vary) => {
     expect(body).toContain('bob');
   });
 
-  it('asks for a token before it looks at a condition', async () => {
+  it('checks the token before it evaluates a condition', async () => {
     const { status, headers } = await ask(path, { Authorization: 'Bearer x', 'If-None-Match': '*' });
     expect(status).toBe(401);
     expect(headers).not.toHaveProperty('etag');
@@ -189,7 +189,7 @@ describe('a 304', () => {
     vi.restoreAllMocks();
   });
 
-  it.each(endpoints)('of the %s API does not touch the database', async (_, path) => {
+  it.each(endpoints)('of the %s API reads nothing from the database', async (_, path) => {
     statements = [];
     await changeRank();
     const tag = await tagOf(path);

@@ -346,14 +346,14 @@ describe('the body of an activation', () => {
     expect(await active()).toBeNull();
   });
 
-  it('is looked at before the id', async () => {
+  it('is checked before the id', async () => {
     for (const id of [...isOdd, ...isTooHigh, bob.dttTemplates[0]]) {
       const { body } = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {});
       expect(body).toEqual(failed('Request body must include { isActive: true }'));
     }
   });
 
-  it('leaves it to the id when it is right', async () => {
+  it('is valid, and then the id is checked', async () => {
     for (const id of [...isOdd, ...isTooHigh, 2 ** 31 - 1, ...bob.dttTemplates]) {
       const response = await postJson(gateway, alice.token, withId('/dtt/templates/{id}', id), {
         isActive: true,
@@ -377,7 +377,7 @@ describe('the body of an activation', () => {
     },
   );
 
-  it('may hold more than it has to', async () => {
+  it('may have further values', async () => {
     const { client } = gateway.database;
     const response = await postJson(gateway, alice.token, path(), { isActive: true, name: 'renamed' });
     expect(recordOf(response)).toMatchObject({ isActive: true, name: 'Program 0 of alice' });
@@ -432,7 +432,7 @@ describe('targetUserId', () => {
     expect((await asking(path, method, String(alice.userId))).status).toBe(own.status);
   });
 
-  it('is looked at before the id in the path, and after the body of an activation', async () => {
+  it('is checked before the id in the path, and after the body of an activation', async () => {
     expect(await ask(`/dtt/x?targetUserId=${bob.userId}`)).toMatchObject({ status: 403 });
     const wrong = await postJson(gateway, alice.token, `/dtt/templates/x?targetUserId=${bob.userId}`, {});
     expect(wrong).toMatchObject({
@@ -489,7 +489,7 @@ describe('a field that fails', () => {
 });
 
 describe('when something unexpected happens', () => {
-  it('says no more than that, and logs what it was', async () => {
+  it('responds with no details, and logs the error', async () => {
     const { pool } = gateway.database;
     const before = gateway.log.length;
     await pool.query('ALTER TABLE "DttDevice" RENAME TO "Elsewhere"');
@@ -523,7 +523,7 @@ describe('when something unexpected happens', () => {
     expect(idsOf(listOf(await ask('/dtt')).data)).toEqual(alice.dttDevices);
   });
 
-  it('says no more than that when the database is away', async () => {
+  it('responds with no details when the database cannot be reached', async () => {
     // A second gateway over the same database, with a pool of its own to take away.
     const pool = new pg.Pool(gateway.database.pool.options);
     const client = new PrismaClient({ adapter: new PrismaPg(pool) });
@@ -573,7 +573,7 @@ describe('when something unexpected happens', () => {
   });
 });
 
-it.each(Object.keys(notFound))('the braces of %s are no id, as they stand', async (path) => {
+it.each(Object.keys(notFound))('the braces of %s are no id', async (path) => {
   // A URL would write them in percent.
   // Of which type the arguments of an event are, `once` cannot know.
   const [response] = (await once(

@@ -298,7 +298,7 @@ describe('the response cache', () => {
     return [usage().entries - before.stored, counters.hits - before.hits];
   }
 
-  it('has one response for all targets of which a route reads the same', async () => {
+  it('has one response for all targets that mean the same to a route', async () => {
     const own = `targetUserId=${alice.userId}`;
     const page = [
       'limit=7',
@@ -501,7 +501,7 @@ describe('an operation of the routes', () => {
     expect(() => load(`query X @http(method: GET, path: "/x") ${selection}`)).toThrow(message);
   });
 
-  it('stops the start when it is a subscription', () => {
+  it('is an error at the start if it is a subscription', () => {
     const follow = 'subscription X { data: activeDttTemplate { name } }';
     expect(() => load(follow)).toThrow(
       'operations.graphql has an operation that cannot be run:\nsubscription X',

@@ -428,7 +428,7 @@ describe('what the mutation gives back', () => {
     return data.activateTemplate;
   };
 
-  it('is right for whoever keeps records by their ids: the template, the one before, the viewer', async () => {
+  it('suits clients that cache records by their ids: the template, the one before, the viewer', async () => {
     const [first, second] = alice.dttTemplates;
     const viewer = (databaseId: number) => ({
       databaseId: alice.userId,

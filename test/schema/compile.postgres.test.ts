@@ -107,7 +107,7 @@ describe('an operation', () => {
   });
 });
 
-describe('an operation that comes again', () => {
+describe('an operation that is executed again', () => {
   it.each([
     '__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d(globalThis.ranText = true)',
     '\\u2028"; globalThis.ranText = true; "',
@@ -126,7 +126,7 @@ describe('an operation that comes again', () => {
     expect(globalThis).not.toHaveProperty('ranText');
   });
 
-  it('is told of null for a variable whose place has a default and must not be null', async () => {
+  it('gets an error for null in a variable whose argument has a default and must not be null', async () => {
     const query = 'query ($old: Boolean) { __schema { directives(includeDeprecated: $old) { name } } }';
     for (let round = 0; round < 3; round++) {
       const { errors } = await graphql(gateway, alice.token, query, { old: null });
@@ -151,7 +151,7 @@ describe('an operation that comes again', () => {
   });
 
   it.each([...conditional, ...oddlyNamed])(
-    'gets the response of the first time: %s',
+    'gets the response of the first execution: %s',
     async (_, document, responses) => {
       for (const [variables, data] of responses) {
         const response = await graphql(gateway, alice.token, document, { ...variables });
@@ -161,7 +161,7 @@ describe('an operation that comes again', () => {
     },
   );
 
-  it('fails as at first where a variable with a default is given null', async () => {
+  it('fails as on the first execution where a variable with a default is null', async () => {
     const document = 'query ($a: Boolean = true) { viewer { username @include(if: $a) } }';
     expect((await graphql(gateway, alice.token, document)).data).toEqual({ viewer: { username: 'alice' } });
     const { errors } = await graphql(gateway, alice.token, document, { a: null });

@@ -59,8 +59,8 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 /** Waits until everything that is under way is done. */
 const underwayDone = () => new Promise((done) => setTimeout(done, 5));
 
-describe('following', () => {
-  it('tells at once, and then after each change of the viewer’s', async () => {
+describe('watching a viewer', () => {
+  it('reports at once, and then after each change of the viewer’s data', async () => {
     const { next, announce } = open();
     expect(await next()).toBe('changed');
     for (const table of ['User', 'DttTemplateSegment', 'OssmDevice'] as const) {
@@ -71,7 +71,7 @@ describe('following', () => {
     }
   });
 
-  it('does not yield for what concerns others', async () => {
+  it('does not report changes of other users', async () => {
     const { next, announce } = open();
     await next();
     const told = next();
@@ -80,7 +80,7 @@ describe('following', () => {
     expect(await isSettled(told)).toBe(false);
   });
 
-  it('tells when anything may have changed', async () => {
+  it('reports when anything may have changed', async () => {
     const { next, lose, regain } = open();
     await next();
     lose();
@@ -89,7 +89,7 @@ describe('following', () => {
     expect(await next()).toBe('changed');
   });
 
-  it('tells nothing before the token is known to be valid, and then once of all that came meanwhile', async () => {
+  it('reports nothing before the token is known to be valid, and then all changes since at once', async () => {
     const token = pending();
     const { next, announce } = open(token.isValid);
     const first = next();
@@ -101,7 +101,7 @@ describe('following', () => {
     expect(await isSettled(next())).toBe(false);
   });
 
-  it('tells nothing more once a token that is being asked about turns out to be revoked', async () => {
+  it('reports nothing more once a check finds the token revoked', async () => {
     const token = pending();
     const { next, announce, setValid } = open();
     await next();
@@ -114,7 +114,7 @@ describe('following', () => {
     expect(await told).toBe('ended');
   });
 
-  it('asks again when the token is announced while it is asked about', async () => {
+  it('checks the token again when its change is announced during a check', async () => {
     const token = pending();
     const { next, announce, setValid } = open();
     await next();
@@ -127,7 +127,7 @@ describe('following', () => {
     expect(await told).toBe('ended');
   });
 
-  it('ends when the token is revoked, and lets the feed go', async () => {
+  it('ends when the token is revoked, and unsubscribes from the feed', async () => {
     const { next, announce, setValid, followers } = open();
     await next();
     const told = next();
@@ -145,7 +145,7 @@ describe('following', () => {
     expect(await next()).toBe('changed');
   });
 
-  it('asks about the token when anybody’s may have changed, and not when it is other things of anybody’s', async () => {
+  it('checks the token when any token may have changed, and not when other tables may have', async () => {
     let asked = 0;
     const { next, announceAll } = open(async () => {
       asked++;
@@ -199,7 +199,7 @@ describe('following', () => {
     },
   );
 
-  it('ends by the maximum age when the token was revoked and nobody said so', async () => {
+  it('ends by the maximum age when the token was revoked without an announcement', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       const { next, setValid } = open();
@@ -215,7 +215,7 @@ describe('following', () => {
     }
   });
 
-  it('tells again after what failed: later each time, until something succeeds, and not at all without a follower', async () => {
+  it('retries after a failure: later each time, until an execution succeeds or the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const soon = () => new Promise((done) => setImmediate(done));
     try {
@@ -252,7 +252,7 @@ describe('following', () => {
     }
   });
 
-  it('stops asking about the token when the follower leaves', async () => {
+  it('stops checking the token when the subscription ends', async () => {
     const { next, following, setValid, lose } = open();
     await next();
     let asked = 0;
@@ -267,7 +267,7 @@ describe('following', () => {
     expect(asked).toBeLessThanOrEqual(before + 1);
   });
 
-  it('leaves no timer behind when the follower leaves', async () => {
+  it('leaves no timer behind when the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       const { next, following } = open();
@@ -281,7 +281,7 @@ describe('following', () => {
     }
   });
 
-  it('lets the feed go when the follower leaves, who is told nothing more', async () => {
+  it('unsubscribes from the feed when the subscription ends, and reports nothing more', async () => {
     const { next, following, followers, announce, setValid } = open();
     await next();
     expect(followers()).toBe(1);

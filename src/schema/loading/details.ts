@@ -38,22 +38,22 @@ type Query = Pick<PlannedQuery, 'select' | 'take'>;
 /**
  * Reads rows. If details that the query selects are pending, has them fetched and reads the rows again.
  * @param query must select `detailsPending` wherever it selects details.
- * @param given the values of the query's slots.
+ * @param slotValues the values of the query's slots.
  * @throws SERVICE_UNAVAILABLE if the details cannot be fetched now: unknown values must never appear as null.
  */
 export async function readWithDetails<Row extends object>(
   context: Context,
   model: Model,
   query: Query,
-  given: SlotValues,
+  slotValues: SlotValues,
   read: () => Promise<Row[]>,
 ): Promise<Row[]> {
   const rows = await read();
-  const pending = findPending(model, query, given, rows);
+  const pending = findPending(model, query, slotValues, rows);
   if (pending.size === 0) return rows;
   await Promise.all([...pending].map(([owner, ids]) => fetchDetails(context, owner, [...ids])));
   const again = await read();
-  const missing = [...findPending(model, query, given, again).values()].flatMap((ids) => [...ids]);
+  const missing = [...findPending(model, query, slotValues, again).values()].flatMap((ids) => [...ids]);
   if (missing.length > 0) throw detailsNotHere(missing.length);
   return again;
 }
@@ -106,12 +106,12 @@ async function fetchDetails(
 function findPending(
   model: Model,
   { select, take = 0 }: Query,
-  given: SlotValues,
+  slotValues: SlotValues,
   rows: readonly object[],
   found = new Map<DetailedModel, Set<number>>(),
 ): Map<DetailedModel, Set<number>> {
   // A page is read with one more row, which is not shown. The rows have the columns that the query selects.
-  const size = take instanceof Slot ? Number(given[take.name]) : take;
+  const size = take instanceof Slot ? Number(slotValues[take.name]) : take;
   const shown = (size > 1 ? rows.slice(0, size - 1) : rows) as readonly Record<string, unknown>[];
   for (const [name, wanted] of Object.entries(select)) {
     if (name === 'detailsPending' && isDetailed(model)) {
@@ -122,7 +122,7 @@ function findPending(
       }
     } else if (typeof wanted === 'object' && name !== '_count') {
       for (const row of shown)
-        findPending(listOf(model, name).model, wanted, given, row[name] as readonly object[], found);
+        findPending(listOf(model, name).model, wanted, slotValues, row[name] as readonly object[], found);
     }
   }
   return found;

@@ -2,7 +2,7 @@
 
 import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
 import type { PlannedQuery } from '../../database/reader/query.ts';
-import { conditionsOf } from '../conditions.ts';
+import { conditionsKeyOf } from '../conditions.ts';
 
 /**
  * A field in an operation: its parent type, the nodes of the document that select it, and the values of the `@skip` and `@include`
@@ -36,7 +36,7 @@ export function fieldSiteOf(info: GraphQLResolveInfo): FieldSite {
   // A resolver runs for a field of the document, so there is at least one node.
   const [first] = nodes as readonly [FieldNode, ...FieldNode[]];
   const known = sites.get(first) ?? [];
-  const conditions = conditionsOf(info);
+  const conditions = conditionsKeyOf(info);
   const found = known.find(
     (site) => site.parentType === parentType && site.conditions === conditions && areSame(site.nodes, nodes),
   );

@@ -27,14 +27,14 @@ export interface PageRequest {
 export interface PagePlan {
   readonly order: CursorOrder;
   /** Whether the page has neither filter, order nor cursors: then all pages of a variant have the same query. */
-  readonly isUsual: boolean;
+  readonly isDefault: boolean;
   readonly variant: string;
   /** The part of a query that fetches the page, and one more row to find out whether the list continues. */
   readonly query: { where?: object; orderBy: RowOrder[]; take: Slot; skip?: Slot };
-  /** Lists that a client filters or orders are planned each time. */
+  /** A list that the client filters or orders is planned for each run. */
   readonly planning: Planning;
-  /** The values of its slots. */
-  readonly given: { readonly take: number; readonly skip: number };
+  /** The values of the query's slots. */
+  readonly slotValues: { readonly take: number; readonly skip: number };
   /** The rows that `query` fetched, as a Relay connection. */
   connect<Row extends { id: number }>(rows: readonly Row[]): Connection<Row>;
 }
@@ -70,7 +70,7 @@ export function readPageRequest({ first, last, after, before, offset }: PageArgu
   checkSize('first', first);
   checkSize('last', last);
   const isBackward = last != null;
-  // What is not given has its default, which a client may as well have written.
+  // An omitted `first` has its default value here, which a client may also have sent.
   if (isBackward && first != null && first !== pageSize.default)
     throw argumentError('first', 'first and last cannot be used together');
   if (offset != null && offset < 0) throw argumentError('offset', pageErrors.offset);
@@ -99,7 +99,7 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
   ];
   return {
     order,
-    isUsual: order.fingerprint === undefined && conditions.length === 0,
+    isDefault: order.fingerprint === undefined && conditions.length === 0,
     planning: { plansEachTime: order.fingerprint !== undefined },
     variant: `${isBackward ? 'last' : 'first'}${offset > 0 ? ' behind others' : ''}`,
     get query() {
@@ -110,7 +110,7 @@ export function planPage(order: CursorOrder, args: PageArguments, condition?: ob
         ...(offset > 0 && { skip }),
       };
     },
-    given: { take: size + 1, skip: offset },
+    slotValues: { take: size + 1, skip: offset },
     connect: (rows) => connect(rows, request, (row) => writeCursor(order, row)),
   };
 }

@@ -147,8 +147,8 @@ export async function readPage<M extends Model>(
 ): Promise<Row<M>[]> {
   const { variant, query: seen, given } = await visibleInList(model, context);
   const plan = () => pageQuery(page, seen, context, info);
-  const query = page.isUsual ? planOnce(info, context, `${page.variant} ${variant}`, plan) : plan();
-  return readRows(context, model, query, { ...given, ...page.given });
+  const query = page.isDefault ? planOnce(info, context, `${page.variant} ${variant}`, plan) : plan();
+  return readRows(context, model, query, { ...given, ...page.slotValues });
 }
 
 /** Counts the viewer's rows of a model that meet a filter. */
@@ -190,8 +190,8 @@ export function readPart<M extends Model>(
     take: slots.take,
     plansEachTime: order.fingerprint !== undefined,
   });
-  const isUsual = order.fingerprint === undefined && !where;
-  const query = isUsual ? planOnce(info, context, `${model} ${isBackward}`, plan) : plan();
+  const isDefault = order.fingerprint === undefined && !where;
+  const query = isDefault ? planOnce(info, context, `${model} ${isBackward}`, plan) : plan();
   return readRows(context, model, query, { take });
 }
 
@@ -218,8 +218,8 @@ export async function readPagesBelow<P extends Model, M extends Model>(
       { [relation]: pageQuery(page, { where: visible[model](currentViewer) }, context, info) },
       page.planning,
     );
-  const query = page.isUsual ? planOnce(info, context, page.variant, plan) : plan();
-  const parents = await readRows(context, parentModel, query, { ...page.given, ids });
+  const query = page.isDefault ? planOnce(info, context, page.variant, plan) : plan();
+  const parents = await readRows(context, parentModel, query, { ...page.slotValues, ids });
   // Each parent has the relation that the query selects; the type of a row has its columns only.
   return new Map(
     parents.map((parent) => [parent.id, (parent as Record<string, unknown>)[relation] as Row<M>[]]),

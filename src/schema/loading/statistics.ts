@@ -99,21 +99,22 @@ async function read<S extends Subject>(
   context: Context,
   info: GraphQLResolveInfo,
 ): Promise<Statistics<S>> {
-  const { by, unit, timeZone, maxGroups } = checked(args);
+  const { by, unit, timeZone, maxGroups } = readArguments(args);
   const { where } = args;
   const condition = readFilter(model, where, context.viewer);
-  const seen = visible[model](context.viewer);
+  const visibleRows = visible[model](context.viewer);
   // The fields of groups and of the total need figures and keys by their names, as the fields of a row need columns.
-  const below = (field: string, typeName: string) => selectFor(info, context, { paths: [[field]], typeName });
-  const selected = { ...below('groups', types.group), ...below('total', types.total) };
+  const selectedIn = (field: string, typeName: string) =>
+    selectFor(info, context, { paths: [[field]], typeName });
+  const selected = { ...selectedIn('groups', types.group), ...selectedIn('total', types.total) };
   const wanted = pick(figures, (name) => Object.hasOwn(selected, name));
   const isGrouped = Object.hasOwn(selectFor(info, context), 'groups');
-  const unkeyed = Object.fromEntries(
+  const nullKeys = Object.fromEntries(
     [...Object.keys(keys), ...Object.keys(partKeys)].map((name) => [name, null]),
   );
   const isKey = (name: string) => isGrouped && by.has(name);
   const { text, values } = groupedStatement(model, {
-    where: condition ? { AND: [seen, condition] } : seen,
+    where: condition ? { AND: [visibleRows, condition] } : visibleRows,
     parts,
     measures: measuresOf(wanted),
     period:
@@ -132,8 +133,8 @@ async function read<S extends Subject>(
   if (!total) throw new Error('statistics without a total');
   if (groups.length > maxGroups) throw tooManyGroups(maxGroups);
   // A row has the figures that are selected. No other figure is resolved, and keys that `by` does not name are null.
-  const shaped = (row: GroupedRow) => ({ ...unkeyed, ...figuresOf(row, wanted) }) as GroupRow<S>;
-  return { timeZone, total: shaped(total), groups: groups.map(shaped) };
+  const toFigures = (row: GroupedRow) => ({ ...nullKeys, ...figuresOf(row, wanted) }) as GroupRow<S>;
+  return { timeZone, total: toFigures(total), groups: groups.map(toFigures) };
 }
 
 const units: ReadonlySet<string> = new Set(['day', 'week', 'month'] satisfies Period['unit'][]);
@@ -143,15 +144,15 @@ const isUnit = (name: string): name is Period['unit'] => units.has(name);
  * Checks the arguments, and adds the defaults of those that were not given.
  * @throws a client error that names the invalid argument.
  */
-function checked({ by, timeZone, fill, maxGroups }: StatisticsArguments) {
+function readArguments({ by, timeZone, fill, maxGroups }: StatisticsArguments) {
   const names = new Set(by ?? []);
   const [unit, ...others] = [...names].filter(isUnit);
   if (others.length > 0) throw argumentError('by', 'by takes one of DAY, WEEK and MONTH, and not several');
   if (fill && !unit) throw argumentError('fill', 'fill needs DAY, WEEK or MONTH in by');
-  const most = maxGroups ?? groupLimit.default;
-  if (most < 1 || most > groupLimit.highest)
+  const limit = maxGroups ?? groupLimit.default;
+  if (limit < 1 || limit > groupLimit.highest)
     throw argumentError('maxGroups', `maxGroups must be an integer from 1 to ${groupLimit.highest}`);
-  return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC'), maxGroups: most };
+  return { by: names, unit, timeZone: readTimeZone(timeZone ?? 'UTC'), maxGroups: limit };
 }
 
 /** The first and last time that a filter admits, from its conditions on the field and from those in `and`. */
@@ -173,11 +174,11 @@ function boundsOf(
   return { from: inOrder(lows).at(-1), to: inOrder(highs)[0] };
 }
 
-function tooManyGroups(most: number): Error {
-  const more = most < groupLimit.highest ? `for up to ${groupLimit.highest} in maxGroups, ` : '';
+function tooManyGroups(limit: number): Error {
+  const more = limit < groupLimit.highest ? `for up to ${groupLimit.highest} in maxGroups, ` : '';
   return argumentError(
     'maxGroups',
-    `There are more than ${most} groups: ask ${more}for longer periods, fewer keys in by, or a shorter time in where`,
+    `There are more than ${limit} groups: ask ${more}for longer periods, fewer keys in by, or a shorter time in where`,
   );
 }
 

@@ -51,7 +51,7 @@ const failed = { where: { passed: { eq: false } } };
 const encode = (text: string) => Buffer.from(text).toString('base64url');
 
 describe('a cursor', () => {
-  it('of a list as it comes is the time and the id, as it always was', async () => {
+  it('of a list in its default order holds the time and the id', async () => {
     const { ids, cursors } = await sessions({ first: 1 });
     expect(cursors).toEqual([encode(`${Date.parse('2026-01-01T01:00:00Z')}/${ids[0]}`)]);
     for (const nothing of [{ where: {} }, { where: { and: [] } }, { orderBy: [] }])
@@ -97,7 +97,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('of a list of another type is none of this one', async () => {
+  it('of a list of another type is an error', async () => {
     const { cursors } = await page('lockSessions', 'LockSession', { orderBy: byName.orderBy });
     const { errors } = await ask('dttSessions', 'DttSession', { ...byName, after: cursors[0] ?? '' });
     expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', argument: 'after' });

@@ -124,7 +124,7 @@ function expectedPage(all: readonly Place[], args: Args, after?: Place, before?:
 }
 
 describe('a page of devices', () => {
-  it('is what a sort of all of them cuts out, whichever way it is asked for', async () => {
+  it('is the slice of all devices in order, whatever its arguments', async () => {
     const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
     // Of a device that there is, or was, or never was.
     const place = fc.record({

@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { createLoaders } from '../../../src/schema/loading/loaders.ts';
 
-describe('a place', () => {
-  it('has its ids looked up together, each once, and an id without a value has none', async () => {
+describe('a site', () => {
+  it('looks up its ids in one batch, each once, and gives undefined for an id without a value', async () => {
     const loaders = createLoaders();
     const batches: (readonly number[])[] = [];
     const at = (place: string) =>
@@ -24,7 +24,7 @@ describe('a place', () => {
 });
 
 describe('a name', () => {
-  it('is read once, for all who ask while it is read and later, until everything is forgotten', async () => {
+  it('is read once, for concurrent and later calls, until everything is cleared', async () => {
     const loaders = createLoaders();
     let reads = 0;
     const read = (name: string) => loaders.once(name, async () => `${name} ${++reads}`);

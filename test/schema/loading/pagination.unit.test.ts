@@ -20,9 +20,9 @@ describe('a page', () => {
       [{ first: 50, offset: 0, last: 7 }, 7],
       [{ first: null, last: 7 }, 7],
     ] as const) {
-      const { given, connect } = planPage(newestId, args);
+      const { slotValues, connect } = planPage(newestId, args);
       // One more, to know whether the list goes on.
-      expect(given.take).toBe(size + 1);
+      expect(slotValues.take).toBe(size + 1);
       const further = 'last' in args && args.last ? 'hasPreviousPage' : 'hasNextPage';
       for (const [count, goesOn] of [
         [size, false],
@@ -37,8 +37,8 @@ describe('a page', () => {
 
   it('skips what its offset says, and knows what comes before it', () => {
     const pageAt = (offset: number | undefined) => {
-      const { query, given, connect } = planPage(newestId, { offset });
-      return { skip: query.skip && given.skip, hasPreviousPage: connect([]).pageInfo.hasPreviousPage };
+      const { query, slotValues, connect } = planPage(newestId, { offset });
+      return { skip: query.skip && slotValues.skip, hasPreviousPage: connect([]).pageInfo.hasPreviousPage };
     };
     expect(pageAt(undefined)).toEqual({ hasPreviousPage: false });
     expect(pageAt(0)).toEqual({ hasPreviousPage: false });
