@@ -1,6 +1,6 @@
 /**
- * The errors that somebody reads. Those that a client may see are in one table, and everything else is masked and logged;
- * those for whoever runs Dovetail say what to change.
+ * Errors and their messages. The messages that a client may see are in one table; any other error is masked and logged.
+ * Errors for the operator of Dovetail say what to change.
  */
 
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
@@ -15,7 +15,7 @@ export const statusOf = {
   INTERNAL_SERVER_ERROR: 500,
   BAD_GATEWAY: 502,
   SERVICE_UNAVAILABLE: 503,
-  // What a client of automatic persisted queries is told, in GraphQL alone: clients take it with a status of success.
+  // Of automatic persisted queries, in GraphQL alone. Clients expect these errors with a status of success.
   PERSISTED_QUERY_NOT_FOUND: 200,
   PERSISTED_QUERY_NOT_SUPPORTED: 200,
 } as const;
@@ -57,10 +57,10 @@ export const messages = {
   upstreamUnusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
 } as const;
 
-/** What is said of a user whose data a request names, and must not see. */
+/** The message for a request that names a user whose data it may not see. */
 export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
 
-/** What may be wrong with the token of a request, as its client is told: in a header, which takes no quotation marks. */
+/** What may be wrong with the token of a request. The texts go into a header too, so they have no quotation marks. */
 export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
   malformed: 'the Authorization header must have the form Bearer TOKEN',
@@ -70,7 +70,7 @@ export const tokenProblems = {
 export type TokenProblem = keyof typeof tokenProblems;
 
 /**
- * What every 401 carries: the scheme to authenticate by, and what is wrong with the token, if there is one (RFC 6750,
+ * The header of every 401: the scheme to authenticate by, and what is wrong with the token, if the request has one (RFC 6750,
  * section 3).
  */
 export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': string } {
@@ -78,7 +78,7 @@ export function challengeFor(problem: TokenProblem): { 'WWW-Authenticate': strin
   return { 'WWW-Authenticate': problem === 'missing' ? 'Bearer' : `Bearer ${error}` };
 }
 
-/** What a client without a valid token is told by GraphQL. */
+/** The message of GraphQL for a request without a valid token. */
 export const unauthorizedMessage = (problem: TokenProblem) =>
   `${messages.unauthorized}: ${tokenProblems[problem]}`;
 
@@ -89,8 +89,8 @@ export function unauthenticated(problem: TokenProblem): GraphQLError {
 }
 
 /**
- * An error meant for the client, which belongs to its field. Its message reaches them through either API.
- * @param details when it may be tried again, in seconds.
+ * Creates an error for the client, of the field that throws it. Both APIs show its message.
+ * @param details.retryAfter in seconds: when the client may try again.
  */
 export function clientError(
   code: Exclude<ErrorCode, 'UNAUTHENTICATED'>,
@@ -101,16 +101,16 @@ export function clientError(
   return new GraphQLError(message, { extensions: { code, ...again } });
 }
 
-/** After how many seconds the client of an error may try again, if the error says so. */
+/** In seconds: when the client may try again, if the error says so. */
 export function retryAfterOf({ extensions }: ExecutionError): number | undefined {
   const seconds = extensions?.retryAfter;
   return typeof seconds === 'number' ? seconds : undefined;
 }
 
 /**
- * Details that a mirror does not have yet, and cannot have right now.
- * @param count of how many records.
- * @param retryAfter when they may be here, in seconds.
+ * Creates the error for details that a mirror does not have yet and cannot read right now.
+ * @param count the number of records without details.
+ * @param retryAfter in seconds: when the details may be here.
  */
 export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
   const seconds = Math.max(1, Math.ceil(retryAfter));
@@ -122,7 +122,7 @@ export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
   );
 }
 
-/** An error about one argument of a field, which the response names. */
+/** Creates an error about an argument of a field. The response names the argument. */
 export function argumentError(
   argument: string,
   message: string,
@@ -131,7 +131,7 @@ export function argumentError(
   return new GraphQLError(message, { extensions: { code, argument } });
 }
 
-/** An error of an execution, whether graphql-js or compiled code made it. */
+/** An error of an execution, by graphql-js or by compiled code. */
 export interface ExecutionError {
   readonly message: string;
   readonly locations?: GraphQLError['locations'];
@@ -140,27 +140,30 @@ export interface ExecutionError {
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The code of an error made by one of the functions above, undefined for any other. */
+/** The code of an error that one of the functions above created; undefined for any other. */
 export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
   const code = extensions?.code;
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;
 }
 
-/** The code with which a client sees the error, undefined for one that no client may see. */
+/** The code with which a client sees the error; undefined for an error that no client may see. */
 export function codeForClient(error: ExecutionError): ErrorCode | undefined {
   return codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : undefined);
 }
 
-/** How many characters of an error message a client is sent. graphql-js quotes values whole, however large they are. */
-const mostCharacters = 1_000;
+/** The maximum length of an error message for a client, in characters. graphql-js quotes values of any size. */
+const maxMessageLength = 1_000;
 
-function shortened(message: string): string {
-  if (message.length <= mostCharacters) return message;
-  // Half a surrogate pair is no text.
-  return `${message.slice(0, mostCharacters - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+function truncate(message: string): string {
+  if (message.length <= maxMessageLength) return message;
+  // Removes half of a surrogate pair, which is no valid text.
+  return `${message.slice(0, maxMessageLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
-/** The error as a client may see it: as it is if it is meant for them, masked and reported if it is not. */
+/**
+ * The error as a client may see it: unchanged if it is meant for clients, otherwise masked.
+ * @param onHidden called with an error that is masked.
+ */
 export function errorForClient(
   error: ExecutionError,
   onHidden: (error: unknown) => void,
@@ -172,7 +175,7 @@ export function errorForClient(
   const { http, argument, variable } = error.extensions ?? {};
   const retryAfter = retryAfterOf(error);
   return {
-    message: isHidden ? messages.internal : shortened(error.message),
+    message: isHidden ? messages.internal : truncate(error.message),
     ...(error.locations && { locations: error.locations }),
     ...(error.path && { path: error.path }),
     extensions: {
@@ -186,9 +189,9 @@ export function errorForClient(
 }
 
 /**
- * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. GraphQL reports
- * these by errors of its own, some of which wrap others. Those without a path were found before a resolver ran;
- * those that were found later point at the argument in the document, which no error out of a resolver does.
+ * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. graphql-js reports these
+ * by GraphQLErrors, which may wrap each other. An error without a path was found before a resolver ran. An error that was
+ * found later has the node of the argument in the document, which no error of a resolver has.
  */
 function isAboutRequest(error: ExecutionError): boolean {
   let cause: unknown = error;
@@ -196,26 +199,31 @@ function isAboutRequest(error: ExecutionError): boolean {
   return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
 }
 
-/** What is wrong with a server, a database or a role, and what to do about it: both for whoever runs Dovetail. */
+/** What is wrong with a server, a database or a role, and what to do about it: both texts are for the operator. */
 export interface Diagnosis {
   readonly says: string;
   readonly advice: string;
 }
 
-/** A message for whoever runs Dovetail: printed as it is, without a stack. */
+/** An error for the operator of Dovetail. Its message is printed as it is, without a stack. */
 export class SetupError extends Error {
   override name = 'SetupError';
 }
 
-/** What an error says. A refused connection to a name with several addresses has its reasons one level down. */
+/** The message of an error. An AggregateError, as of a failed connection to a name with several addresses, has several. */
 export function errorText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(errorText).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The code that Node or PostgreSQL has given an error, such as `EPIPE` or `42501`; undefined if it has none. */
+export function systemCodeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
 /**
- * The text with the passwords of a URL blotted out: before the host, or in the query. Of a text that is no URL, all
- * that stands before an @ is taken for one.
+ * The text with the passwords of a URL masked, before the host and in the query. In a text that is no URL, everything before
+ * an @ counts as a password.
  */
 export function withoutPassword(text: string): string {
   return text
@@ -225,14 +233,14 @@ export function withoutPassword(text: string): string {
     .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
 }
 
-/** What to do about a password in a URL that ends it. */
+/** The advice for a URL that a character of its password has cut short. */
 export const encodedPassword =
   'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
 
-/** Whether a /, ? or # in the password of a URL seems to have cut its host off: an @ follows. */
+/** Whether a /, ? or # in the password of a URL seems to have cut off its host, since an @ follows. */
 export function hasCutPassword(url: string): boolean {
   const [, authority = '', rest = ''] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)(.*)$/is.exec(url) ?? [];
   if (!rest.startsWith('?')) return /^[^?]*@/.test(rest);
-  // There may well be an @ in a query, but no text in the place of a port.
+  // A query may have an @, so the place of the port has to hold something else than a number as well.
   return rest.includes('@') && /:\D/.test(authority);
 }

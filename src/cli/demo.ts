@@ -23,18 +23,18 @@ export const demoCommand = new Command('demo')
         await checkOnlyDemo(database.pool);
         if (reset) await resetDemo(database.pool);
         const onServer = DATABASE_URL !== undefined;
-        // Without a folder to keep it in, each token is printed once.
-        const replaces = onServer && !reset && (await hasDemoToken(database));
+        // Of a server's database the token is not stored in a folder, so it is printed this once.
+        const replacesToken = onServer && !reset && (await hasDemoToken(database));
         const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, {
           keepsTokens: onServer && reset === true,
         });
         const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
-        const note = replaces ? ', in place of the one that was printed before' : '';
+        const note = replacesToken ? ', in place of the one that was printed before' : '';
         if (token === undefined) throw new SetupError(`${state}, but ${await whyNoToken(database, config)}`);
         process.stderr.write(`${state}. Its token${note}:\n`);
         process.stdout.write(`${token}\n`);
       },
-      { makes: true },
+      { mayCreate: true },
     ),
   );
 

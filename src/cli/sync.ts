@@ -11,7 +11,7 @@ import { describeChanges, nextStep, reportTable } from '../mirror/report.ts';
 import { upstreamOf } from '../mirror/service.ts';
 import { type SyncOptions, type SyncReport, sync } from '../mirror/sync.ts';
 import { createUpstream } from '../mirror/upstream.ts';
-import { migrationTeller } from './database.ts';
+import { createMigrationReporter } from './database.ts';
 
 interface Flags {
   from?: string;
@@ -35,39 +35,39 @@ export const syncCommand = new Command('sync')
   .option('--json', 'what was done, as JSON')
   .action(runSync);
 
-async function runSync({ from, full = false, json = false, ...named }: Flags): Promise<void> {
+async function runSync({ from, full = false, json = false, ...ids }: Flags): Promise<void> {
   const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  // A terminal that does not say how wide it is has 0 columns, and ora would clear lines forever on it.
+  // A terminal that does not report its width has 0 columns, for which ora would clear lines without end.
   const progress = process.stderr.isTTY && process.stderr.columns > 0 ? showBars() : printLines();
-  /** Why nothing has come of what is under way. */
-  let trouble: string | undefined;
+  /** Why the latest request had to be repeated, until one succeeds. */
+  let lastError: string | undefined;
   const upstream = createUpstream({
     ...upstreamOf(config),
     onRetry({ reason, attempt, attempts }) {
-      trouble = reason;
+      lastError = reason;
       progress.retrying(`${reason}; trying again (${attempt} of ${attempts})`);
     },
   });
   const listener: SyncListener = {
     advanced(...args) {
-      trouble = undefined;
+      lastError = undefined;
       progress.advanced?.(...args);
     },
     finished: progress.finished,
   };
-  const database = await joinDatabase(config, migrationTeller(config));
+  const database = await joinDatabase(config, createMigrationReporter(config));
   try {
     const report = await syncWhenFree({
       pool: database.pool,
       upstream,
       full,
       named: {
-        lkbxDevices: named.lkbx,
-        lockTemplates: named.lockTemplate,
-        lockSessions: named.lockSession,
+        lkbxDevices: ids.lkbx,
+        lockTemplates: ids.lockTemplate,
+        lockSessions: ids.lockSession,
       },
       signal: stop.signal,
       listener,
@@ -79,7 +79,7 @@ async function runSync({ from, full = false, json = false, ...named }: Flags): P
     say(`Next: ${nextStep(report.account, config)}`);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    const last = trouble === undefined ? '' : ` The last error: ${trouble}.`;
+    const last = lastError === undefined ? '' : ` The last error: ${lastError}.`;
     say(`Interrupted.${last} What was read is stored, and the next run goes on.`);
     process.exitCode = 130;
   } finally {
@@ -94,28 +94,28 @@ function asJson({ account, countsByKind, requests, notes }: SyncReport): string 
   return `${JSON.stringify({ username, requests, notes, records: Object.fromEntries(countsByKind) }, null, 2)}\n`;
 }
 
-/** Syncs, after waiting for a run that is under way in another process, such as that of a gateway. */
+/** Syncs, after waiting for the end of a run in another process, such as a gateway. */
 async function syncWhenFree(options: SyncOptions) {
-  for (let waited = false; ; waited = true) {
+  for (let hasWaited = false; ; hasWaited = true) {
     const report = await sync(options);
     if (report) return report;
-    if (!waited) say('Another run is under way. Waiting for it to end.');
+    if (!hasWaited) say('Another run is under way. Waiting for it to end.');
     await sleep(1000, undefined, { ...(options.signal && { signal: options.signal }) });
   }
 }
 
-/** ora does not look at NO_COLOR, which counts when it is not empty (no-color.org). */
+/** ora does not regard NO_COLOR, which is set if it is not empty (no-color.org). */
 const startBar = () =>
   ora({ stream: process.stderr, discardStdin: false, color: process.env.NO_COLOR ? false : 'cyan' }).start();
 
 interface Progress extends SyncListener {
   finished: NonNullable<SyncListener['finished']>;
-  /** @param line what went wrong, and which attempt follows. */
+  /** @param line says what went wrong, and which attempt follows. */
   retrying(line: string): void;
   close(): void;
 }
 
-/** For a terminal: a bar for the kind of records that is being read. */
+/** Progress on a terminal: a bar for the kind of records that is being read. */
 function showBars(): Progress {
   let bar: Ora | undefined;
   return {
@@ -138,7 +138,7 @@ function showBars(): Progress {
   };
 }
 
-/** For a file or a pipe: a line when a kind of records has been read. */
+/** Progress for a file or a pipe: a line for each kind of records that has been read. */
 function printLines(): Progress {
   return {
     finished: (kind, { fetched, created, updated }) =>
@@ -148,14 +148,14 @@ function printLines(): Progress {
   };
 }
 
-/** An option that is given several times means all of them. */
-function parseIds(text: string, before: readonly number[]): number[] {
+/** Parses the ids of an option, and adds them to those of the same option further left. */
+function parseIds(text: string, previous: readonly number[]): number[] {
   const ids = text.split(',').map((part) => {
     const id = readId(part);
     if (id === undefined) throw new InvalidArgumentError('It takes ids such as 1,2.');
     return id;
   });
-  return [...before, ...ids];
+  return [...previous, ...ids];
 }
 
 function say(line: string): void {

@@ -1,4 +1,4 @@
-/** `dovetail user`: creates and lists the users of a database of one's own, also while a gateway runs. */
+/** `dovetail user`: creates and lists users and changes their tier, also while a gateway runs. */
 
 import { Command } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
@@ -29,7 +29,7 @@ userCommand
         );
         if (json) process.stdout.write(`${JSON.stringify({ id, username: name, tier }, null, 2)}\n`);
       },
-      { makes: true },
+      { mayCreate: true },
     ),
   );
 

@@ -8,6 +8,7 @@ import {
   errorText,
   hasCutPassword,
   SetupError,
+  systemCodeOf,
   withoutPassword,
 } from '../errors.ts';
 import { hostPortText, NoHost, NotPrimary } from './connection/hosts.ts';
@@ -109,7 +110,7 @@ function reasonOfOne(
 ): Diagnosis {
   if (isSilence(error)) return silent;
   const said = errorText(error);
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = systemCodeOf(error) ?? '';
   if (code === noSuchDatabase)
     return {
       says: `the server has no such database (${said})`,

@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
-import { errorText, SetupError } from '../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import type { ServerConfig } from './connection/client.ts';
 import type { ServerSetting } from './connection/server.ts';
 import { findForeignTables } from './foreignTables.ts';
@@ -78,7 +78,7 @@ export async function migrate(
     return pending.map(({ name }) => name);
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    const state = sqlStateOf(error);
+    const state = systemCodeOf(error);
     throw state === insufficientPrivilege || state === noSchema
       ? await rightsError(client, error, pending)
       : new SetupError(
@@ -104,7 +104,7 @@ async function apply(client: pg.ClientBase, { name, sql, findings }: Migration):
   const repairs = await readFindings(client, findings);
   await queryLong(client, sql).catch((error: Error) => {
     throw Object.assign(new Error(`${name}: ${error.message}${detailOf(error)}`, { cause: error }), {
-      code: sqlStateOf(error),
+      code: systemCodeOf(error),
     });
   });
   await client.query(
@@ -173,11 +173,6 @@ async function rightsError(
 /** What PostgreSQL adds to an error, such as the key of a row that there are two of. */
 function detailOf(error: Error): string {
   return 'detail' in error && typeof error.detail === 'string' ? ` (${error.detail})` : '';
-}
-
-/** PostgreSQL's code for what went wrong, if it was PostgreSQL that said so. */
-function sqlStateOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 export interface Progress {

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { errorText, SetupError } from '../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { originOf } from './origin.ts';
 
 export type PortState =
@@ -23,8 +23,7 @@ export async function lookAtPort(host: string, port: number): Promise<PortState>
     await closed;
     return { is: 'free' };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
+    if (systemCodeOf(error) !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
     return { is: (await isGateway(host, port)) ? 'gateway' : 'taken' };
   }
 }

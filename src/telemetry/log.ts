@@ -4,6 +4,7 @@
  */
 
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { systemCodeOf } from '../errors.ts';
 import { createLineWriter, type LineWriter } from './logBlocks.ts';
 import { terminal } from './prettyLog.ts';
 
@@ -39,7 +40,7 @@ const maxCauses = 3;
  */
 export function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { type: typeof error, message: '', stack: '' };
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const code = systemCodeOf(error);
   const cause =
     error.cause instanceof Error && depth < maxCauses ? describeError(error.cause, depth + 1) : undefined;
   return {

@@ -8,6 +8,7 @@
 
 import { writeSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { systemCodeOf } from '../errors.ts';
 
 export interface LineWriter {
   /** A line of a warning or an error, and all before it, is written when the call returns. */
@@ -144,7 +145,7 @@ function writeTo(file: number, bytes: Buffer): number {
   try {
     return writeSync(file, bytes);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPIPE' ? bytes.length : 0;
+    return systemCodeOf(error) === 'EPIPE' ? bytes.length : 0;
   }
 }
 

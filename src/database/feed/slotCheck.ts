@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
-import { type Diagnosis, errorText } from '../../errors.ts';
+import { type Diagnosis, errorText, systemCodeOf } from '../../errors.ts';
 import { pause } from '../waiting.ts';
 import { openReplication } from './slot.ts';
 
@@ -29,7 +29,7 @@ export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Dia
 }
 
 function adviceOn(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = systemCodeOf(error);
   if (code === '42501')
     return 'Give the role the right: ALTER ROLE … REPLICATION; hosted services have a role for it to be granted, such as rds_replication.';
   if (code === '53400') return 'Raise max_replication_slots: one for each machine with a gateway.';
