@@ -1,4 +1,4 @@
-/** Every environment variable that Dovetail reads: read once, checked, documented. */
+/** The settings: every environment variable that Dovetail reads, with its check and its documentation. */
 
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
@@ -6,14 +6,14 @@ import { complaintAboutUrl, hostsOf, isDatabaseUrl } from './databaseUrl.ts';
 import { encodedPassword, hasCutPassword, SetupError, withoutPassword } from './errors.ts';
 
 interface Setting<T> {
-  /** What the variable is for, as docs/configuration.md says it. */
+  /** What the variable is for; docs/configuration.md has the same text. */
   readonly description: string;
-  /** What the variable takes, as the complaint about a wrong value says it. */
+  /** The values that the variable takes, for the message about a wrong value. */
   readonly takes: string;
   readonly schema: z.ZodType<T>;
-  /** What to do about a wrong value, where its looks tell that. */
+  /** What to do about a wrong value, if the value shows what is wrong. */
   readonly advice?: (value: string) => string | undefined;
-  /** Whether the value must never be shown. */
+  /** Whether the value must never be printed. */
   readonly secret?: boolean;
 }
 
@@ -26,8 +26,8 @@ const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): S
 const integer = (min: number, max: number) =>
   z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(min).max(max));
 
-const limit = (description: string, usual: number, max: number) =>
-  setting(description, `an integer from 1 to ${max}`, integer(1, max).default(usual));
+const limit = (description: string, defaultValue: number, max: number) =>
+  setting(description, `an integer from 1 to ${max}`, integer(1, max).default(defaultValue));
 
 const server = (description: string) => ({
   ...setting(
@@ -268,14 +268,14 @@ export const settings = {
   ),
 } satisfies Record<string, Setting<unknown>>;
 
-/** What settings were called before 0.1.0, and are called now: an old name that was passed over would be a surprise. */
+/** The names of settings from before 0.1.0, with the present ones. An old name is an error, since ignoring it would be a surprise. */
 export const renamed: Readonly<Record<string, Name>> = {
   KEEP_ANSWERS_MB: 'RESPONSE_CACHE_MB',
   RATE_LIMIT_STRANGERS: 'RATE_LIMIT_ANONYMOUS',
 };
 
-/** Settings that do nothing without another: whoever sets one has meant to set the other. */
-const goesWith: Readonly<Partial<Record<Name, Name>>> = {
+/** Settings that have no effect without another one. Setting only the first is an error. */
+const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
   UPSTREAM_TOKEN: 'UPSTREAM_URL',
   UPSTREAM_INTERVAL: 'UPSTREAM_URL',
@@ -285,32 +285,32 @@ const goesWith: Readonly<Partial<Record<Name, Name>>> = {
 };
 
 /**
- * What is wrong with a value of a setting, if anything is. Its secrets are not shown.
- * @param called what whoever gave it calls the setting: its variable, or the flag that stands for it.
+ * Checks a value of a setting. @returns a message about a wrong value, without secrets; undefined if the value is right.
+ * @param label the name of the setting as the user gave it: its variable or its flag.
  */
-export function complaintAbout(name: Name, value: string, called: string = name): string | undefined {
+export function complaintAbout(name: Name, value: string, label: string = name): string | undefined {
   const { schema, takes, secret, advice }: Setting<unknown> = settings[name];
   if (schema.safeParse(value).success) return undefined;
   const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
   const next = advice?.(value);
-  return `${called} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
+  return `${label} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
 }
 
-/** The name of a setting: that of its variable. */
+/** The name of a setting, which is that of its variable. */
 type Name = keyof typeof settings;
 
 export type Config = {
   readonly [Each in Name]: z.output<(typeof settings)[Each]['schema']>;
 };
 
-/** Whether the settings allow the console, whose operations are on nobody's list. */
+/** Whether the settings allow the console. Its operations are not in a PERSISTED_OPERATIONS_FILE, so "only" excludes it. */
 export const hasConsole = ({
   CONSOLE,
   PERSISTED_OPERATIONS,
 }: Pick<Config, 'CONSOLE' | 'PERSISTED_OPERATIONS'>): boolean =>
   CONSOLE === 'on' && PERSISTED_OPERATIONS !== 'only';
 
-/** How many processes serve. The embedded database runs inside the one that may have its folder open. */
+/** How many processes serve. With the embedded database it is one: only one process may have its folder open. */
 export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL' | 'WORKERS'>): number {
   if (DATABASE_URL === undefined) return 1;
   return WORKERS === 'auto' ? availableParallelism() : WORKERS;
@@ -322,7 +322,7 @@ export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL'
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const complaints: string[] = [];
-  // The names of a table are those that it was written with.
+  // The keys of `settings` are its names: nothing adds others.
   const names = Object.keys(settings) as Name[];
   const entries = names.map((name) => {
     const given = env[name] === '' ? undefined : env[name];
@@ -330,9 +330,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (complaint !== undefined) complaints.push(complaint);
     return [name, settings[name].schema.safeParse(given).data];
   });
-  for (const [name, other] of Object.entries(goesWith))
+  for (const [name, other] of Object.entries(requiredSettings))
     if (env[name] && !env[other]) complaints.push(`${name} is set without ${other}, which it goes with.`);
-  // Each value came out of the schema of its own name, which is what Config says.
+  // Each value is an output of the schema of its own name, as `Config` says.
   const config = Object.fromEntries(entries) as Config;
   if (config.METRICS_PORT && config.METRICS_PORT === config.PORT)
     complaints.push(`METRICS_PORT is ${config.METRICS_PORT}, as PORT is, but takes a port of its own.`);
@@ -342,22 +342,22 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config;
 }
 
-/** How a command is typed that is to reach the database of these settings. */
+/** The command line for a command on the database of these settings. */
 export function commandLine(
   { DATABASE_URL, DATA_DIR }: Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>,
   command: string,
 ): string {
-  const usual = settings.DATA_DIR.schema.parse(undefined);
-  const needed =
+  const defaultDataDir = settings.DATA_DIR.schema.parse(undefined);
+  const variables =
     DATABASE_URL !== undefined
       ? `DATABASE_URL=${shellWord(withoutPassword(DATABASE_URL))} `
-      : DATA_DIR === usual
+      : DATA_DIR === defaultDataDir
         ? ''
         : `DATA_DIR=${shellWord(DATA_DIR)} `;
-  return `${needed}npx dovetail ${command}`;
+  return `${variables}npx dovetail ${command}`;
 }
 
-/** The text as a shell takes it for one word, whatever is in it. */
+/** Quotes a text so that a shell takes it as one word. */
 export function shellWord(text: string): string {
   if (/^[\w.,:/@+-]+$/.test(text)) return text;
   return `'${text.replace(/\p{C}/gu, ' ').replaceAll("'", "'\\''")}'`;

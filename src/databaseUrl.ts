@@ -1,34 +1,34 @@
 /**
- * URLs of PostgreSQL that name several hosts, as libpq takes them: `postgresql://a:5432,b:5433/app` or
- * `postgresql:///app?host=a,b&port=5432,5433`. `pg` knows one host each.
+ * Checks URLs of PostgreSQL, and takes apart those with several hosts in the form of libpq: `postgresql://a:5432,b:5433/app` or
+ * `postgresql:///app?host=a,b&port=5432,5433`. `pg` takes one host in a URL.
  */
 
 import { readFileSync } from 'node:fs';
 import { errorText } from './errors.ts';
 
-/** What `target_session_attrs` may ask of the host that is used, of what libpq knows. */
+/** The supported values of `target_session_attrs`: a selection of libpq's. */
 export const targets = ['any', 'read-write', 'primary'] as const;
 export type Target = (typeof targets)[number];
 
-/** What `sslmode` may ask of the connection, of what libpq and `pg` know. */
+/** The supported values of `sslmode`: a selection of those of libpq and `pg`. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 
 export interface DatabaseHosts {
-  /** A URL for each host, which is all that it differs in. */
+  /** One URL for each host; they are the same apart from the host and its port. */
   readonly urls: readonly string[];
   readonly target: Target;
 }
 
-/** What of the query is about hosts. */
-const aboutHosts = ['host', 'port', 'target_session_attrs'] as const;
+/** The query parameters about hosts. */
+const hostParameters = ['host', 'port', 'target_session_attrs'] as const;
 
 /**
- * The hosts of a URL that names several, or says what the one has to be; undefined of any other.
- * @throws an error that says what is wrong with them.
+ * The hosts of a URL with several hosts, or with `target_session_attrs`; undefined for any other URL.
+ * @throws an error that says what is wrong with the hosts.
  */
 export function hostsOf(url: string): DatabaseHosts | undefined {
   const { scheme, user, authority, path, query } = partsOf(url);
-  const [host, port, given] = aboutHosts.map((name) => valueIn(query, name));
+  const [host, port, given] = hostParameters.map((name) => valueIn(query, name));
   const places = host === undefined ? authority.split(',') : host.split(',');
   if (places.length === 1 && given === undefined) return undefined;
   const target = targets.find((each) => each === (given ?? 'read-write'));
@@ -37,7 +37,7 @@ export function hostsOf(url: string): DatabaseHosts | undefined {
   const ports = port?.split(',') ?? [];
   if (ports.length > 1 && ports.length !== places.length)
     throw new Error(`It has ${places.length} hosts, but ${ports.length} ports.`);
-  const rest = query.filter((part) => !aboutHosts.some((name) => isCalled(part, name)));
+  const rest = query.filter((part) => !hostParameters.some((name) => hasName(part, name)));
   const urls = places.map((place, index) => {
     const own = [...rest];
     if (host !== undefined) own.push(`host=${encodeURIComponent(place)}`);
@@ -50,8 +50,8 @@ export function hostsOf(url: string): DatabaseHosts | undefined {
 }
 
 /**
- * The URL as `pg` has to be given it: of modes that it takes for `verify-full` it warns on standard error, at length. Beside
- * `uselibpqcompat` they are what they are to libpq, and it is silent.
+ * The URL for `pg`, with `verify-full` in place of the modes that `pg` treats as `verify-full`: for these it prints a long warning
+ * on standard error. With `uselibpqcompat` the modes mean what they mean to libpq, without a warning, so they stay.
  */
 export function withPlainSslMode(url: string): string {
   return /[?&]uselibpqcompat=true(&|#|$)/.test(url)
@@ -59,7 +59,7 @@ export function withPlainSslMode(url: string): string {
     : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/g, '$1verify-full');
 }
 
-/** Whether a URL is one that connections can be made of, to each of its hosts. */
+/** Whether connections to each host of a URL are possible with it. */
 export function isDatabaseUrl(url: string): boolean {
   try {
     checkTls(url);
@@ -70,7 +70,7 @@ export function isDatabaseUrl(url: string): boolean {
   }
 }
 
-/** What is wrong with the hosts of a URL, or with what it asks of them, if anything is. */
+/** A message about wrong hosts or wrong TLS parameters of a URL; undefined if they are right. */
 export function complaintAboutUrl(url: string): string | undefined {
   try {
     checkTls(url);
@@ -82,8 +82,8 @@ export function complaintAboutUrl(url: string): string | undefined {
 }
 
 /**
- * `pg` takes a mode that it does not know for `verify-full`, and reads the files in the constructor of each client.
- * @throws an error that says what is wrong with them.
+ * Checks the TLS parameters. `pg` would treat an unknown mode as `verify-full`, and read the files in the constructor of each client.
+ * @throws an error that says what is wrong with a parameter.
  */
 function checkTls(url: string): void {
   const { query } = partsOf(url);
@@ -106,10 +106,10 @@ function partsOf(url: string) {
   return { scheme, user, authority, path, query: query === '' ? [] : query.split('&') };
 }
 
-const isCalled = (part: string, name: string) => part.split('=', 1)[0] === name;
+const hasName = (part: string, name: string) => part.split('=', 1)[0] === name;
 
-/** As `pg` reads it: of several, the last. */
+/** The value of a parameter; of several the last, as `pg` reads them. */
 function valueIn(query: readonly string[], name: string): string | undefined {
-  const value = new URLSearchParams(query.filter((part) => isCalled(part, name)).join('&'));
+  const value = new URLSearchParams(query.filter((part) => hasName(part, name)).join('&'));
   return value.getAll(name).at(-1) || undefined;
 }

@@ -1,4 +1,4 @@
-/** Which release this is, and of which engine. */
+/** The version of Dovetail, and of its embedded engine. */
 
 import { readFileSync } from 'node:fs';
 
@@ -8,5 +8,5 @@ const { version, dependencies }: { version: string; dependencies: Record<string,
 
 export const release = version;
 
-/** The version of the embedded engine, which is given exactly. */
+/** The version of the embedded engine. package.json names an exact version, not a range. */
 export const engineRelease = dependencies['@electric-sql/pglite'] ?? '';

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Where the command line tool begins: looks at Node first, before anything is loaded that an older one cannot load. */
+/** The entry point of the command line tool. It checks the version of Node before it loads code that an older Node cannot load. */
 
 import { isTooOld, oldestNode } from './oldestNode.ts';
 
@@ -8,8 +8,8 @@ if (isTooOld(node)) {
   process.stderr.write(`Dovetail needs Node ${oldestNode} or later, but this is Node ${node}.\n`);
   process.exitCode = 1;
 } else {
-  // `program.ts` and all that it starts with, in few files, by .ci/bundle.mjs.
+  // `.ci/bundle.mjs` has bundled `program.ts` and what it imports into a few files.
   const program = new URL('../bundle/program.js', import.meta.url);
-  // Not awaited: Node before 14.8 could not read a file that does so. What it throws ends the process all the same.
+  // Not awaited: Node before 14.8 cannot parse a top-level await. A rejection ends the process all the same.
   import(program.href);
 }

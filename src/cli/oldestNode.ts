@@ -1,9 +1,9 @@
 /**
- * Which Node the program needs. Loaded before it is known whether this one will do, so it imports nothing, and is written
- * for older ones as well.
+ * The versions of Node that the program needs. This module runs before the version is checked, so it imports nothing and uses
+ * no syntax that an old Node lacks.
  */
 
-/** The oldest of each line that will do, and of all later lines any: as `engines` in package.json says, and Prisma asks. */
+/** The oldest version of each release line, and any later line, as in `engines` of package.json. Prisma needs the same. */
 export const oldestNode = '20.19, 22.12, 24';
 
 /** @param version such as `20.19.0`. */

@@ -1,26 +1,26 @@
-/** What commands write, where nobody may read it any more. */
+/** Output of commands whose reader may have closed the pipe. */
 
 import { errorText } from '../errors.ts';
 
-/** Writes to standard output. Fails where it cannot be written. */
+/** Writes to standard output. Rejects if that fails. */
 export const print = (text: string): Promise<void> =>
-  new Promise((settle, fail) => {
-    process.stdout.write(text, (error) => (error ? fail(error) : settle()));
+  new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 
-/** Has a stream that cannot be written end no process: without a listener, its error is an exception. */
+/** Handles errors of the output streams: without a listener, such an error would end the process as an exception. */
 export function ignoreOutputErrors(): void {
-  // Once, however often a test runs a command.
-  process.stdout.off('error', tell).on('error', tell);
+  // Added once, even if a test runs several commands.
+  process.stdout.off('error', reportFailure).on('error', reportFailure);
   process.stderr.off('error', ignore).on('error', ignore);
 }
 
-function tell(error: NodeJS.ErrnoException): void {
-  // A reader that has left, such as `head`, has read what it wanted.
+function reportFailure(error: NodeJS.ErrnoException): void {
+  // A reader that closes the pipe, such as `head`, has read what it wanted.
   if (error.code === 'EPIPE') return;
   process.stderr.write(`Standard output cannot be written: ${errorText(error)}\n`);
   process.exitCode = 1;
 }
 
-/** Nobody is left to be told. */
+/** Nothing can be reported when standard error fails. */
 function ignore(): void {}

@@ -46,12 +46,12 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
 2 wrong usage, 130 interrupted.`,
   )
   .hook('preAction', () => {
-    // The process that started a worker has said so already.
+    // The primary process has printed these already.
     if (cluster.isWorker) return;
     for (const line of findSimilarSettings(process.env)) process.stderr.write(`${line}\n`);
   });
 
-// What npm calls it. Whatever flags come with it, they are those of serve.
+// `npm start` is the npm script for `serve`, so users may type `start`, with the flags of `serve`.
 program
   .command('start', { hidden: true })
   .allowUnknownOption()
@@ -59,12 +59,13 @@ program
   .helpOption(false)
   .action(() => program.error("error: unknown command 'start'\n(Did you mean serve?)"));
 
+/** The exit code for wrong usage. */
 const wrongUsage = 2;
 
-/** Configures a command and those below it, which do not inherit this. */
+/** Configures a command and its subcommands, which do not inherit the configuration. */
 function configure(command: Command): void {
   command.exitOverride().configureHelp({ styleTitle: (title) => styleText('bold', title) });
-  for (const below of command.commands) configure(below);
+  for (const subcommand of command.commands) configure(subcommand);
 }
 configure(program);
 ignoreOutputErrors();
@@ -73,14 +74,14 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {
-    // Commander has written the help, the version or what was wrong. Of these, only the last is a failure.
+    // Commander has printed the help, the version or an error. Only the error has an exit code other than 0.
     process.exitCode = error.exitCode === 0 ? 0 : wrongUsage;
   } else {
-    const isForUser =
+    const isForOperator =
       error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError;
-    if (!isForUser && !isSilence(error)) throw error;
-    process.stderr.write(`${isForUser ? error.message : `Gave up: ${silence}`}\n`);
-    // Without waiting for the event loop: an embedded engine that has failed may have left timers behind.
+    if (!isForOperator && !isSilence(error)) throw error;
+    process.stderr.write(`${isForOperator ? error.message : `Gave up: ${silence}`}\n`);
+    // Exits without waiting for the event loop: an embedded engine that has failed may have left timers behind.
     process.exit(1);
   }
 }

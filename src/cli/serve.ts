@@ -3,7 +3,7 @@
 import { Command, Option } from 'commander';
 import { complaintAbout, settings } from '../config.ts';
 
-/** The settings that have a flag: those that one sets when trying things out. */
+/** The settings with a flag: those that users set when they try things out. */
 const flags = [
   ['--host <address>', 'HOST'],
   ['--port <number>', 'PORT'],
@@ -12,8 +12,6 @@ const flags = [
   ['--workers <count>', 'WORKERS'],
   ['--log-level <level>', 'LOG_LEVEL'],
 ] as const;
-
-const wrongUsage = 2;
 
 export const serveCommand = new Command('serve').description('run the gateway').addHelpText(
   'after',
@@ -24,7 +22,7 @@ docs/configuration.md lists them, and npx dovetail doctor says which are wrong.`
 
 serveCommand.configureOutput({
   outputError(text, write) {
-    // npm takes flags for its own: of `npm start --port 4001` only the number arrives.
+    // npm takes flags before `--` for its own: of `npm start --port 4001` only the number arrives here.
     const isNumberAlone = text.startsWith('error: too many arguments');
     write(
       isNumberAlone
@@ -36,24 +34,24 @@ serveCommand.configureOutput({
 
 const options = flags.map(([flag, name]) => {
   const { description, takes, schema } = settings[name];
-  const usual = schema.safeParse(undefined).data;
-  const notes = [name, takes, ...(usual === undefined ? [] : [`default: ${usual}`])];
+  const defaultValue = schema.safeParse(undefined).data;
+  const notes = [name, takes, ...(defaultValue === undefined ? [] : [`default: ${defaultValue}`])];
   const option = new Option(flag, `${description} (${notes.join('; ')})`);
   option.argParser((text: string) => {
     const complaint = complaintAbout(name, text, option.long ?? name);
-    if (complaint !== undefined) serveCommand.error(`error: ${complaint}`, { exitCode: wrongUsage });
+    if (complaint !== undefined) serveCommand.error(`error: ${complaint}`);
     return text;
   });
   serveCommand.addOption(option);
   return { attribute: option.attributeName(), name };
 });
 
-serveCommand.action(async (given: Readonly<Record<string, string | undefined>>) => {
-  // The other commands start faster without.
+serveCommand.action(async (values: Readonly<Record<string, string | undefined>>) => {
+  // Imported here, so that the other commands start faster.
   const { serve } = await import('../server/serve.ts');
-  const asSettings = options.flatMap(({ attribute, name }) => {
-    const value = given[attribute];
+  const overrides = options.flatMap(({ attribute, name }) => {
+    const value = values[attribute];
     return value === undefined ? [] : [[name, value] as const];
   });
-  await serve(Object.fromEntries(asSettings));
+  await serve(Object.fromEntries(overrides));
 });

@@ -1,29 +1,29 @@
-/** Variables of the environment that are nearly a setting: they have no effect, and whoever set one meant something. */
+/** Environment variables with almost the name of a setting. They have no effect, so they are probably misspelt. */
 
 import { renamed, settings } from '../config.ts';
 
-/** The setting that is taken for each variable of the environment that is nearly one, in a line each. */
+/** A line for each environment variable with almost the name of a setting, which names that setting. */
 export function findSimilarSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = Object.keys(settings);
   return Object.keys(env).flatMap((given) => {
     if (!env[given] || known.includes(given) || Object.hasOwn(renamed, given)) return [];
-    const meant = known.find((name) => !env[name] && isNearly(given, name));
+    const meant = known.find((name) => !env[name] && isSimilar(given, name));
     return meant === undefined ? [] : [`${given} is no setting, and has no effect: is ${meant} meant?`];
   });
 }
 
-/** Whether the one may be a slip for the other: short names have to be closer, since many are alike by chance. */
-function isNearly(given: string, name: string): boolean {
+/** Whether a name may be a misspelling of the other. Short names have to be closer, since many are similar by chance. */
+function isSimilar(given: string, name: string): boolean {
   const plain = (text: string) => text.toUpperCase().replaceAll(/[_-]/g, '');
   const [one, other] = [plain(given), plain(name)];
-  // HOST, PORT and their like would have neighbours such as POST.
+  // HOST, PORT and the like are similar to unrelated names such as POST.
   if (other.length < 7) return one === other;
-  const most = other.length < 10 ? 1 : 2;
-  // Which most are by their lengths alone: every start compares all variables with all settings.
-  return Math.abs(one.length - other.length) <= most && distance(one, other) <= most;
+  const maxDistance = other.length < 10 ? 1 : 2;
+  // Comparing the lengths first is cheap, and rules most out: every start compares all variables with all settings.
+  return Math.abs(one.length - other.length) <= maxDistance && distance(one, other) <= maxDistance;
 }
 
-/** How many characters have to be put in, left out or replaced to make the one of the other (Levenshtein). */
+/** The Levenshtein distance: how many characters have to be inserted, removed or replaced to turn one text into the other. */
 function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, column) => column);
   for (const [index, character] of [...one].entries()) {

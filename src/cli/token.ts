@@ -36,8 +36,8 @@ tokenCommand
           () => true,
           () => false,
         );
-        const left = isRevoked ? 'and is revoked again' : `nor revoked: dovetail token revoke ${id}`;
-        throw new TokenError(`Token ${id} could not be written, ${left}: ${errorText(error)}`);
+        const outcome = isRevoked ? 'and is revoked again' : `nor revoked: dovetail token revoke ${id}`;
+        throw new TokenError(`Token ${id} could not be written, ${outcome}: ${errorText(error)}`);
       });
       process.stderr.write(`Created token ${id} for ${user}. Keep it: it is not shown again.\n`);
     }),
@@ -66,7 +66,7 @@ tokenCommand
     }),
   );
 
-/** Runs with Prisma's client, which the other commands start faster without. */
+/** Runs with Prisma's client, which is imported here, so that the other commands start faster. */
 function withClient(
   run: (client: PrismaClient, database: Connected, config: DatabaseLocation) => Promise<void>,
 ) {
@@ -76,7 +76,7 @@ function withClient(
   });
 }
 
-/** Creates a token; for a user who may have none, says what would change that. */
+/** Creates a token. If the user may not have one, the error names the command that changes that. */
 async function create(
   client: PrismaClient,
   { sql }: Connected,

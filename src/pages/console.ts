@@ -1,4 +1,4 @@
-/** The console: a page and its files, bundled from the folder `console` by the build. It uses the GraphQL API like any other client. */
+/** Serves the console: a page and its files, which the build bundles from the folder `console`. */
 
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import type { DemoTokenFor } from './demoToken.ts';
 import { type PageHandler, pageResponse } from './page.ts';
 import { staticResponse } from './staticResponse.ts';
 
-/** Where the build puts it; seen from `src` as well as from `dist`. */
+/** The folder of the bundle. The path is the same from `src` and from `dist`. */
 const folder = new URL('../../dist/console/', import.meta.url);
 
 const types = new Map([
@@ -17,7 +17,7 @@ const types = new Map([
   ['.svg', 'image/svg+xml'],
 ]);
 
-/** What the page may load: its own files, and what the gateway responds, over HTTP and WebSocket. */
+/** The page may load its own files, and connect to the gateway over HTTP and WebSocket. */
 const policy = {
   'script-src': "'self'",
   'style-src': "'self'",
@@ -25,16 +25,16 @@ const policy = {
   'connect-src': "'self'",
 };
 
-/** A file's name has a digest of what is in it, so it never changes. */
-const forever = { 'Cache-Control': 'public, max-age=31536000, immutable' };
+/** The name of a file has a digest of its content, so the content never changes. */
+const immutable = { 'Cache-Control': 'public, max-age=31536000, immutable' };
 
 export interface ConsoleOptions {
-  /** Gives the token that the form to sign in has at hand. */
+  /** Gives the demo token, with which the sign-in form has a button. */
   readonly demoTokenFor: DemoTokenFor;
   readonly hasGraphiql: boolean;
 }
 
-/** The page under every path of a view, and the files that it loads. */
+/** Serves the same page under the path of every view, and the files that it loads. */
 export function createConsole({ demoTokenFor, hasGraphiql }: ConsoleOptions): PageHandler {
   const pages = new Map<string | undefined, PageHandler>();
   const files = new Map(
@@ -57,7 +57,7 @@ export function createConsole({ demoTokenFor, hasGraphiql }: ConsoleOptions): Pa
   };
 }
 
-/** @param demoToken letters, digits, `-` and `_`. It stands in the page, which only the page itself can read. */
+/** @param demoToken consists of letters, digits, `-` and `_`, so it needs no escaping. No other site can read the page. */
 async function render(demoToken: string | undefined, hasGraphiql: boolean) {
   const html = await readFile(new URL('index.html', folder), 'utf8');
   return pageResponse(
@@ -80,6 +80,6 @@ function file(name: string): PageHandler {
       return { status: 200, headers, body };
     },
     'Accept-Encoding',
-    forever,
+    immutable,
   );
 }

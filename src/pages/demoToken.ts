@@ -1,4 +1,4 @@
-/** To whom the pages show the token of the demo account. */
+/** Decides which requests get pages with the token of the demo account. */
 
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
@@ -9,10 +9,10 @@ import { isEverywhere } from '../http/origin.ts';
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;
 
 /**
- * A page of another site can have a browser resolve the site's own name to this gateway (DNS rebinding), and could then
- * read the token if our pages showed it under any name. So they show it only under names that nobody else can point
- * here: those of the machine itself, and HOST. A gateway that listens on every address shows it to nobody: clients other
- * than browsers may come from anywhere, and send whatever name they like.
+ * Another site can have its own name resolve to this gateway (DNS rebinding). If the pages had the token under any name, the
+ * site's scripts could read it. So they have it only under names that nobody else can point here: those of the machine itself, and
+ * HOST. If the gateway listens on every address, no page has the token: clients other than browsers could come from anywhere,
+ * and send any name.
  */
 export function createDemoTokenFor(
   token: string | undefined,
@@ -20,24 +20,24 @@ export function createDemoTokenFor(
 ): DemoTokenFor {
   if (token === undefined) return () => undefined;
   if (SHOW_DEMO_TOKEN === 'on') return () => token;
-  const HOST = written(given);
+  const HOST = normaliseHost(given);
   if (isEverywhere(HOST)) return () => undefined;
   const ownNames = ['localhost', HOST.toLowerCase()];
-  const ownAddresses = addresses('::1', HOST);
+  const ownAddresses = createAddressList('::1', HOST);
   ownAddresses.addSubnet('127.0.0.0', 8);
   const isOwn = (authority: string) => {
     const name = nameIn(authority);
     return name !== undefined && (ownNames.includes(name) || includes(ownAddresses, name));
   };
   return ({ headers: { host = '' }, url = '' }) => {
-    // In the absolute form the target names a host as well (RFC 9112, section 3.2.2).
+    // A target in absolute form names a host as well (RFC 9112, section 3.2.2).
     const inTarget = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url)?.[1];
     return isOwn(host) && (inTarget === undefined || isOwn(inTarget)) ? token : undefined;
   };
 }
 
-/** The host with an address of IPv4 written out, of which numbers will do for the system: `0` is `0.0.0.0`. */
-function written(host: string): string {
+/** The host with an IPv4 address in its usual form: the system also takes shorter ones, such as `0` for `0.0.0.0`. */
+function normaliseHost(host: string): string {
   const url = `http://${host}`;
   return !isIPv6(host) && URL.canParse(url) ? new URL(url).hostname : host;
 }
@@ -48,15 +48,15 @@ function nameIn(authority: string): string | undefined {
   return address ?? name?.toLowerCase();
 }
 
-function addresses(...those: readonly string[]): BlockList {
+function createAddressList(...all: readonly string[]): BlockList {
   const list = new BlockList();
-  // Not those with the name of an interface, which no browser says.
-  for (const each of those)
+  // An address with the name of an interface is left out: browsers do not send those.
+  for (const each of all)
     if (isIP(each) && !each.includes('%')) list.addAddress(each, isIPv6(each) ? 'ipv6' : 'ipv4');
   return list;
 }
 
-/** Whether the address is in the list, however it is written; one of IPv4 also as IPv6 writes it, `::ffff:127.0.0.1`. */
+/** Whether the list has the address in any of its forms, including an IPv4 address in IPv6 form, such as `::ffff:127.0.0.1`. */
 function includes(list: BlockList, address: string): boolean {
   return isIP(address) !== 0 && list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

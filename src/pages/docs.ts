@@ -1,4 +1,4 @@
-/** The reference of the REST interface: its OpenAPI document, and Swagger UI to read it and to try it. */
+/** The reference of the REST interface: its OpenAPI document, and Swagger UI to read and try it. */
 
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -11,24 +11,24 @@ import type { DemoTokenFor } from './demoToken.ts';
 import { type PageHandler, pageResponse } from './page.ts';
 import { staticResponse } from './staticResponse.ts';
 
-/** The path of the document. */
+/** The path of the OpenAPI document. */
 const documentPath = '/openapi.json';
 
 /**
- * The document, the page, and what the page loads.
- * @param demoTokenFor gives the token that the page starts with.
+ * Serves the document, the page, and the files of the page.
+ * @param demoTokenFor gives the token that is filled in on the page.
  */
 export function createDocs(demoTokenFor: DemoTokenFor): PageHandler {
   return async (exchange) => {
     const { request, path } = exchange;
-    const large = files.get(path);
-    if (!large && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
-    if (large) return large(exchange);
+    const file = files.get(path);
+    if (!file && path !== '/docs') return textResponse(404, 'Nothing is here. Try /docs.');
+    if (file) return file(exchange);
     return revalidated(pageResponse(pageWith(demoTokenFor(request)), ownSources), 'Accept-Encoding, Host');
   };
 }
 
-/** What the page loads: what this server has, and pictures that are written out in it. */
+/** The page may load from this server, and images from `data:` URLs. */
 const ownSources = {
   'script-src': "'self'",
   'style-src': "'self'",
@@ -39,18 +39,18 @@ const ownSources = {
 
 const { resolve } = createRequire(import.meta.url);
 
-/** Responses that are large and always the same, by path. */
+/** The files, by path. */
 const files: ReadonlyMap<string, PageHandler> = new Map(
   Object.entries({
-    [documentPath]: file('application/json', printDocument),
-    '/docs/start.js': file('text/javascript', async () => startScript),
-    '/docs/page.css': file('text/css', async () => pageStyle),
-    '/docs/swagger-ui-bundle.js': file('text/javascript', () => readPackaged('swagger-ui-bundle.js')),
-    '/docs/swagger-ui.css': file('text/css', () => readPackaged('swagger-ui.css')),
+    [documentPath]: textFile('application/json', printDocument),
+    '/docs/start.js': textFile('text/javascript', async () => startScript),
+    '/docs/page.css': textFile('text/css', async () => pageStyle),
+    '/docs/swagger-ui-bundle.js': textFile('text/javascript', () => readPackaged('swagger-ui-bundle.js')),
+    '/docs/swagger-ui.css': textFile('text/css', () => readPackaged('swagger-ui.css')),
   }),
 );
 
-function file(type: string, read: () => Promise<string>): PageHandler {
+function textFile(type: string, read: () => Promise<string>): PageHandler {
   return staticResponse(async () => {
     const body = Buffer.from(await read());
     const headers = { 'Content-Type': `${type}; charset=utf-8`, 'Content-Length': body.length };
@@ -65,7 +65,7 @@ async function printDocument(): Promise<string> {
   return JSON.stringify(describeRest({ routes, schema, version: release, examples }));
 }
 
-/** A token is letters, digits, `-` and `_`. It stands in the page, which only the page itself can read. */
+/** @param demoToken consists of letters, digits, `-` and `_`, so it needs no escaping. No other site can read the page. */
 const pageWith = (demoToken = '') => `<!doctype html>
 <html lang="en">
 <head>
@@ -90,7 +90,7 @@ const pageStyle = `body { margin: 0 }
 body > p { margin: 0; padding: .75rem 1.25rem; font: 1rem/1.5 system-ui, sans-serif; text-align: center }
 `;
 
-/** Swagger UI's dark theme is a class of the root. Without a validator's address it asks nobody but this server. */
+/** Swagger UI's dark theme is a class of the root element. `validatorUrl: null` keeps it from using a validator on another server. */
 const startScript = `const dark = matchMedia('(prefers-color-scheme: dark)');
 const applyTheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', applyTheme);

@@ -1,4 +1,4 @@
-/** The first page: what runs here, where everything is, and how to ask it for the first time. */
+/** The first page: what runs here, links to everything, and the first requests to try. */
 
 import { hash } from 'node:crypto';
 import type { Exchange } from '../http/exchange.ts';
@@ -7,16 +7,16 @@ import { type HttpResponse, textResponse } from '../http/response.ts';
 import { release } from '../version.ts';
 import { pageResponse } from './page.ts';
 
-interface Place {
+interface Link {
   readonly path: string;
   readonly name: string;
   readonly what: string;
-  /** Whether it is for programs that watch over the gateway rather than for people. */
+  /** Whether it is for programs that monitor the gateway, rather than for people. */
   readonly isProbe?: boolean;
 }
 
-/** Everything that can be looked at in a browser. */
-export const places: readonly Place[] = [
+/** Everything that can be opened in a browser. */
+export const allLinks: readonly Link[] = [
   { path: '/console', name: 'Console', what: 'look at devices, programs, history and locks, live' },
   { path: '/graphql', name: 'GraphiQL', what: 'ask in GraphQL, with examples, docs and completion' },
   { path: '/docs', name: 'REST reference', what: 'every route of the REST interface, to read and to try' },
@@ -29,31 +29,28 @@ export const places: readonly Place[] = [
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 
 export interface HomeOptions {
-  /** The token of the demo account, where there is one that the client may see. */
+  /** The token of the demo account, if there is one and the client may see it. */
   readonly demoToken: string | undefined;
-  /** Whether there is a page at a path: settings may have switched it off. */
+  /** Whether there is a page at a path, since settings may switch it off. */
   readonly isThere: (path: string) => boolean;
-  /** Whether the database is that of a server. */
+  /** Whether the database is on a server, and not embedded. */
   readonly onServer: boolean;
 }
 
-/** As a page for browsers, as text for terminals. */
+/** The page as HTML for browsers, and as text for terminals. */
 export function homePage(exchange: Exchange, { demoToken, isThere, onServer }: HomeOptions): HttpResponse {
-  const here = places.filter(({ path }) => isThere(path));
-  // What a client says of the host goes into the response, so it has to look like one.
+  const available = allLinks.filter(({ path }) => isThere(path));
+  // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const content: Content = { here, address, demoToken, howTo: howToGetToken(onServer) };
+  const content: Content = { available, address, demoToken, howTo: howToGetToken(onServer) };
   return asksForPage(exchange) ? asPage(content) : asText(content);
 }
 
 const question = '{ viewer { username } }';
 const unknownToken = 'YOUR_API_TOKEN';
 
-/**
- * How to get a token of one's own. The command names no database: whoever looks at the page need not know
- * where it is.
- */
+/** How to get a token. The command does not name the database: readers of the page need not know where it is. */
 function howToGetToken(onServer: boolean): { command: string; where: string } {
   const command = 'npx dovetail token create --user NAME --name first';
   return onServer
@@ -64,15 +61,15 @@ function howToGetToken(onServer: boolean): { command: string; where: string } {
     : { command, where: 'where the gateway was started, with its DATA_DIR if it has one' };
 }
 
-/** What the page is made of, whichever form it has. */
+/** The content of the page, for either form. */
 interface Content {
-  readonly here: readonly Place[];
+  readonly available: readonly Link[];
   readonly address: string;
   readonly demoToken: string | undefined;
   readonly howTo: { command: string; where: string };
 }
 
-/** A request to each API, as one types it into a terminal. */
+/** A request to each API, as a shell command. */
 function commandsFor(address: string, token: string): string[] {
   const authorization = `-H 'Authorization: Bearer ${token}'`;
   const body = JSON.stringify({ query: question });
@@ -82,7 +79,7 @@ function commandsFor(address: string, token: string): string[] {
   ].map((parts) => parts.join(' \\\n  '));
 }
 
-/** The same from a page of somebody's own. */
+/** The same request from a web page. */
 const snippetFor = (address: string, token: string) => `<script type="module">
   const response = await fetch('http://${address}/graphql', {
     method: 'POST',
@@ -96,23 +93,23 @@ const snippetFor = (address: string, token: string) => `<script type="module">
   document.body.append(errors ? errors[0].message : data.viewer.username);
 </script>`;
 
-/** What the response depends on. */
+/** The request headers that the response depends on. */
 const headers = { Vary: 'Accept, Authorization, Host' };
 
-function asText({ here, address, demoToken, howTo }: Content): HttpResponse {
-  const list = here.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
+function asText({ available, address, demoToken, howTo }: Content): HttpResponse {
+  const list = available.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`);
   const token = [`A token for a user, ${howTo.where}:`, `  ${howTo.command}`, ''];
   const commands = commandsFor(address, demoToken ?? unknownToken);
   const lines = [`Dovetail ${release}`, summary, '', ...list, '', ...token, ...commands];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
 }
 
-function asPage({ here, address, demoToken, howTo }: Content): HttpResponse {
+function asPage({ available, address, demoToken, howTo }: Content): HttpResponse {
   const token = demoToken ?? unknownToken;
-  const links = here
+  const items = available
     .filter(({ isProbe }) => !isProbe)
     .map(({ path, name, what }) => `<li><a href="${path}">${name}</a> <span>${what}</span></li>`);
-  const probes = here
+  const probes = available
     .filter(({ isProbe }) => isProbe)
     .map(({ path, name, what }) => `<a href="${path}" title="${what}">${name}</a>`);
   const html = `<!doctype html>
@@ -130,7 +127,7 @@ function asPage({ here, address, demoToken, howTo }: Content): HttpResponse {
 <h1>Dovetail</h1>
 <p>${summary} The older REST interface is at <code>/api/v1</code>, over the same data.</p>
 <nav aria-label="What is here"><ul>
-${links.join('\n')}
+${items.join('\n')}
 </ul></nav>
 ${tokenSection(demoToken, howTo)}
 <h2>From a terminal</h2>
@@ -166,11 +163,11 @@ const escapes = new Map([
   ['<', '&lt;'],
 ]);
 
-/** Code that wraps, with a button that copies it. */
+/** Code with a button that copies it. */
 const copyable = (code: string) =>
   `<div class="code"><pre tabindex="0"><code>${code.replace(/[&<]/g, (sign) => escapes.get(sign) ?? sign)}</code></pre><button hidden>Copy</button></div>`;
 
-/** Copies what stands beside a button, and says what the demo account has. Without it the page does without both. */
+/** Makes the buttons copy, and shows what the demo account has. The page is complete without it. */
 const script = `
 for (const button of navigator.clipboard ? document.querySelectorAll('.code button') : []) {
   button.hidden = false;

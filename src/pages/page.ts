@@ -3,25 +3,29 @@
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 
-/** What responds at a path that is neither API's. */
+/** Handles the requests to a page: a path that belongs to neither API. */
 export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
 
-/** What a page may load, by directive of the Content-Security-Policy. Whatever it does not name is forbidden. */
+/** The directives of a page's Content-Security-Policy. Everything that it does not name is forbidden. */
 export type Policy = Readonly<Record<string, string>>;
 
-/** What `default-src` does not cover. */
-const closed: Policy = { 'base-uri': "'none'", 'form-action': "'none'", 'frame-ancestors': "'none'" };
+/** The directives that `default-src` does not cover. */
+const otherDirectives: Policy = {
+  'base-uri': "'none'",
+  'form-action': "'none'",
+  'frame-ancestors': "'none'",
+};
 
 /**
- * Responds with a page. Nothing may frame it, and where it leads to is not told where from. The token of a demo
- * account may stand in it: no other site can read it, and no cache shares it.
+ * Creates the response with a page. No site may frame it, and its links send no `Referer`. It may have the token of the demo
+ * account: no other site can read it, and no shared cache may store it.
  */
 export function pageResponse(
   html: string,
   policy: Policy,
   headers: Readonly<Record<string, string>> = {},
 ): HttpResponse {
-  const rules = Object.entries({ 'default-src': "'none'", ...closed, ...policy });
+  const rules = Object.entries({ 'default-src': "'none'", ...otherDirectives, ...policy });
   return textResponse(200, html, {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': rules.map(([directive, sources]) => `${directive} ${sources}`).join('; '),

@@ -1,4 +1,4 @@
-/** What is neither API: pages for browsers, documents for generators and probes, by path. */
+/** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
 import { type Config, hasConsole } from '../config.ts';
 import { isRead } from '../http/requestChecks.ts';
@@ -21,7 +21,7 @@ export interface PagesOptions {
 
 /** The pages that the settings allow. Any other path gets a 404. */
 export function createPages({ config, demoTokenFor, readiness }: PagesOptions): PageHandler {
-  /** Loaded for the first who asks: most gateways are never asked for their reference. */
+  /** Loaded with the first request: most gateways never get one for their reference. */
   let loadedDocs: Promise<PageHandler> | undefined;
   const docs: PageHandler = async (exchange) => {
     loadedDocs ??= import('./docs.ts').then(({ createDocs }) => createDocs(demoTokenFor));
@@ -55,7 +55,7 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
 
   return (exchange) => {
     const { path } = exchange;
-    // These two have pages and files below them.
+    // These two have further paths below them.
     const [, parent] = /^(\/docs|\/console)\//.exec(path) ?? [];
     const page = pages.get(parent ?? path);
     if (!page) return textResponse(404, nothingAt(path));
@@ -65,10 +65,10 @@ export function createPages({ config, demoTokenFor, readiness }: PagesOptions): 
   };
 }
 
-/** @param path that a client wrote, and is not repeated. */
+/** @param path comes from the client, so the response does not repeat it. */
 function nothingAt(path: string): string {
-  const meant = /^\/+(api\/+)?graphql\/*$/i.test(path)
+  const hint = /^\/+(api\/+)?graphql\/*$/i.test(path)
     ? 'GraphQL is at /graphql, without a slash behind it; '
     : '';
-  return `Nothing is here: ${meant}/ leads to all there is.`;
+  return `Nothing is here: ${hint}/ leads to all there is.`;
 }

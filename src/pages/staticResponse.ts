@@ -1,4 +1,4 @@
-/** Responses that are large and always the same: made when somebody asks, and stored as they are and compressed. */
+/** Responses that are always the same. They are created with the first request, and stored with and without compression. */
 
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -6,38 +6,39 @@ import Negotiator from 'negotiator';
 import { type HttpResponse, revalidated } from '../http/response.ts';
 import type { PageHandler } from './page.ts';
 
-/** The first is chosen where the client has no preference. */
+/** The first is chosen if the client has no preference. */
 const encodings = ['gzip', 'identity'];
 
 /**
+ * Creates a handler that always gives the same response.
  * @param vary the request headers that the response depends on.
- * @param others headers that it has beside those, or in place of them.
+ * @param others response headers to add or replace.
  */
 export function staticResponse(
-  make: () => Promise<HttpResponse>,
+  create: () => Promise<HttpResponse>,
   vary = 'Accept-Encoding',
   others: Readonly<Record<string, string>> = {},
 ): PageHandler {
-  const forms = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
+  const stored = new Map<'gzip' | 'identity', Promise<HttpResponse>>();
   return ({ request }) => {
     const encoding = new Negotiator(request).encoding(encodings) === 'gzip' ? 'gzip' : 'identity';
-    const known = forms.get(encoding);
-    if (known) return known;
-    const form = make()
+    const earlier = stored.get(encoding);
+    if (earlier) return earlier;
+    const pending = create()
       .then((response) => (encoding === 'gzip' ? compress(response) : response))
       .then((response) => revalidated(response, vary, others));
-    forms.set(encoding, form);
-    // The next request tries again.
-    form.catch(() => forms.delete(encoding));
-    return form;
+    stored.set(encoding, pending);
+    // After a failure the next request tries again.
+    pending.catch(() => stored.delete(encoding));
+    return pending;
   };
 }
 
 async function compress({ body, headers, ...response }: HttpResponse): Promise<HttpResponse> {
-  const smaller = await promisify(gzip)(body);
+  const compressed = await promisify(gzip)(body);
   return {
     ...response,
-    body: smaller,
-    headers: { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': smaller.length },
+    body: compressed,
+    headers: { ...headers, 'Content-Encoding': 'gzip', 'Content-Length': compressed.length },
   };
 }

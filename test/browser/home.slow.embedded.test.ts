@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { places } from '../../src/pages/home.ts';
+import { allLinks } from '../../src/pages/home.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { keepScreenshot, useBrowser } from './browser.ts';
@@ -20,7 +20,7 @@ it('leads to everything, by day and by night', async () => {
     await page.emulateMedia({ colorScheme });
     await keepScreenshot(page, `home-${colorScheme}`);
   }
-  for (const { path, name } of places) {
+  for (const { path, name } of allLinks) {
     const [response] = await Promise.all([
       page.waitForResponse(`${gateway.url}${path}`),
       page.getByRole('link', { name }).click(),

@@ -1,7 +1,7 @@
 /** Which settings a command reads that uses nothing but the database. */
 
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { settingsOfDatabase } from '../../src/cli/database.ts';
+import { databaseEnvironment } from '../../src/cli/database.ts';
 import { readConfig } from '../../src/config.ts';
 
 it('ignores the token of an upstream that is left in the environment, and reads all other settings', () => {
@@ -11,6 +11,6 @@ it('ignores the token of an upstream that is left in the environment, and reads 
   onTestFinished(() => void vi.unstubAllEnvs());
   // Without an upstream, a gateway would not start with such a token.
   expect(() => readConfig(process.env)).toThrow('UPSTREAM_TOKEN');
-  expect(readConfig(settingsOfDatabase())).toMatchObject({ DATA_DIR: '/data/of/another' });
-  expect(readConfig(settingsOfDatabase()).UPSTREAM_TOKEN).toBeUndefined();
+  expect(readConfig(databaseEnvironment())).toMatchObject({ DATA_DIR: '/data/of/another' });
+  expect(readConfig(databaseEnvironment()).UPSTREAM_TOKEN).toBeUndefined();
 });

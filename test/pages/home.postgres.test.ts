@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { complaintAbout, readConfig } from '../../src/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { textResponse } from '../../src/http/response.ts';
-import { homePage, places } from '../../src/pages/home.ts';
+import { allLinks, homePage } from '../../src/pages/home.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -28,7 +28,7 @@ it('leads a browser to everything that is there', async () => {
   expect(response.headers.get('Content-Type')).toBe('text/html; charset=utf-8');
   const page = await response.text();
   const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path]) => path);
-  expect(links).toEqual(places.map(({ path }) => path));
+  expect(links).toEqual(allLinks.map(({ path }) => path));
   const responses = await Promise.all(
     links.map((path) => fetch(`${gateway.url}${path}`, { headers: browser })),
   );
@@ -78,7 +78,7 @@ describe('for whoever asks', () => {
         Vary: 'Accept, Authorization, Host',
       }),
     });
-    for (const { path } of places) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
+    for (const { path } of allLinks) expect(text.includes(path)).toBe(!/docs|openapi/.test(path));
     expect(text).toContain('curl [::1]:4321/graphql');
     expect(text.match(/Bearer YOUR_API_TOKEN/g)).toHaveLength(type.startsWith('text/html') ? 3 : 2);
   });
@@ -135,7 +135,7 @@ it('is plain text in a terminal, with commands that work as they are', async () 
   const response = await fetch(gateway.url);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
   const page = await response.text();
-  for (const { path } of places) expect(page).toContain(`  ${path} `);
+  for (const { path } of allLinks) expect(page).toContain(`  ${path} `);
   const commands = page.match(/^curl .*(?:\n {2}.*)*$/gm) ?? [];
   const responses = await Promise.all(
     commands.map((command) => promisify(execFile)('sh', ['-c', command.replace('curl', 'curl -sS')])),
